@@ -1,0 +1,65 @@
+# `make help` prints the targets: every target with a `##` comment is listed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RUN := $(BIN)/grove-conformance
+
+# Options of the main targets, e.g. `make conformance IMPL=mine.yaml PROFILE=core WORKERS=4 ARGS="--time-scale 2"`.
+IMPL ?= reference
+WORKERS ?= auto
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help conformance test unit check lint types mutants scale assets crds lock prune clean
+
+help:  ## print this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
+
+conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=reference|FILE, WORKERS=n, ARGS="…")
+	@$(RUN) run --implementation "$(IMPL)" --workers "$(WORKERS)" $(ARGS)
+
+test: check $(READY)  ## every check of this project: lint, types, unit and integration tests, mutants
+	@$(BIN)/pytest tests
+	@$(MAKE) --no-print-directory mutants
+
+unit: $(READY)  ## the tests that need no control plane
+	@$(BIN)/pytest tests -m "not cluster"
+
+check: lint types  ## lint and types
+
+lint: $(READY)  ## ruff (lint and format), import rules, data files against their schemas
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(RUN) validate
+
+types: $(READY)  ## mypy, strict
+	@$(BIN)/mypy
+
+mutants: $(READY)  ## prove that the suite sees each registered fault of the reference
+	@$(BIN)/python -m reference_impl.faults.prove $(ARGS)
+
+scale: $(READY)  ## 500 replicas × 2 pods on 100 nodes, with the raw floor of the same run (ARGS="--scheduler gang")
+	@$(RUN) scale --implementation "$(IMPL)" $(ARGS)
+
+assets: $(READY)  ## fetch or build the control-plane binaries, and say where they are
+	@$(RUN) assets
+
+crds: $(READY)  ## write reference_impl/crds/ anew from the models and the running API server's OpenAPI
+	@$(BIN)/grove-reference crds
+
+lock: $(READY)  ## pin the dependencies anew (requirements.lock)
+	@$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip -q install uv
+	@$(VENV)/uv/bin/uv pip compile --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-annotate --no-header -q pyproject.toml -o requirements.lock
+
+prune: $(READY)  ## remove clusters and processes that a killed run left behind
+	@$(RUN) cluster prune
+
+clean:  ## remove the virtual environment and the outputs of runs
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": say which one with make PYTHON=…")'
+	@echo "making $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip -q --disable-pip-version-check install --require-hashes -r requirements.lock
+	@$(BIN)/pip -q --disable-pip-version-check install --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,41 @@
+"""The two kinds of error that this program ends with by itself, and the table of exit codes (anchors M-09).
+
+A failure of the implementation under test is neither: it is a finding, kept in the ledger.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of `grove-conformance`. 0 to 5 agree with pytest's."""
+
+    CONFORMANT = 0
+    NOT_CONFORMANT = 1
+    INTERRUPTED = 2
+    HARNESS = 3
+    USAGE = 4
+    NOTHING_RAN = 5
+    PARTIAL = 6
+    STALE_EXPECTATION = 7
+
+
+class UsageError(Exception):
+    """Something the user can mend. `str()` is one line: what is wrong, where, and how to mend it."""
+
+    exit_code = Exit.USAGE
+
+    def __init__(self, what: str, *, where: str = "", mend: str = "") -> None:
+        self.what, self.where, self.mend = what, where, mend
+        super().__init__((f"{where}: " if where else "") + what + (f" — {mend}" if mend else ""))
+
+
+class HarnessError(Exception):
+    """The fake cluster or the suite itself could not do its work: no verdict about the implementation."""
+
+    exit_code = Exit.HARNESS
+
+    def __init__(self, what: str, *, where: str = "", mend: str = "") -> None:
+        self.what, self.where, self.mend = what, where, mend
+        super().__init__((f"{where}: " if where else "") + what + (f" — {mend}" if mend else ""))

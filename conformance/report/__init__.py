@@ -1,0 +1,1 @@
+"""From a ledger to a verdict, report.yaml, JUnit and the terminal."""

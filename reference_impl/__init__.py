@@ -1,0 +1,1 @@
+"""A complete implementation of the Grove API. Imports nothing of `conformance`."""

@@ -1,0 +1,1 @@
+"""Typed models of the Grove kinds, and the CRDs generated from them."""

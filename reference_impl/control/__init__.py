@@ -1,0 +1,1 @@
+"""One reconciler a kind: read the cache, ask plan/, apply the difference."""

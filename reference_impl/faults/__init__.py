@@ -1,0 +1,1 @@
+"""Deliberate, named wrong behaviours that the suite must catch."""
