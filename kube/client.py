@@ -1,0 +1,196 @@
+"""An asynchronous client that sends and receives JSON bytes. It decodes nothing that the caller doesn't ask for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import aiohttp
+import orjson
+
+from kube import config
+from kube.errors import ApiError
+from kube.resource import Resource
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
+
+Body = Mapping[str, Any] | list[Any] | bytes
+
+
+def _encode(body: Body) -> bytes:
+    return body if isinstance(body, bytes) else orjson.dumps(body)
+
+
+class Client:
+    """Talks to one API server. Use as an async context manager, inside one event loop.
+
+    `in_flight` bounds the concurrent requests (watches not counted). There is no client-side rate limit (anchors C-27).
+    """
+
+    def __init__(self, connection: config.Connection, *, user_agent: str, in_flight: int = 64) -> None:
+        self._connection = connection
+        self._headers = {"User-Agent": user_agent, "Accept": JSON}
+        self._in_flight = in_flight
+        self._session: aiohttp.ClientSession | None = None
+        self._watches: aiohttp.ClientSession | None = None
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path | str, *, user_agent: str, in_flight: int = 64) -> Client:
+        return cls(config.load(path), user_agent=user_agent, in_flight=in_flight)
+
+    async def __aenter__(self) -> Client:
+        def session(limit: int) -> aiohttp.ClientSession:
+            tls = self._connection.tls
+            connector = aiohttp.TCPConnector(ssl=tls if tls is not None else True, limit=limit)
+            return aiohttp.ClientSession(
+                connector=connector, headers=self._headers, timeout=aiohttp.ClientTimeout(total=60)
+            )
+
+        self._session, self._watches = session(self._in_flight), session(0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for session in (self._session, self._watches):
+            if session is not None:
+                await session.close()
+        self._session = self._watches = None
+
+    def _authorization(self) -> dict[str, str]:
+        token = self._connection.token()
+        return {"Authorization": token} if token else {}
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Body | None = None,
+        content_type: str = JSON,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """One request; the body of the answer. Raises ApiError for a status of 400 or more, aiohttp.ClientError for a
+        broken connection, TimeoutError after 60 s."""
+        assert self._session is not None, "use `async with Client(…)`"
+        send = {"Content-Type": content_type, **self._authorization(), **(headers or {})}
+        data = None if body is None else _encode(body)
+        async with self._session.request(
+            method, self._connection.server + path, params=params, data=data, headers=send
+        ) as response:
+            content = await response.read()
+            if response.status >= 400:
+                raise ApiError.of(response.status, content, response.headers.get("Retry-After"))
+            return content
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
+        """Opens a long-lived response (a watch); the caller reads chunks."""
+        assert self._watches is not None, "use `async with Client(…)`"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+        async with self._watches.get(
+            self._connection.server + path, params=params, headers=self._authorization(), timeout=timeout
+        ) as response:
+            if response.status >= 400:
+                raise ApiError.of(response.status, await response.read(), response.headers.get("Retry-After"))
+            yield response.content
+
+    async def get(self, resource: Resource, namespace: str | None, name: str, subresource: str | None = None) -> bytes:
+        return await self.request("GET", resource.path(namespace, name, subresource))
+
+    async def get_or_none(self, resource: Resource, namespace: str | None, name: str) -> bytes | None:
+        """As `get`, or None where there is no such object."""
+        try:
+            return await self.get(resource, namespace, name)
+        except ApiError as error:
+            if error.not_found:
+                return None
+            raise
+
+    async def list(
+        self, resource: Resource, namespace: str | None = None, *, selector: str | None = None
+    ) -> list[dict[str, Any]]:
+        """All items as dicts. For tools and tests; hot paths use the watch cache."""
+        params = {"labelSelector": selector} if selector else None
+        answer = orjson.loads(await self.request("GET", resource.path(namespace), params=params))
+        items: list[dict[str, Any]] = answer["items"]
+        return items
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+    ) -> bytes:
+        """Creates an object; namespace and (for a subresource) name are those of its metadata unless given."""
+        metadata = body.get("metadata", {})
+        place = namespace if namespace is not None else metadata.get("namespace")
+        name = metadata.get("name") if subresource else None
+        return await self.request("POST", resource.path(place, name, subresource), body=body)
+
+    async def replace(self, resource: Resource, body: Mapping[str, Any], *, subresource: str | None = None) -> bytes:
+        metadata = body["metadata"]
+        path = resource.path(metadata.get("namespace"), metadata["name"], subresource)
+        return await self.request("PUT", path, body=body)
+
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        body: Body,
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str | None = None,
+    ) -> bytes:
+        """Patches by JSON merge patch unless `content_type` says otherwise."""
+        return await self.request(
+            "PATCH", resource.path(namespace, name, subresource), body=body, content_type=content_type
+        )
+
+    async def apply(self, resource: Resource, body: Mapping[str, Any], *, manager: str, force: bool = True) -> bytes:
+        """Server-side apply: creates or changes exactly the fields given."""
+        metadata = body["metadata"]
+        return await self.request(
+            "PATCH",
+            resource.path(metadata.get("namespace"), metadata["name"]),
+            params={"fieldManager": manager, "force": "true" if force else "false"},
+            body=body,
+            content_type=APPLY_PATCH,
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        uid: str | None = None,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Deletes; an object that is gone already is no error. With `uid` only that very object is deleted."""
+        options: dict[str, Any] = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": propagation,
+        }
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        try:
+            await self.request("DELETE", resource.path(namespace, name), body=options)
+        except ApiError as error:
+            if not error.not_found:
+                raise

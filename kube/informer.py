@@ -1,0 +1,137 @@
+"""A watch cache: the present state of one collection, indexed, with handlers that hear every change once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kube.client import Client
+from kube.objects import Key, Object
+from kube.reflector import Reflector
+from kube.resource import Resource
+
+T = TypeVar("T", bound=Object)
+
+Handler = Callable[[str, T | None, T], None]
+"""Called with ADDED, MODIFIED or DELETED, the object before (None when added) and the object now (the last seen state
+when deleted). Called in the event loop; must not block."""
+
+IndexFunction = Callable[[T], Iterable[str]]
+
+
+def typed(kind: type[T]) -> Callable[[msgspec.Raw], T]:
+    """A decoder for `Informer` that keeps just the fields of a msgspec struct."""
+    return msgspec.json.Decoder(kind).decode
+
+
+class Informer(Generic[T]):
+    """The copy of one collection. Reading it costs nothing; it may be behind the API server by some milliseconds."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        decode: Callable[[msgspec.Raw], T],
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> None:
+        self.resource = resource
+        self._items: dict[Key, T] = {}
+        self._handlers: list[Handler[T]] = []
+        self._index_functions: dict[str, IndexFunction[T]] = {}
+        self._indices: dict[str, dict[str, dict[Key, T]]] = {}
+        self._synced = asyncio.Event()
+        self._reflector = Reflector(
+            client,
+            resource,
+            decode,
+            self,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
+
+    async def run(self) -> None:
+        """Follows the collection until cancelled."""
+        await self._reflector.run()
+
+    async def synced(self) -> None:
+        """Returns once the first list has been taken in and its handlers have run."""
+        await self._synced.wait()
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Adds a listener; to be called before `run`."""
+        self._handlers.append(handler)
+
+    def add_index(self, name: str, function: IndexFunction[T]) -> None:
+        """Indexes every object under each of the strings that `function` gives; to be called before `run`."""
+        self._index_functions[name] = function
+        self._indices[name] = {}
+
+    def get(self, namespace: str, name: str) -> T | None:
+        return self._items.get((namespace, name))
+
+    def indexed(self, index: str, value: str) -> list[T]:
+        """The objects that stand in `index` under `value`, in no particular order."""
+        return list(self._indices[index].get(value, {}).values())
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(list(self._items.values()))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def replaced(self, items: list[T]) -> None:
+        """Takes in a whole list: tells the handlers the differences (anchors C-21)."""
+        present = {item.metadata.key: item for item in items}
+        for key, old in list(self._items.items()):
+            now = present.get(key)
+            if now is None or now.metadata.uid != old.metadata.uid:
+                self._set("DELETED", key, old, old)
+        for key, item in present.items():
+            known = self._items.get(key)
+            if known is None:
+                self._set("ADDED", key, None, item)
+            elif known.metadata.resource_version != item.metadata.resource_version:
+                self._set("MODIFIED", key, known, item)
+        self._synced.set()
+
+    def changed(self, kind: str, item: T) -> None:
+        """Takes in one watch event. An object made anew under its old name is a deletion and an addition (C-25)."""
+        key = item.metadata.key
+        known = self._items.get(key)
+        if kind == "DELETED":
+            if known is not None and known.metadata.uid == item.metadata.uid:
+                self._set("DELETED", key, known, item)
+            return
+        if known is not None and known.metadata.uid != item.metadata.uid:
+            self._set("DELETED", key, known, known)
+            known = None
+        if known is not None and known.metadata.resource_version == item.metadata.resource_version:
+            return
+        self._set("ADDED" if known is None else "MODIFIED", key, known, item)
+
+    def _set(self, kind: str, key: Key, old: T | None, item: T) -> None:
+        for name, function in self._index_functions.items():
+            index = self._indices[name]
+            if old is not None:
+                for value in function(old):
+                    bucket = index.get(value)
+                    if bucket is not None:
+                        bucket.pop(key, None)
+                        if not bucket:
+                            del index[value]
+            if kind != "DELETED":
+                for value in function(item):
+                    index.setdefault(value, {})[key] = item
+        if kind == "DELETED":
+            self._items.pop(key, None)
+        else:
+            self._items[key] = item
+        for handler in self._handlers:
+            handler(kind, old, item)

@@ -1,0 +1,118 @@
+"""A work queue for reconcilers: a key is worked on by one worker at a time, however often it is added meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+log = logging.getLogger(__name__)
+
+
+class WorkQueue(Generic[K]):
+    """Keys to be reconciled, without doubles. A key added while it is being worked on comes again afterwards.
+
+    `settle` is a delay in seconds before a newly added key is handed out, so that a burst of events costs one pass.
+    """
+
+    def __init__(self, *, settle: float = 0.0, first_retry: float = 0.01, retry_cap: float = 30.0) -> None:
+        self._ready: deque[K] = deque()
+        self._dirty: set[K] = set()
+        self._working: set[K] = set()
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._failures: dict[K, int] = {}
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._settle, self._first_retry, self._retry_cap = settle, first_retry, retry_cap
+
+    def add(self, key: K) -> None:
+        """Adds a key, to be handed out after the settle time."""
+        if self._settle:
+            self.add_after(key, self._settle)
+        else:
+            self._now(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Adds a key later; of several delays the earliest holds."""
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= loop.time() + seconds:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self._due, key)
+
+    def retry(self, key: K) -> None:
+        """Adds a key whose reconcile failed: later with each failure in a row."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        self.add_after(key, min(self._retry_cap, self._first_retry * 2 ** min(failures - 1, 30)))
+
+    def forget(self, key: K) -> None:
+        """Ends a row of failures."""
+        self._failures.pop(key, None)
+
+    async def take(self) -> K:
+        """The next key; `done` must be called for it."""
+        while not self._ready:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._working.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        self._working.discard(key)
+        if key in self._dirty:
+            self._hand_out(key)
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def _due(self, key: K) -> None:
+        self._timers.pop(key, None)
+        self._now(key)
+
+    def _now(self, key: K) -> None:
+        if key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._working:
+            self._hand_out(key)
+
+    def _hand_out(self, key: K) -> None:
+        self._ready.append(key)
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                break
+
+
+async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | None]], workers: int) -> None:
+    """Runs `reconcile` for the keys of a queue until cancelled, `workers` at a time.
+
+    A reconcile that returns a number is repeated after that many seconds; one that raises is retried with back-off.
+    """
+
+    async def worker() -> None:
+        while True:
+            key = await queue.take()
+            try:
+                again = await reconcile(key)
+            except Exception as error:
+                log.warning("%s: %s", key, error, exc_info=log.isEnabledFor(logging.DEBUG))
+                queue.retry(key)
+            else:
+                queue.forget(key)
+                if again is not None:
+                    queue.add_after(key, again)
+            finally:
+                queue.done(key)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(workers):
+            group.create_task(worker())
