@@ -1,1 +1,4 @@
-"""The conformance suite and its fake cluster: what judges an implementation of the Grove API. Imports nothing of `reference_impl`."""
+"""The conformance suite and its fake cluster: what judges an implementation of the Grove API.
+
+Imports nothing of `reference_impl`.
+"""
