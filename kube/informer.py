@@ -22,6 +22,11 @@ when deleted). Called in the event loop; must not block."""
 IndexFunction = Callable[[T], Iterable[str]]
 
 
+def version(item: Object) -> int:
+    """The resource version as a number. Kubernetes 1.35 and later document that versions of one resource compare so."""
+    return int(item.metadata.resource_version)
+
+
 def typed(kind: type[T]) -> Callable[[msgspec.Raw], T]:
     """A decoder for `Informer` that keeps just the fields of a msgspec struct."""
     return msgspec.json.Decoder(kind).decode
@@ -88,32 +93,35 @@ class Informer(Generic[T]):
 
     def replaced(self, items: list[T]) -> None:
         """Takes in a whole list: tells the handlers the differences (anchors C-21)."""
-        present = {item.metadata.key: item for item in items}
+        present = {item.metadata.key for item in items}
         for key, old in list(self._items.items()):
-            now = present.get(key)
-            if now is None or now.metadata.uid != old.metadata.uid:
+            # An observed write of ours may be newer than the list.
+            if key not in present and version(old) <= self._reflector.version:
                 self._set("DELETED", key, old, old)
-        for key, item in present.items():
-            known = self._items.get(key)
-            if known is None:
-                self._set("ADDED", key, None, item)
-            elif known.metadata.resource_version != item.metadata.resource_version:
-                self._set("MODIFIED", key, known, item)
+        for item in items:
+            self.changed("MODIFIED", item)
         self._synced.set()
 
+    def observe(self, item: T) -> None:
+        """Takes in the object that one of our own writes returned, so that the cache shows our writes at once and
+        nothing is done twice. What the watch has delivered already (it may have been deleted since) is left alone."""
+        if version(item) > self._reflector.version:
+            self.changed("MODIFIED", item)
+
     def changed(self, kind: str, item: T) -> None:
-        """Takes in one watch event. An object made anew under its old name is a deletion and an addition (C-25)."""
+        """Takes in one watch event. An object made anew under its old name is a deletion and an addition; what is
+        older than what is known is left alone (C-25)."""
         key = item.metadata.key
         known = self._items.get(key)
         if kind == "DELETED":
             if known is not None and known.metadata.uid == item.metadata.uid:
                 self._set("DELETED", key, known, item)
             return
+        if known is not None and version(item) <= version(known):
+            return
         if known is not None and known.metadata.uid != item.metadata.uid:
             self._set("DELETED", key, known, known)
             known = None
-        if known is not None and known.metadata.resource_version == item.metadata.resource_version:
-            return
         self._set("ADDED" if known is None else "MODIFIED", key, known, item)
 
     def _set(self, kind: str, key: Key, old: T | None, item: T) -> None:

@@ -129,7 +129,12 @@ class Reflector(Generic[T]):
             key: value for key, value in (("labelSelector", label_selector), ("fieldSelector", field_selector)) if value
         }
         self._inactivity = inactivity
-        self._version = ""
+        self._version = "0"
+
+    @property
+    def version(self) -> int:
+        """How far the sink has been told: the resource version of the last list, event or bookmark."""
+        return int(self._version)
 
     async def run(self) -> None:
         """Runs until cancelled. Connection errors and refusals are logged and retried with back-off."""
@@ -200,5 +205,5 @@ class Reflector(Generic[T]):
             self._version = _versions.decode(event.object).metadata.resource_version
             return
         item = self._decode(event.object)
-        self._version = item.metadata.resource_version
         self._sink.changed(event.type, item)
+        self._version = item.metadata.resource_version
