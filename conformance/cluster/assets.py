@@ -1,0 +1,231 @@
+"""Where each binary of the fake cluster comes from. First hit wins:
+
+1. a path given by GROVE_CONFORMANCE_ASSET_<NAME>, e.g. GROVE_CONFORMANCE_ASSET_KUBE_APISERVER;
+2. the cache, `<cache>/grove-conformance/assets/<name>/<version>/<os-arch>/<name>`, with a receipt beside it;
+3. the official release, verified by checksum;
+4. a build from pinned Go modules.
+
+Invariant: a folder of the cache is either absent or complete. It is filled elsewhere and moved in by one rename.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock, Timeout
+
+from conformance.cluster import gobuild, pins, processes
+from conformance.cluster.download import Sites, Unavailable, fetch
+from conformance.cluster.pins import Program
+from conformance.cluster.progress import Report, silent
+from conformance.errors import UsageError
+
+RECEIPT = "receipt.json"
+_SITES = Sites()
+
+
+@dataclass(frozen=True)
+class Assets:
+    """Paths of executable files."""
+
+    etcd: Path
+    kube_apiserver: Path
+    kube_controller_manager: Path
+    kube_scheduler: Path
+    kubectl: Path
+    kwok: Path
+    kwokctl: Path
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What lies in the cache: where it came from, its SHA-256 (hex) and its length in bytes."""
+
+    source: str
+    sha256: str
+    size: int
+
+
+def resolve_all(report: Report = silent) -> Assets:
+    """Paths of all programs, fetched or built now where need be (minutes, the first time).
+
+    Raises UsageError for what the user can mend, ChecksumMismatch for a wrong download, HarnessError for a failed
+    build.
+    """
+    store = Store(cache_root())
+    found = {program.name.replace("-", "_"): store.resolve(program, report) for program in programs()}
+    return Assets(**found)
+
+
+def programs() -> tuple[Program, ...]:
+    """Every pinned program for this platform."""
+    return pins.load(pins.platform_name())
+
+
+def cache_root() -> Path:
+    """`$XDG_CACHE_HOME/grove-conformance`, by default `~/.cache/grove-conformance`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grove-conformance"
+
+
+class Builder(Protocol):
+    """Makes a program from source: see `gobuild.build`."""
+
+    def __call__(self, program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str: ...
+
+
+class Store:
+    """The cache of binaries below `root`. `sites` and `build` are the two ways to fill it."""
+
+    def __init__(self, root: Path, *, sites: Sites = _SITES, build: Builder = gobuild.build) -> None:
+        self._root, self._sites, self._build = root, sites, build
+
+    def resolve(self, program: Program, report: Report) -> Path:
+        """Path of one program; see the module's text for the order of the sources."""
+        if (given := _given(program)) is not None:
+            return given
+        with _readable_disk_errors(self._root):
+            self._sweep(program)
+            if self.receipt(program) is None:
+                with self._lock(program, report):
+                    if self.receipt(program) is None:  # else another process was faster
+                        self._fill(program, report)
+        return self.path(program)
+
+    def path(self, program: Program) -> Path:
+        """Where `program` lies, or would lie, in the cache."""
+        return self._root / "assets" / program.name / program.group.version / pins.platform_name() / program.name
+
+    def receipt(self, program: Program) -> Receipt | None:
+        """The receipt of a program in the cache; None if it is not there or not as it was left."""
+        path = self.path(program)
+        try:
+            receipt = Receipt(**json.loads(path.with_name(RECEIPT).read_text()))
+            intact = path.stat().st_size == receipt.size and os.access(path, os.X_OK)
+        except (OSError, ValueError, TypeError):
+            return None
+        return receipt if intact else None
+
+    def _fill(self, program: Program, report: Report) -> None:
+        marker = self._marker(program)
+        self._clear(program)
+        scratch = Path(tempfile.mkdtemp(dir=self._scratch(program)))
+        try:
+            file = scratch / program.name
+            source = self._obtain(program, file, marker, report)
+            file.chmod(0o755)
+            receipt = Receipt(source, _sha256(file), file.stat().st_size)
+            shelf = scratch / "shelf"
+            shelf.mkdir()
+            file.rename(shelf / program.name)
+            (shelf / RECEIPT).write_text(json.dumps(vars(receipt), indent=2) + "\n")
+            for written in (*shelf.iterdir(), shelf):
+                _fsync(written)
+            final = self.path(program).parent
+            final.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(final, ignore_errors=True)  # damaged, or we would not be here
+            shelf.rename(final)
+            _fsync(final.parent)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _obtain(self, program: Program, file: Path, marker: str, report: Report) -> str:
+        self._sites.probe(one.group.releases for one in programs())
+        try:
+            self._sites.require(program.url)
+            report(program.name, f"downloading {program.url}")
+            return fetch(program, file, self._sites)
+        except Unavailable as reason:
+            report(program.name, f"no official release to be had ({reason})")
+        return self._build(program, file, marker=marker, cache=self._root, report=report)
+
+    def _marker(self, program: Program) -> str:
+        return str(self._scratch(program))
+
+    def _scratch(self, program: Program) -> Path:
+        return self._root / "scratch" / program.group.name
+
+    def _sweep(self, program: Program) -> None:
+        """Removes what a killed run left, unless somebody is at work there now."""
+        if any(self._scratch(program).glob("*/")):
+            try:
+                with self._file_lock(program).acquire(blocking=False):
+                    self._clear(program)
+            except Timeout:
+                return
+
+    def _clear(self, program: Program) -> None:
+        """Needs the lock: then nobody else is at work, and what runs or lies there is left over."""
+        marker = self._marker(program)
+        processes.end(lambda environment: environment.get(processes.BUILD) == marker)
+        shutil.rmtree(self._scratch(program), ignore_errors=True)
+        self._scratch(program).mkdir(parents=True)
+
+    @contextmanager
+    def _lock(self, program: Program, report: Report) -> Iterator[None]:
+        lock = self._file_lock(program)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            report(program.name, "waiting for another process that fetches or builds it")
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _file_lock(self, program: Program) -> FileLock:
+        folder = self._root / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / f"{program.group.name}.lock")
+
+
+def _given(program: Program) -> Path | None:
+    variable = "GROVE_CONFORMANCE_ASSET_" + program.name.replace("-", "_").upper()
+    value = os.environ.get(variable)
+    if not value:
+        return None
+    path = Path(value).expanduser().absolute()
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise UsageError(
+            f"{path} is not an executable file",
+            where=variable,
+            mend=f"name the file of {program.name}, or unset the variable",
+        )
+    return path
+
+
+@contextmanager
+def _readable_disk_errors(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
+            raise
+        raise UsageError(
+            f"cannot write the cache of programs: {error.strerror}",
+            where=str(error.filename or root),
+            mend="make room or make it writable, or put the cache elsewhere with XDG_CACHE_HOME",
+        ) from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,382 @@
+"""A cluster: etcd, API server, controller manager, scheduler and KWOK as plain processes on loopback.
+
+Started through kwokctl's binary runtime; ended by ourselves, by the marker that every process of the cluster carries
+(kwokctl's own way trusts pid files, which a reused pid or a zombie makes wrong: FC-026).
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import yaml
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_fixed,
+)
+
+from conformance.cluster import processes
+from conformance.cluster.assets import Assets, programs, resolve_all
+from conformance.cluster.health import COMPONENTS, Health
+from conformance.cluster.ports import FREE_PORTS, Port, Ports, is_free
+from conformance.cluster.progress import Report, silent
+from conformance.cluster.settings import ClusterSettings, extra_files, kwokctl_configuration
+from conformance.cluster.state import Owner, Record, State
+from conformance.errors import HarnessError, UsageError
+
+READY_WITHIN = 60.0
+"""Seconds that a control plane may take to become well; it takes about 4."""
+
+
+class Cluster:
+    """A cluster that is up, or was. Made by `Cluster.up`, `find` or `list_clusters`."""
+
+    def __init__(self, state: State, record: Record) -> None:
+        self._state, self.record = state, record
+
+    @classmethod
+    def up(
+        cls,
+        name: str,
+        *,
+        settings: ClusterSettings | None = None,
+        owner: bool = True,
+        report: Report = silent,
+        state: State | None = None,
+    ) -> Cluster:
+        """Brings a new cluster up and returns when it is well, in about 4 s once the programs are in the cache.
+
+        `owner`: whether it belongs to this process, so that prune removes it when this process is gone. Raises
+        UsageError (name or port taken) or HarnessError (it did not come up: then nothing of it is left).
+        """
+        settings, state = settings or ClusterSettings(), state or State()
+        assets = resolve_all(report)
+        me = Owner.this_process()
+        record = Record(
+            name=name,
+            uid=secrets.token_hex(8),
+            creator=me,
+            owner=me if owner else None,
+            scheduler=settings.scheduler,
+            apiserver_port=settings.apiserver_port,
+            versions={program.group.name: program.group.version for program in programs()},
+        )
+        if settings.apiserver_port and not is_free(settings.apiserver_port):
+            raise UsageError(
+                f"port {settings.apiserver_port} of 127.0.0.1 is taken",
+                where="--apiserver-port",
+                mend="choose another, or leave it out",
+            )
+        state.add(record)
+        cluster = cls(state, record)
+        try:
+            for attempt in Retrying(
+                retry=retry_if_exception_type(_PortClash), stop=stop_after_attempt(3), reraise=True
+            ):
+                with attempt:
+                    cluster._start(settings, assets, report)
+        except BaseException:  # Ctrl-C included
+            cluster.down()
+            raise
+        return cluster
+
+    @property
+    def name(self) -> str:
+        """Name of the cluster, unique within the checkout."""
+        return self.record.name
+
+    @property
+    def uid(self) -> str:
+        """Random identity: no other cluster ever had it."""
+        return self.record.uid
+
+    @property
+    def directory(self) -> Path:
+        """The cluster's own folder (0700)."""
+        return self._state.directory(self.name)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's kubeconfig (0600) with the certificates in it."""
+        return self.directory / "kubeconfig"
+
+    @property
+    def server(self) -> str:
+        """URL of the API server."""
+        return f"https://127.0.0.1:{self.ports[Port.APISERVER]}"
+
+    @property
+    def audit_log(self) -> Path:
+        """The API server's audit log, JSON lines; absent if the settings turned it off."""
+        return self._workspace / "logs" / "audit.log"
+
+    @property
+    def ports(self) -> dict[Port, int]:
+        """Ports of the components on 127.0.0.1."""
+        ports = {port: self.record.ports + port for port in Port}
+        if self.record.apiserver_port:
+            ports[Port.APISERVER] = self.record.apiserver_port
+        return ports
+
+    def port(self, index: int) -> int:
+        """The `index`-th (0 to 9) port of 127.0.0.1 that is kept free for drivers of implementations."""
+        if not 0 <= index < FREE_PORTS:
+            raise ValueError(f"a cluster keeps {FREE_PORTS} ports for drivers, there is no number {index}")
+        return self.record.ports + Port.FREE + index
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment for a process that belongs to this cluster, with its marker: it ends with it."""
+        return os.environ | self.marker()
+
+    def marker(self) -> dict[str, str]:
+        """The two variables by which a process of this cluster is known."""
+        return {processes.CLUSTER: self.uid, processes.STATE_ROOT: str(self._state.root)}
+
+    def component_pids(self) -> dict[str, int]:
+        """Component → pid, of those that live: `etcd`, `kube-apiserver`, `kube-controller-manager` and so on."""
+        mine = {process.pid for process, _ in processes.marked(self._is_mine)}
+        return {name: pid for name, pid in self._pid_files().items() if pid in mine}
+
+    def log(self, component: str) -> Path:
+        """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
+        return self._workspace / "logs" / f"{component}.log"
+
+    def complaint(self) -> str:
+        """What is not well with the control plane now; empty if all is."""
+        try:
+            return self._health().complaint(self._components())
+        except OSError as error:
+            return str(error)
+
+    def healthy(self) -> bool:
+        """Whether every component is well now."""
+        return not self.complaint()
+
+    def kill(self, component: str) -> None:
+        """SIGKILL to one component; returns when it is gone. UsageError if it does not run."""
+        pid = self.component_pids().get(component)
+        if pid is None:
+            raise UsageError(
+                f"no component {component!r} runs",
+                where=f"cluster {self.name}",
+                mend="running: " + ", ".join(sorted(self.component_pids())),
+            )
+        processes.end_one(psutil.Process(pid))
+
+    def start(self, report: Report = silent) -> None:
+        """Starts the components that are dead, and waits until all is well; data are kept (FC-025)."""
+        alive = self.component_pids()
+        for name in self._pid_files():
+            if name not in alive:  # FC-026: kwokctl takes a zombie, or whoever has the pid now, for running
+                (self._workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
+        self._kwokctl(resolve_all(report), "start", "cluster")
+        self._wait_until_well(report)
+
+    def restart(self, report: Report = silent) -> None:
+        """Kills every component and starts it again, with the data kept."""
+        for component in self.component_pids():
+            self.kill(component)
+        self.start(report)
+
+    def release(self) -> Cluster:
+        """Makes the cluster outlive this process: from now on only `down` ends it."""
+        self.record = self._state.update(self.record, owner=None)
+        return self
+
+    def down(self) -> list[str]:
+        """Ends every process of the cluster and removes all of it; returns what was ended. Safe to call again."""
+        with self._state.lock():
+            ended = processes.end(self._is_mine)
+            Ports().release(self.directory)
+            self._state.remove(self.name)
+        return ended
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    @property
+    def _home(self) -> Path:
+        """kwokctl's own home."""
+        return self.directory / "kwok"
+
+    @property
+    def _workspace(self) -> Path:
+        return self._home / "clusters" / self.name
+
+    def _is_mine(self, environment: Mapping[str, str]) -> bool:
+        return environment.get(processes.CLUSTER) == self.uid
+
+    def _pid_files(self) -> dict[str, int]:
+        found = {}
+        for file in sorted((self._workspace / "pids").glob("*.pid")):
+            text = file.read_text()
+            if text.isdigit():
+                found[file.stem] = int(text)
+        return found
+
+    def _components(self) -> list[Port]:
+        return [port for port in COMPONENTS if port is not Port.SCHEDULER or self.record.scheduler]
+
+    def _health(self) -> Health:
+        return Health(self.ports, self._workspace / "pki")
+
+    def _start(self, settings: ClusterSettings, assets: Assets, report: Report) -> None:
+        report(f"cluster {self.name}", "starting the control plane")
+        self.record = self._state.update(self.record, ports=Ports().claim(self.directory))
+        self._write_configuration(settings, assets)
+        try:
+            self._kwokctl(
+                assets,
+                *("create", "cluster", "--wait", f"{READY_WITHIN:g}s"),
+                *("--config", str(self.directory / "kwokctl.yaml")),
+                *("--kubeconfig", str(self._home / "kubeconfig")),
+            )
+            self._wait_until_well(report)
+        except HarnessError as error:
+            clash = self._port_clash()
+            if clash and not settings.apiserver_port:
+                processes.end(self._is_mine)
+                Ports().release(self.directory)
+                shutil.rmtree(self._home, ignore_errors=True)  # FC-027: else its old configuration is used again
+                raise _PortClash(clash, where=f"cluster {self.name}") from error
+            raise
+        self._write_kubeconfig()
+        self.record = self._state.update(self.record, phase="ready")
+
+    def _write_configuration(self, settings: ClusterSettings, assets: Assets) -> None:
+        documents = kwokctl_configuration(settings, assets, self.ports, self.record.versions, self.directory)
+        (self.directory / "kwokctl.yaml").write_text(yaml.safe_dump_all(documents))
+        for file_name, document in extra_files(settings).items():
+            (self.directory / file_name).write_text(yaml.safe_dump(document))
+        tools = self.directory / "tools"
+        tools.mkdir(mode=0o700, exist_ok=True)
+        (tools / "kubectl").unlink(missing_ok=True)
+        (tools / "kubectl").symlink_to(assets.kubectl)
+
+    def _kwokctl(self, assets: Assets, *arguments: str) -> None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("KWOK_")}
+        environment |= self.marker() | {
+            "KWOK_WORKDIR": str(self._home),
+            # FC-004: kwokctl prefers a kubectl on PATH to the one it is told of.
+            "PATH": f"{self.directory / 'tools'}:{os.environ.get('PATH', os.defpath)}",
+        }
+        output = self.directory / "kwokctl.log"
+        with output.open("w") as log:
+            done = subprocess.run(
+                [str(assets.kwokctl), "--name", self.name, *arguments],
+                env=environment,
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                umask=0o077,  # FC-022: kwokctl writes keys for everybody to read
+                start_new_session=True,  # Ctrl-C on our terminal is for us; we end the whole cluster
+                check=False,
+            )
+        if done.returncode:
+            raise HarnessError(
+                f"kwokctl {' '.join(arguments[:2])} failed: {self._explain(output)}", where=f"cluster {self.name}"
+            )
+
+    def _wait_until_well(self, report: Report) -> None:
+        report(f"cluster {self.name}", "waiting until every component is well")
+        health, components = self._health(), self._components()
+
+        def complaint() -> str:
+            try:
+                return health.complaint(components)
+            except OSError as error:
+                return str(error)
+
+        last = ""
+
+        def not_well(text: str) -> bool:
+            nonlocal last
+            last = text
+            return bool(text)
+
+        try:
+            Retrying(retry=retry_if_result(not_well), wait=wait_fixed(0.05), stop=stop_after_delay(READY_WITHIN))(
+                complaint
+            )
+        except RetryError as error:
+            raise HarnessError(
+                f"not well after {READY_WITHIN:g} s: {last}; {self._explain()}", where=f"cluster {self.name}"
+            ) from error
+
+    def _explain(self, kwokctl: Path | None = None) -> str:
+        """The end of the logs of the components that are dead, else of kwokctl's output."""
+        alive = self.component_pids()
+        dead = [COMPONENTS[port] for port in self._components() if COMPONENTS[port] not in alive]
+        logs = [self.log(name) for name in dead if self.log(name).exists()] or ([kwokctl] if kwokctl else [])
+        return "; ".join(f"{log.name}: {_tail(log)}" for log in logs)
+
+    def _port_clash(self) -> str:
+        for port in self._components():
+            log = self.log(COMPONENTS[port])
+            if log.exists() and "address already in use" in _tail(log, 4000):
+                return f"a port of {COMPONENTS[port]} was taken by somebody else"
+        return ""
+
+    def _write_kubeconfig(self) -> None:
+        def embedded(file_name: str) -> str:
+            return base64.b64encode((self._workspace / "pki" / file_name).read_bytes()).decode()
+
+        name = f"grove-conformance-{self.name}"
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [
+                {"name": name, "cluster": {"server": self.server, "certificate-authority-data": embedded("ca.crt")}}
+            ],
+            "users": [
+                {
+                    "name": name,
+                    "user": {
+                        "client-certificate-data": embedded("admin.crt"),
+                        "client-key-data": embedded("admin.key"),
+                    },
+                }
+            ],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        }
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(yaml.safe_dump(document))
+
+
+class _PortClash(HarnessError):
+    """Somebody took a port between our test of it and the start of a component: try another block."""
+
+
+def list_clusters(state: State | None = None) -> list[Cluster]:
+    """Every cluster of this checkout whose record can be read, by name."""
+    state = state or State()
+    records = (state.read(name) for name in state.names())
+    return [Cluster(state, record) for record in records if record is not None]
+
+
+def find(name: str, state: State | None = None) -> Cluster:
+    """The cluster `name`; UsageError if there is none."""
+    state = state or State()
+    record = state.read(name)
+    if record is None:
+        known = ", ".join(state.names()) or "none"
+        raise UsageError(f"there is no cluster named {name!r}", where=str(state.clusters), mend=f"there are: {known}")
+    return Cluster(state, record)
+
+
+def _tail(path: Path, length: int = 400) -> str:
+    """The last characters of a file, on one line."""
+    text = path.read_text(errors="replace").strip()
+    return " | ".join(line.strip() for line in text[-length:].splitlines()) or "(empty)"

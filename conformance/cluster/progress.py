@@ -1,0 +1,56 @@
+"""How long work tells what it does: one callable, so that the work knows nothing of terminals."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+
+
+class Report(Protocol):
+    """Called at the begin of each step: what is worked on, and what is done with it now."""
+
+    def __call__(self, subject: str, step: str, /) -> None: ...
+
+
+def silent(subject: str, step: str, /) -> None:
+    """A Report for callers who do not want to know."""
+
+
+@contextmanager
+def terminal(title: str) -> Iterator[Report]:
+    """A Report to standard error: a live line on a terminal, plain lines elsewhere, and the total time at the end.
+
+    Nothing is said, not even the total, when no step was reported.
+    """
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    begin = time.monotonic()
+    spoken = False
+
+    def elapsed() -> str:
+        return f"[{time.monotonic() - begin:6.1f} s]"
+
+    if console.is_terminal:
+        with console.status(title) as status:
+
+            def live(subject: str, step: str, /) -> None:
+                nonlocal spoken
+                spoken = True
+                console.print(f"{elapsed()} {subject}: {step}", markup=False)
+                status.update(f"{subject}: {step}")
+
+            yield live
+    else:
+
+        def plain(subject: str, step: str, /) -> None:
+            nonlocal spoken
+            spoken = True
+            print(f"{elapsed()} {subject}: {step}", file=sys.stderr, flush=True)  # noqa: T201 - the terminal itself
+
+        yield plain
+    if spoken:
+        console.print(f"{elapsed()} {title}: done", markup=False)

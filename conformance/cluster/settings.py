@@ -1,0 +1,153 @@
+"""What a caller can choose about a cluster, and the configuration that kwokctl gets for it.
+
+Pure: documents in, documents out. Each choice names the fact (spec/fake-cluster.md) that it rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.cluster.assets import Assets
+from conformance.cluster.ports import Port
+from conformance.data import folder
+
+_GROUP = "config.kwok.x-k8s.io/v1alpha1"
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """Choices about a cluster.
+
+    scheduler: whether kube-scheduler runs. scheduler_name: the profile name it answers to, so that a gang scheduler
+    can serve `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. audit: whether writes are logged.
+    apiserver_port: a port of the user's own choice; 0 takes one of the cluster's block.
+    """
+
+    scheduler: bool = True
+    scheduler_name: str = "default-scheduler"
+    stages: str = "fast"
+    audit: bool = True
+    apiserver_port: int = 0
+
+
+def audit_policy() -> dict[str, Any]:
+    """Writes only, without bodies; leases are noise of the nodes (FC-106)."""
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
+            {"level": "None", "verbs": ["get", "list", "watch"]},
+            {"level": "Metadata"},
+        ],
+    }
+
+
+def scheduler_configuration(name: str) -> dict[str, Any]:
+    """kube-scheduler with one profile, `name` (FC-011)."""
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": name}],
+    }
+
+
+def kwokctl_configuration(
+    settings: ClusterSettings,
+    assets: Assets,
+    ports: Mapping[Port, int],
+    versions: Mapping[str, str],
+    directory: Path,
+) -> list[dict[str, Any]]:
+    """The documents of kwokctl's `--config` file. Files that it names lie in `directory`: see `extra_files`."""
+    options: dict[str, Any] = {
+        "runtime": "binary",
+        "bindAddress": "127.0.0.1",  # FC-006: the default listens on every interface, without authentication
+        "kubeVersion": f"v{versions['kubernetes']}",
+        "etcdVersion": versions["etcd"],
+        "etcdBinary": str(assets.etcd),
+        "kubeApiserverBinary": str(assets.kube_apiserver),
+        "kubeControllerManagerBinary": str(assets.kube_controller_manager),
+        "kubeSchedulerBinary": str(assets.kube_scheduler),
+        "kwokControllerBinary": str(assets.kwok),
+        "kubectlBinary": str(assets.kubectl),
+        # FC-007: kwokctl's own choice of free ports can collide with another cluster's.
+        "kubeApiserverPort": ports[Port.APISERVER],
+        "etcdPort": ports[Port.ETCD],
+        "etcdPeerPort": ports[Port.ETCD_PEER],
+        "kubeControllerManagerPort": ports[Port.CONTROLLER_MANAGER],
+        "kubeSchedulerPort": ports[Port.SCHEDULER],
+        "kwokControllerPort": ports[Port.KWOK],
+        "disableQPSLimits": True,  # FC-013
+        "heartbeatFactor": 1,  # FC-014: a lost node shows after 40 s, not 200 s
+    }
+    if settings.audit:
+        options["kubeAuditPolicy"] = str(directory / "audit-policy.yaml")
+    if settings.scheduler:
+        options["kubeSchedulerConfig"] = str(directory / "scheduler-config.yaml")
+    else:
+        options["disable"] = ["kube-scheduler"]
+    return [
+        {
+            "apiVersion": _GROUP,
+            "kind": "KwokctlConfiguration",
+            "options": options,
+            "componentsPatches": _component_flags(),
+        },
+        # FC-031: this document is not defaulted field by field, so it gives every one.
+        {
+            "apiVersion": _GROUP,
+            "kind": "KwokConfiguration",
+            "options": {
+                "cidr": "10.0.0.0/16",  # FC-085: a /24 hands out addresses beyond its end
+                "podPlayStageParallelism": 16,
+                "nodePlayStageParallelism": 8,
+                "nodeLeaseParallelism": 8,
+                "podsOnNodeSyncParallelism": 4,
+                "enablePodsOnNodeSyncListPager": True,
+            },
+        },
+        *load_stages(settings.stages),
+    ]
+
+
+def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
+    """Files that the configuration names: file name → document."""
+    files = {"audit-policy.yaml": audit_policy()} if settings.audit else {}
+    if settings.scheduler:
+        files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name)
+    return files
+
+
+def load_stages(name: str) -> list[dict[str, Any]]:
+    """All Stage documents of `kwok-profiles/stages/<name>/`."""
+    documents: list[dict[str, Any]] = []
+    for path in sorted((folder("kwok-profiles") / "stages" / name).glob("*.yaml")):
+        documents.extend(yaml.load_all(path.read_text(), yaml.CSafeLoader))
+    return documents
+
+
+def _component_flags() -> Sequence[Mapping[str, Any]]:
+    flags = {
+        "etcd": {"unsafe-no-fsync": "true"},  # FC-101: the data is worthless after a crash of the host anyway
+        "kube-apiserver": {
+            "anonymous-auth": "false",  # FC-103
+            "service-cluster-ip-range": "10.96.0.0/16",
+        },
+        "kube-controller-manager": {
+            "concurrent-gc-syncs": "40",  # FC-108
+            # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes a pod saved.
+            "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
+        },
+    }
+    return [
+        {"name": component, "extraArgs": [{"key": key, "value": value} for key, value in arguments.items()]}
+        for component, arguments in flags.items()
+    ]

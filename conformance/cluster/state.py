@@ -1,0 +1,166 @@
+"""What is kept on disk about the clusters of this checkout: one folder and one record a cluster.
+
+    <state root>/clusters/<name>/     folder of a cluster, 0700; its record is cluster.json
+    <state root>/lock                 held for an instant to add, remove or prune a folder
+
+Invariant: a folder under its name always holds a readable record; it is filled under another name and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from filelock import FileLock
+
+from conformance.cluster import processes
+from conformance.data import PROJECT
+from conformance.errors import UsageError
+
+Phase = Literal["starting", "ready"]
+RECORD = "cluster.json"
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The process that a cluster lives for: pid and start time (seconds since the epoch)."""
+
+    pid: int
+    started: float
+
+    @classmethod
+    def this_process(cls) -> Owner:
+        """Ourselves."""
+        started = processes.identity(os.getpid())
+        assert started is not None
+        return cls(os.getpid(), started)
+
+    def alive(self) -> bool:
+        """Whether that very process still lives."""
+        return processes.alive(self.pid, self.started)
+
+
+@dataclass(frozen=True)
+class Record:
+    """The record of a cluster. `owner` is null for a cluster that outlives the command that made it.
+
+    `creator` is the process that brings the cluster up; it matters while the phase is `starting`.
+    """
+
+    name: str
+    uid: str
+    creator: Owner
+    owner: Owner | None
+    phase: Phase = "starting"
+    ports: int = 0
+    """First port of the cluster's block; 0 before one is claimed."""
+    apiserver_port: int = 0
+    scheduler: bool = True
+    versions: dict[str, str] = field(default_factory=dict)
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+class State:
+    """The state root of a checkout."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or state_root()
+        self.clusters = self.root / "clusters"
+
+    def lock(self) -> FileLock:
+        """Held while folders come and go. Not for long work, except by prune."""
+        self.root.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self.root, self.clusters):  # one by one: `mode` would not apply to parents
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return FileLock(self.root / "lock", mode=0o600)
+
+    def directory(self, name: str) -> Path:
+        """Folder of the cluster `name`."""
+        return self.clusters / name
+
+    def add(self, record: Record) -> Path:
+        """Makes the folder of a new cluster; UsageError if there is one of that name or the name is unfit."""
+        if not _NAME.fullmatch(record.name):
+            raise UsageError(
+                f"{record.name!r} is no name for a cluster",
+                mend="use 1 to 40 lower-case letters, digits and inner hyphens",
+            )
+        with self.lock():
+            if self.directory(record.name).exists():
+                raise UsageError(
+                    f"there is a cluster named {record.name!r} already",
+                    where=str(self.directory(record.name)),
+                    mend=f"choose another name, or run: grove-conformance cluster down {record.name}",
+                )
+            fresh = self.clusters / f".new-{record.uid}"
+            fresh.mkdir(mode=0o700)
+            _write(fresh / RECORD, record)
+            fresh.rename(self.directory(record.name))
+        return self.directory(record.name)
+
+    def update(self, record: Record, **changes: Any) -> Record:
+        """Writes the record with `changes` and returns it."""
+        changed = replace(record, **changes)
+        _write(self.directory(record.name) / RECORD, changed)
+        return changed
+
+    def read(self, name: str) -> Record | None:
+        """The record of a cluster; None if there is no such folder or no readable record in it."""
+        try:
+            document = json.loads((self.directory(name) / RECORD).read_text())
+            owner = document.pop("owner")
+            return Record(creator=Owner(**document.pop("creator")), owner=Owner(**owner) if owner else None, **document)
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def names(self) -> list[str]:
+        """Names of all folders of clusters, in order; left-overs of a killed add or remove are not among them."""
+        if not self.clusters.is_dir():
+            return []
+        return sorted(entry.name for entry in self.clusters.iterdir() if not entry.name.startswith("."))
+
+    def remove(self, name: str) -> None:
+        """Removes the folder of a cluster, at one stroke for whoever looks."""
+        gone = self.clusters / f".gone-{secrets.token_hex(4)}"
+        try:
+            self.directory(name).rename(gone)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(gone, ignore_errors=True)
+
+    def leftovers(self) -> list[Path]:
+        """Folders of a killed add or remove. Only meaningful under the lock."""
+        return sorted(self.clusters.glob(".*-*")) if self.clusters.is_dir() else []
+
+
+def state_root() -> Path:
+    """`$GROVE_CONFORMANCE_STATE`, or a folder of this checkout's own below `$XDG_STATE_HOME` (~/.local/state)."""
+    if given := os.environ.get("GROVE_CONFORMANCE_STATE"):
+        return Path(given).expanduser().absolute()
+    return user_state() / checkout_id()
+
+
+def user_state() -> Path:
+    """What all checkouts of this user share: `$XDG_STATE_HOME/grove-conformance`."""
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return base / "grove-conformance"
+
+
+def checkout_id() -> str:
+    """Eight hex digits that differ between two checkouts."""
+    return hashlib.sha256(str(PROJECT).encode()).hexdigest()[:8]
+
+
+def _write(path: Path, record: Record) -> None:
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(json.dumps(asdict(record), indent=2) + "\n")
+    beside.rename(path)
