@@ -1,0 +1,22 @@
+"""The Grove kinds, and the Kubernetes kinds that a Grove operator makes (api.md KIND-01 … KIND-05)."""
+
+from __future__ import annotations
+
+from kube.resource import Resource
+
+PODCLIQUESETS = Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet")
+PODCLIQUES = Resource("grove.io", "v1alpha1", "podcliques", "PodClique")
+SCALING_GROUPS = Resource("grove.io", "v1alpha1", "podcliquescalinggroups", "PodCliqueScalingGroup")
+PODGANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
+
+GROVE = (PODCLIQUESETS, PODCLIQUES, SCALING_GROUPS, PODGANGS)
+"""The namespaced kinds that Grove itself defines."""
+
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+
+ATTENDANTS = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS)
+"""Small objects that an operator may make beside the Grove kinds, pods and services (OBJ-108 … OBJ-111)."""

@@ -1,0 +1,37 @@
+"""Label keys, finalizers and the scheduling gate of the Grove API (api.md 3.2, reconcile-objects.md 2)."""
+
+from __future__ import annotations
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+PART_OF = "app.kubernetes.io/part-of"
+NAME = "app.kubernetes.io/name"
+COMPONENT = "app.kubernetes.io/component"
+
+OPERATOR = "grove-operator"
+"""The value of MANAGED_BY on every object that a Grove operator made (OBJ-201)."""
+
+CLIQUE = "grove.io/podclique"
+GANG = "grove.io/podgang"
+BASE_GANG = "grove.io/base-podgang"
+SET_INDEX = "grove.io/podcliqueset-replica-index"
+GROUP = "grove.io/podcliquescalinggroup"
+GROUP_INDEX = "grove.io/podcliquescalinggroup-replica-index"
+POD_INDEX = "grove.io/podclique-pod-index"
+SCHEDULER = "grove.io/scheduler-name"
+
+GATE = "grove.io/podgang-pending-creation"
+"""The scheduling gate of every pod until its gang is complete (GATE-01, OBJ-501)."""
+
+SET_FINALIZER = "grove.io/podcliqueset.grove.io"
+CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
+GROUP_FINALIZER = "grove.io/podcliquescalinggroup.grove.io"
+
+
+class Component:
+    """Values of COMPONENT (OBJ-202)."""
+
+    SERVICE = "pcs-headless-service"
+    SCALING_GROUP = "pcs-podcliquescalinggroup"
+    GANG = "podgang"
+    STANDALONE_CLIQUE = "pcs-podclique"
+    MEMBER_CLIQUE = "pcsg-podclique"

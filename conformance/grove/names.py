@@ -1,0 +1,38 @@
+"""How the names of Grove objects are made (reconcile-objects.md section 1). Indices count from 0."""
+
+from __future__ import annotations
+
+
+def service(set_name: str, replica: int) -> str:
+    """The headless Service of a set's replica (OBJ-107)."""
+    return f"{set_name}-{replica}"
+
+
+def base_gang(set_name: str, replica: int) -> str:
+    """The base gang of a set's replica (OBJ-104)."""
+    return f"{set_name}-{replica}"
+
+
+def scaling_group(set_name: str, replica: int, group: str) -> str:
+    """A PodCliqueScalingGroup (OBJ-102)."""
+    return f"{set_name}-{replica}-{group}"
+
+
+def clique(set_name: str, replica: int, clique_name: str) -> str:
+    """A standalone PodClique (OBJ-101)."""
+    return f"{set_name}-{replica}-{clique_name}"
+
+
+def member_clique(group_name: str, group_replica: int, clique_name: str) -> str:
+    """A PodClique in a scaling group, whose full name is given (OBJ-103)."""
+    return f"{group_name}-{group_replica}-{clique_name}"
+
+
+def scaled_gang(group_name: str, group_replica: int, min_available: int) -> str:
+    """The gang of a scaling group's replica at or beyond minAvailable; the first of them is always `-0` (OBJ-105)."""
+    return f"{group_name}-{group_replica - min_available}"
+
+
+def hostname(clique_full_name: str, index: int) -> str:
+    """`spec.hostname` of the pod with that index (OBJ-251)."""
+    return f"{clique_full_name}-{index}"

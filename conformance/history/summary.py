@@ -1,0 +1,85 @@
+"""One line about an object, for people: in messages, timelines and failure bundles. Reads anything, never raises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from conformance.grove import pods
+from conformance.grove.fields import Document, condition_is, count, items, number, terminating, text
+from conformance.history.record import DELETED, Record
+from conformance.history.view import View
+
+
+def _pod(pod: Document) -> str:
+    node = pods.node(pod)
+    return pods.phase(pod) + (f" on {node}" if node and not terminating(pod) else "")
+
+
+def _gang(gang: Document) -> str:
+    groups = items(gang, "spec", "podgroups")
+    sizes = " ".join(
+        f"{text(group, 'name')}:{len(items(group, 'podReferences'))}(min {number(group, 'minReplicas')})"
+        for group in groups
+    )
+    initialized = condition_is(gang, "Initialized")
+    return ("initialized " if initialized == "True" else "not initialized ") + (sizes or "no podgroups")
+
+
+def _clique(clique: Document) -> str:
+    status = clique.get("status")
+    return (
+        f"{count(status, 'scheduledReplicas')} scheduled {count(status, 'readyReplicas')} ready "
+        f"{count(status, 'scheduleGatedReplicas')} gated of {number(clique, 'spec', 'replicas')}"
+    )
+
+
+def _available(owner: Document) -> str:
+    return f"{count(owner, 'status', 'availableReplicas')} available of {number(owner, 'spec', 'replicas')}"
+
+
+def _node(node: Document) -> str:
+    return "ready" if condition_is(node, "Ready") == "True" else "not ready"
+
+
+def _nothing(_: Document) -> str:
+    return "exists"
+
+
+_WORDS: dict[str, Callable[[Document], str]] = {
+    "pods": _pod,
+    "podgangs": _gang,
+    "podcliques": _clique,
+    "podcliquescalinggroups": _available,
+    "podcliquesets": _available,
+    "nodes": _node,
+}
+
+
+def state(record: Record) -> str:
+    """The state that a record brought its object to, in a few words."""
+    if record.kind == DELETED:
+        return "gone"
+    words = _WORDS.get(record.resource, _nothing)(record.object)
+    return f"terminating, {words}" if terminating(record.object) and record.resource != "pods" else words
+
+
+def describe(record: Record) -> str:
+    return f"+{record.at:.3f}s {record.resource}/{record.name}: {state(record)}"
+
+
+def overview(view: View, most: int = 12) -> list[str]:
+    """The state of a namespace: a line an object, or, where there are more than `most` of a resource, the numbers of
+    objects in each state."""
+    lines = []
+    for resource in view.resources():
+        if resource == "events":
+            continue
+        records = view.records(resource)
+        if len(records) <= most:
+            lines += [f"{resource}/{record.name}: {state(record)}" for record in records]
+        else:
+            tally = Counter(state(record).split(" on ")[0] for record in records)
+            shown = ", ".join(f"{number} {word}" for word, number in tally.most_common(most))
+            lines.append(f"{resource}: {shown}")
+    return lines or ["nothing exists"]

@@ -1,0 +1,26 @@
+"""The three-valued answer of a rule that was asked of a history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.history.record import Record
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`holds`: True, False, or None where there was nothing to judge. `reason` says why it is not true; `records` are
+    the counter-example, in order."""
+
+    id: str
+    what: str
+    holds: bool | None
+    reason: str = ""
+    records: tuple[Record, ...] = ()
+
+    def __str__(self) -> str:
+        word = {True: "holds", False: "broken", None: "unknown"}[self.holds]
+        lines = [
+            f"{self.id + ' ' if self.id else ''}{word}: {self.what}" + (f" — {self.reason}" if self.reason else "")
+        ]
+        return "\n".join([*lines, *(f"  {record}" for record in self.records)])

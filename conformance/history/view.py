@@ -1,0 +1,97 @@
+"""The state of a namespace after a record: every object that exists at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conformance.history.record import DELETED, Record
+
+Labels = Mapping[str, str]
+Objects = list[Mapping[str, Any]]
+Records = list[Record]
+Names = list[str]
+
+
+class View:
+    """Objects by resource (plural) and name. Moved on by `apply`, in constant time a record; a label key that is asked
+    for is indexed from then on, so that asking for a clique's pods costs the clique and not the namespace.
+
+    A view that a predicate is given is the history's own and moves on afterwards: keep `copy()` of it, or the objects.
+    """
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.at = 0.0
+        self.last: Record | None = None
+        self._objects: dict[str, dict[str, Record]] = {}
+        self._indices: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
+
+    def apply(self, record: Record) -> None:
+        """Moves on by one record."""
+        self.seq, self.at, self.last = record.seq, record.at, record
+        present = self._objects.setdefault(record.resource, {})
+        old = present.get(record.name)
+        if record.kind == DELETED:
+            if old is None or (old.uid and old.uid != record.uid):
+                return
+            del present[record.name]
+        else:
+            present[record.name] = record
+        for (resource, key), index in self._indices.items():
+            if resource == record.resource:
+                if old is not None:
+                    index.get(_label(old, key), {}).pop(old.name, None)
+                if record.kind != DELETED:
+                    index.setdefault(_label(record, key), {})[record.name] = record
+
+    def get(self, resource: str, name: str) -> Mapping[str, Any] | None:
+        """An object, None where it doesn't exist."""
+        record = self._objects.get(resource, {}).get(name)
+        return None if record is None else record.object
+
+    def record(self, resource: str, name: str) -> Record | None:
+        """The record that brought an object to its present state."""
+        return self._objects.get(resource, {}).get(name)
+
+    def list(self, resource: str, labels: Labels | None = None) -> Objects:
+        """The objects that carry all these labels, by name."""
+        return [record.object for record in self.records(resource, labels)]
+
+    def records(self, resource: str, labels: Labels | None = None) -> Records:
+        """As `list`, but the records."""
+        found = self._objects.get(resource, {})
+        for key, value in (labels or {}).items():
+            chosen = self._index(resource, key).get(value, {})
+            few, many = sorted((found, chosen), key=len)
+            found = {name: record for name, record in few.items() if name in many}
+        return [found[name] for name in sorted(found)]
+
+    def names(self, resource: str, labels: Labels | None = None) -> Names:
+        return [record.name for record in self.records(resource, labels)]
+
+    def resources(self) -> Iterator[str]:
+        """The resources of which at least one object exists."""
+        return (resource for resource in sorted(self._objects) if self._objects[resource])
+
+    def copy(self) -> View:
+        """A view that stays as it is."""
+        other = View()
+        other.seq, other.at, other.last = self.seq, self.at, self.last
+        other._objects = {resource: dict(objects) for resource, objects in self._objects.items()}
+        return other
+
+    def _index(self, resource: str, key: str) -> dict[str, dict[str, Record]]:
+        index = self._indices.get((resource, key))
+        if index is None:
+            index = self._indices[resource, key] = {}
+            for record in self._objects.get(resource, {}).values():
+                index.setdefault(_label(record, key), {})[record.name] = record
+        return index
+
+
+def _label(record: Record, key: str) -> str:
+    metadata = record.object.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    value = labels.get(key) if isinstance(labels, Mapping) else None
+    return value if isinstance(value, str) else ""
