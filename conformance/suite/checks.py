@@ -1,0 +1,123 @@
+"""What a running test judged, id by id. Needs no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, is_dataclass
+from enum import Enum
+from typing import Literal
+
+import msgspec
+
+from conformance.errors import HarnessError
+from conformance.suite import ledger
+
+Ids = str | Sequence[str]
+
+
+class CheckFailed(Exception):
+    """The test ends here: the implementation failed. Everything to tell is in the ledger already."""
+
+
+class Blocked(Exception):
+    """The test could not judge anything. `cause` says whether the implementation is to blame."""
+
+    def __init__(self, reason: str, cause: ledger.Cause) -> None:
+        self.reason, self.cause = reason, cause
+        super().__init__(reason)
+
+
+class Checks:
+    """Outcomes of one test. Writes each to `tell` at once; `finish` raises what the test has to end with."""
+
+    def __init__(self, test: str, declared: Sequence[str], tell: Callable[[ledger.Check], None]) -> None:
+        self.test, self.declared, self._tell = test, tuple(declared), tell
+        self.made: list[ledger.Check] = []
+
+    @property
+    def failures(self) -> list[ledger.Check]:
+        return [c for c in self.made if c.outcome != "passed"]
+
+    def expect(self, id: str, what: str, expected: object, seen: object, *, at: float | None = None) -> bool:
+        """Records whether `seen` equals `expected`; the test goes on either way."""
+        want, got = plain(expected), plain(seen)
+        self._record(id, what, "passed" if want == got else "failed", want, got, at)
+        return want == got
+
+    def passed(self, ids: Ids, what: str, *, at: float | None = None) -> None:
+        for id in _each(ids):
+            self._record(id, what, "passed", None, None, at)
+
+    def holds(self, id: str, what: str, verdict: bool | None, seen: object = None, *, at: float | None = None) -> bool:
+        """Records a three-valued verdict; None (unknown) is not a pass."""
+        outcome: Literal["passed", "failed", "unknown"] = (
+            "unknown" if verdict is None else "passed" if verdict else "failed"
+        )
+        self._record(id, what, outcome, None if verdict else "holds at every moment", plain(seen), at)
+        return verdict is True
+
+    def fail(self, ids: Ids, what: str, expected: object, seen: object, *, at: float | None = None) -> CheckFailed:
+        """Records failures and returns the exception to end the test with."""
+        for id in _each(ids):
+            self._record(id, what, "failed", plain(expected), plain(seen), at)
+        return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(seen)}")
+
+    def open(self) -> tuple[str, ...]:
+        """The declared ids without an outcome so far."""
+        judged = {c.id for c in self.made}
+        return tuple(id for id in self.declared if id not in judged)
+
+    def finish(self) -> None:
+        """At the end of a test that was not cut short. Raises CheckFailed, or HarnessError for an unjudged id."""
+        if self.failures:
+            raise CheckFailed("; ".join(f"{c.id}: {c.what}: {brief(c.seen)}" for c in self.failures))
+        if self.open():
+            raise HarnessError(f"the test ended without an outcome for {', '.join(self.open())}", where=self.test)
+
+    def _record(
+        self,
+        id: str,
+        what: str,
+        outcome: Literal["passed", "failed", "unknown"],
+        expected: object,
+        seen: object,
+        at: float | None,
+    ) -> None:
+        if id not in self.declared:
+            raise HarnessError(f"the test judges {id} and doesn't declare it", where=self.test)
+        check = ledger.Check(test=self.test, id=id, what=what, outcome=outcome, expected=expected, seen=seen, at=at)
+        self.made.append(check)
+        self._tell(check)
+
+
+def plain(value: object) -> object:
+    """A value as JSON can say it: sets and the keys of mappings sorted, everything unknown as its text."""
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, msgspec.Struct):
+        return plain(msgspec.structs.asdict(value))
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in sorted(value.items(), key=lambda pair: str(pair[0]))}
+    if isinstance(value, AbstractSet):
+        return sorted((plain(v) for v in value), key=str)
+    if isinstance(value, Sequence):
+        return [plain(v) for v in value]
+    return str(value)
+
+
+def brief(value: object, limit: int = 300) -> str:
+    """A value in one line."""
+    text = value if isinstance(value, str) else msgspec.json.encode(plain(value)).decode()
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _each(ids: Ids) -> Sequence[str]:
+    return (ids,) if isinstance(ids, str) else ids

@@ -1,0 +1,63 @@
+"""What a run judges: profiles and ids asked for, less what the implementation doesn't claim. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from conformance import documents
+from conformance.errors import UsageError
+from conformance.suite.requirement import Registry, Requirement
+
+
+@dataclass(frozen=True)
+class Scope:
+    """`profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id → why) and
+    those that were not asked for are not."""
+
+    profiles: tuple[str, ...]
+    judged: frozenset[str]
+    unclaimed: dict[str, str]
+
+    def takes(self, declared: Iterable[str]) -> bool:
+        """Whether a test that declares these ids runs."""
+        return not self.judged.isdisjoint(declared)
+
+
+def scope(
+    registry: Registry, profiles: Iterable[str], ids: Iterable[str], roles: Iterable[str], features: Iterable[str]
+) -> Scope:
+    """Profiles default to those of the ids, else to all. Raises UsageError for an unknown profile or id."""
+    asked, wanted = sorted(set(profiles)), sorted(set(ids))
+    for profile in asked:
+        if profile not in registry.profiles:
+            listed = ", ".join(sorted(registry.profiles))
+            near = documents.suggestion(profile, registry.profiles)
+            mend = near if near.startswith("known") else f"{near} profiles: {listed}"
+            raise UsageError(f"unknown profile {profile!r}", mend=mend)
+    for id in wanted:
+        entry = registry.get(id)
+        if asked and entry.profile not in asked:
+            raise UsageError(f"{id} is of profile {entry.profile}", mend=f"add --profile {entry.profile}, or drop it")
+    chosen = asked or sorted({registry.get(id).profile for id in wanted}) or sorted(registry.profiles)
+    judged: set[str] = set()
+    unclaimed: dict[str, str] = {}
+    for entry in registry.requirements.values():
+        if entry.profile not in chosen:
+            continue
+        why = not_claimed(entry, roles, features)
+        if why:
+            unclaimed[entry.id] = why
+        elif not wanted or entry.id in wanted:
+            judged.add(entry.id)
+    return Scope(tuple(chosen), frozenset(judged), unclaimed)
+
+
+def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str]) -> str:
+    """Why the implementation isn't judged by a requirement; empty when it is."""
+    played = set(roles)
+    if played.isdisjoint(entry.roles):
+        return f"doesn't play the role {' or '.join(entry.roles)}"
+    if entry.feature and entry.feature not in set(features):
+        return f"doesn't claim the feature {entry.feature}"
+    return ""

@@ -1,0 +1,56 @@
+"""What one run was asked to do. Written to `run.json` in the run's folder, from which every worker reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from conformance.suite import requirement
+
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+
+
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`directory` is the run's own folder. `roles` and `features` are those of the implementation, for selection."""
+
+    run: str
+    directory: str
+    implementation: str
+    parameters: dict[str, str] = {}
+    roles: tuple[str, ...] = ("operator", "gang-scheduler")
+    features: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    workers: int = 1
+    time_scale: float = 1.0
+    seed: int = 0
+    cluster: Literal["own", "existing"] = "own"
+    kubeconfig: str = ""
+    reproduce: str = ""
+    tests: str = str(TESTS)
+    registry: str = str(requirement.FILE)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.directory)
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger"
+
+    @property
+    def log(self) -> Path:
+        """Where pytest's own words and our tracebacks go."""
+        return self.folder / "pytest.log"
+
+    def save(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "run.json"
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
+        return path
+
+
+def load(path: Path) -> RunSettings:
+    return msgspec.json.decode(path.read_bytes(), type=RunSettings)
