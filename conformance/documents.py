@@ -1,0 +1,241 @@
+"""Reading our YAML data files: each error is one line with file, line and field (design.md, section 4).
+
+A document is checked against a JSON schema and keeps the line of every field, so that later checks, which a schema
+cannot make, complain as precisely as the schema does.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from conformance.errors import UsageError
+
+Field = tuple[str | int, ...]
+"""The way to a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML file of one document whose root is a mapping."""
+
+    path: Path
+    value: Mapping[str, Any]
+    lines: Mapping[Field, int]
+    """Line (from 1) at which each value begins; for the value of a key the line of the key."""
+
+    def where(self, *field: str | int) -> str:
+        """`file:line: field`, with the line of the nearest enclosing value that the file has."""
+        at = field
+        while at and at not in self.lines:
+            at = at[:-1]
+        place = f"{shown(self.path)}:{self.lines.get(at, 1)}"
+        return f"{place}: {spelled(field)}" if field else place
+
+    def strings(self, *below: str | int) -> Iterator[tuple[Field, str]]:
+        """Every string value below a field, with its own field, in the order of the file."""
+        value: Any = self.value
+        for step in below:
+            value = value.get(step) if isinstance(value, Mapping) else value[step]
+        yield from _strings(value, below)
+
+
+def read(path: Path, schema: Path) -> Document:
+    """Reads `path` and checks it against the JSON schema in `schema`.
+
+    Raises UsageError: unreadable, not YAML, a key twice, or the first violation of the schema by line.
+    """
+    document = parse(path)
+    check(document, json.loads(schema.read_text(encoding="utf-8")))
+    return document
+
+
+def parse(path: Path) -> Document:
+    """Reads YAML without a schema. Raises UsageError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=shown(path), mend="give a readable file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError("is not UTF-8 text", where=shown(path), mend="save it as UTF-8") from error
+    lines: dict[Field, int] = {}
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        value = None if node is None else _construct(loader, node, (), lines, path)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        what = error.problem or error.context or "not YAML"
+        raise UsageError(f"is not YAML: {what}", where=f"{shown(path)}:{line}", mend="mend the syntax there") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), mend="mend the syntax") from error
+    except RecursionError as error:
+        raise UsageError("has an alias that holds itself", where=shown(path), mend="write it out") from error
+    finally:
+        loader.dispose()
+    if not isinstance(value, dict):
+        raise UsageError(f"holds {_named(value)}", where=f"{shown(path)}:1", mend="its root must be a mapping")
+    return Document(path, value, lines)
+
+
+def check(document: Document, schema: Mapping[str, Any]) -> None:
+    """Raises UsageError with the first violation of `schema`, by line."""
+    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    found = sorted(
+        (_complaint(document, leaf) for error in validator.iter_errors(document.value) for leaf in [_deepest(error)]),
+        key=lambda complaint: complaint[0],
+    )
+    if found:
+        _, field, what, mend = found[0]
+        raise UsageError(what, where=document.where(*field), mend=mend)
+
+
+def shown(path: Path) -> str:
+    """A path as a user wants to read it: relative to the current folder if it lies below."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def spelled(field: Iterable[str | int]) -> str:
+    """`processes.operator.argv[0]`"""
+    text = ""
+    for step in field:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """How to mend an unknown name: `did you mean "argv"?`, or the list of what there is."""
+    names = sorted(known)
+    if near := difflib.get_close_matches(wrong, names, n=1, cutoff=0.6):
+        return f'did you mean "{near[0]}"?'
+    return f"known: {', '.join(names)}" if names else "none is allowed here"
+
+
+def _construct(loader: yaml.SafeLoader, node: yaml.Node, at: Field, lines: dict[Field, int], path: Path) -> Any:
+    lines.setdefault(at, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        _no_key_twice(node, at, path)
+        loader.flatten_mapping(node)
+        result = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node)
+            if not isinstance(key, str):
+                where = f"{shown(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+                raise UsageError(f"the key {key!r} is no text", where=where, mend="put it in quotes")
+            lines[(*at, key)] = key_node.start_mark.line + 1
+            result[key] = _construct(loader, value_node, (*at, key), lines, path)
+        return result
+    if isinstance(node, yaml.SequenceNode):
+        return [_construct(loader, item, (*at, index), lines, path) for index, item in enumerate(node.value)]
+    value = loader.construct_object(node)
+    # A schema knows JSON only; `expires: 2027-01-31` is a date to YAML and a text to us.
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
+    seen: set[str] = set()
+    for key_node, _ in node.value:
+        if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
+            field = spelled((*at, key_node.value))
+            where = f"{shown(path)}:{key_node.start_mark.line + 1}: {field}"
+            raise UsageError("stands here twice", where=where, mend="keep one of them")
+        seen.add(key_node.value)
+
+
+def _strings(value: Any, at: Field) -> Iterator[tuple[Field, str]]:
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _strings(item, (*at, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _strings(item, (*at, index))
+
+
+def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
+    """Of an `anyOf`/`oneOf` the branch that came nearest, which names the real mistake."""
+    while error.context:
+        error = max(error.context, key=lambda e: (len(e.absolute_path), e.validator not in ("type", "const")))
+    return error
+
+
+def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[int, Field, str, str]:
+    """Line, field, what, mend."""
+    field: Field = tuple(error.absolute_path)
+    what, mend = _explained(error)
+    if error.validator == "additionalProperties":
+        schema: Any = error.schema
+        known = schema.get("properties", {})
+        given: Any = error.instance
+        unknown = next(key for key in given if key not in known)
+        field, what, mend = (*field, unknown), "unknown field", suggestion(unknown, known)
+    where = field
+    while where and where not in document.lines:
+        where = where[:-1]
+    return document.lines.get(where, 1), field, what, mend
+
+
+def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
+    schema: Any = error.schema
+    value: Any = error.instance
+    rule: Any = error.validator_value
+    hint = schema.get("description", "")
+    match error.validator:
+        case "required":
+            missing = next(name for name in rule if name not in value)
+            about = schema.get("properties", {}).get(missing, {}).get("description", "")
+            return f'the field "{missing}" is missing', f"add it ({about.rstrip('.')})" if about else "add it"
+        case "enum":
+            return f"{json.dumps(value)} is not known here", suggestion(str(value), map(str, rule))
+        case "const":
+            return f"{json.dumps(value)} is wrong", f"write {json.dumps(rule)}"
+        case "type":
+            names = [rule] if isinstance(rule, str) else list(rule)
+            wanted = " or ".join(_TYPES.get(name, name) for name in names)
+            return f"holds {_named(value)}", f"give {wanted}"
+        case "minItems" | "minLength" | "minProperties":
+            return "is empty", hint or "give at least one"
+        case "propertyNames" | "pattern":
+            return f"{json.dumps(value)} has not the right form", hint or f"it must match {rule}"
+        case _:
+            return error.message.splitlines()[0], hint or "mend the value"
+
+
+_TYPES = {
+    "string": "a text",
+    "object": "a mapping",
+    "array": "a list",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "nothing",
+}
+
+
+def _named(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case _:
+            return "a mapping"
