@@ -1,1 +1,4 @@
-"""The fake cluster: where its binaries come from, how it starts and ends, its nodes and pod life cycles. Knows no Grove name."""
+"""The fake cluster: where its binaries come from, how it starts and ends, its nodes and pod life cycles.
+
+Knows no Grove name.
+"""

@@ -67,6 +67,15 @@ def resolve_all(report: Report = silent) -> Assets:
     return Assets(**found)
 
 
+def sources() -> dict[str, str]:
+    """Program → where it came from, in words."""
+    store = Store(cache_root())
+    return {
+        program.name: receipt.source if (receipt := store.receipt(program)) and not _given(program) else "path given"
+        for program in programs()
+    }
+
+
 def programs() -> tuple[Program, ...]:
     """Every pinned program for this platform."""
     return pins.load(pins.platform_name())

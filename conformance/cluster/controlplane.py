@@ -35,6 +35,8 @@ from conformance.cluster.settings import ClusterSettings, extra_files, kwokctl_c
 from conformance.cluster.state import Owner, Record, State
 from conformance.errors import HarnessError, UsageError
 
+__all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
+
 READY_WITHIN = 60.0
 """Seconds that a control plane may take to become well; it takes about 4."""
 
@@ -147,6 +149,11 @@ class Cluster:
         """Component → pid, of those that live: `etcd`, `kube-apiserver`, `kube-controller-manager` and so on."""
         mine = {process.pid for process, _ in processes.marked(self._is_mine)}
         return {name: pid for name, pid in self._pid_files().items() if pid in mine}
+
+    def missing_components(self) -> list[str]:
+        """Components that should run and do not."""
+        alive = self.component_pids()
+        return [COMPONENTS[port] for port in self._components() if COMPONENTS[port] not in alive]
 
     def log(self, component: str) -> Path:
         """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
@@ -316,8 +323,7 @@ class Cluster:
 
     def _explain(self, kwokctl: Path | None = None) -> str:
         """The end of the logs of the components that are dead, else of kwokctl's output."""
-        alive = self.component_pids()
-        dead = [COMPONENTS[port] for port in self._components() if COMPONENTS[port] not in alive]
+        dead = self.missing_components()
         logs = [self.log(name) for name in dead if self.log(name).exists()] or ([kwokctl] if kwokctl else [])
         return "; ".join(f"{log.name}: {_tail(log)}" for log in logs)
 

@@ -54,7 +54,7 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
         processes.BUILD: marker,
     }
     run(command, environment, what=f"building {program.name}")
-    return f"built from {program.group.name} {program.group.version} (package {program.package}) with Go {version}"
+    return f"built with Go {version} from the module folder pins/{program.group.name}"
 
 
 def run(command: list[str], environment: dict[str, str], *, what: str) -> str:

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from conformance.cluster import stages
 from conformance.cluster.assets import Assets
 from conformance.cluster.ports import Port
-from conformance.data import folder
 
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
@@ -114,7 +112,7 @@ def kwokctl_configuration(
                 "enablePodsOnNodeSyncListPager": True,
             },
         },
-        *load_stages(settings.stages),
+        *stages.load(settings.stages),
     ]
 
 
@@ -126,20 +124,13 @@ def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
     return files
 
 
-def load_stages(name: str) -> list[dict[str, Any]]:
-    """All Stage documents of `kwok-profiles/stages/<name>/`."""
-    documents: list[dict[str, Any]] = []
-    for path in sorted((folder("kwok-profiles") / "stages" / name).glob("*.yaml")):
-        documents.extend(yaml.load_all(path.read_text(), yaml.CSafeLoader))
-    return documents
-
-
 def _component_flags() -> Sequence[Mapping[str, Any]]:
     flags = {
         "etcd": {"unsafe-no-fsync": "true"},  # FC-101: the data is worthless after a crash of the host anyway
         "kube-apiserver": {
             "anonymous-auth": "false",  # FC-103
             "service-cluster-ip-range": "10.96.0.0/16",
+            "audit-log-maxsize": "100000",  # MB; at the default of 100 the log would be rotated under a long run
         },
         "kube-controller-manager": {
             "concurrent-gc-syncs": "40",  # FC-108

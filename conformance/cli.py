@@ -1,0 +1,58 @@
+"""`grove-conformance`: the commands, and how errors end (errors.Exit). Thin: parses, calls, prints."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+
+import typer
+from typer.exceptions import TyperException
+
+from conformance.cluster import commands as cluster
+from conformance.errors import Exit, HarnessError, UsageError
+from conformance.validate import validate
+
+app = typer.Typer(
+    help="Conformance suite and fake GPU cluster for implementations of the Grove API.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(cluster.app, name="cluster")
+app.command()(cluster.assets)
+app.command("validate")(validate)
+
+
+def main() -> None:
+    """Entry point of the program."""
+    sys.exit(run(lambda: app(standalone_mode=False)))
+
+
+def run(command: Callable[[], object]) -> int:
+    """Runs a command; every error ends as one line on standard error and an exit code."""
+    try:
+        result = command()
+        return result if isinstance(result, int) else Exit.CONFORMANT
+    except (UsageError, HarnessError) as error:
+        print(f"grove-conformance: {error}", file=sys.stderr)
+        return error.exit_code
+    except TyperException as error:  # wrong options: typer has its own words for them
+        print(error.format_message() or "grove-conformance: wrong usage", file=sys.stderr)
+        return Exit.USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        print("grove-conformance: interrupted", file=sys.stderr)
+        return Exit.INTERRUPTED
+    except Exception as error:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="grove-conformance-", suffix=".log", delete=False, encoding="utf-8"
+        ) as log:
+            log.write(traceback.format_exc())
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"grove-conformance: {what} (details: {log.name})", file=sys.stderr)
+        return Exit.HARNESS
+
+
+if __name__ == "__main__":
+    main()

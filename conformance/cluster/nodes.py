@@ -1,0 +1,197 @@
+"""Fake nodes: manifests from the profiles in `kwok-profiles/nodes/`, and making and removing them.
+
+Invariant: a fleet is a pure function of profile, count, pool and labels (TP-34), and its domains nest (TP-09).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_delay, wait_fixed
+
+from conformance import documents
+from conformance.data import folder
+from conformance.errors import HarnessError, UsageError
+from kube.client import Client
+from kube.resource import NODES
+
+POOL = "conformance.grove.io/pool"
+PROFILE = "conformance.grove.io/profile"
+ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kubernetes.io/rack"
+HOSTNAME = "kubernetes.io/hostname"
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class NodeProfile:
+    """One kind of node. Quantities are texts as Kubernetes writes them."""
+
+    name: str
+    description: str
+    architecture: str
+    labels: Mapping[str, str]
+    capacity: Mapping[str, str]
+    allocatable: Mapping[str, str]
+    nodes_per_rack: int
+    racks_per_block: int
+    rack_is_nvlink_domain: bool = False
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that pods can ask for, a node."""
+        return int(self.allocatable.get("nvidia.com/gpu", "0"))
+
+
+def profile_names() -> list[str]:
+    """Names of all profiles."""
+    return sorted(path.stem for path in _profiles().glob("*.yaml"))
+
+
+@cache
+def profile(name: str) -> NodeProfile:
+    """The profile `name`; UsageError if there is none or its file is wrong (file, line, field)."""
+    path = _profiles() / f"{name}.yaml"
+    if not path.is_file():
+        raise UsageError(f"there is no node profile {name!r}", mend=documents.suggestion(name, profile_names()))
+    return load_profile(path)
+
+
+def load_profile(path: Path) -> NodeProfile:
+    """Reads and checks one profile file. Raises UsageError."""
+    document = documents.read(path, folder("kwok-profiles") / "nodes.schema.json")
+    data = document.value
+    capacity: dict[str, str] = data["capacity"]
+    for resource in data.get("allocatable", {}):
+        if resource not in capacity:
+            raise UsageError(
+                "is not in the capacity", where=document.where("allocatable", resource), mend="add it there too"
+            )
+    found = NodeProfile(
+        name=path.stem,
+        description=data["description"],
+        architecture=data["architecture"],
+        labels=data.get("labels", {}),
+        capacity=capacity,
+        allocatable={**capacity, **data.get("allocatable", {})},
+        nodes_per_rack=data["nodesPerRack"],
+        racks_per_block=data["racksPerBlock"],
+        rack_is_nvlink_domain=data.get("rackIsNvlinkDomain", False),
+    )
+    count = found.labels.get("nvidia.com/gpu.count")
+    if count is not None and count != str(found.gpus):  # TP-33
+        raise UsageError(
+            f"is {count}, but {found.gpus} are allocatable",
+            where=document.where("labels", "nvidia.com/gpu.count"),
+            mend="make them agree",
+        )
+    return found
+
+
+def node_manifest(
+    kind: NodeProfile, index: int, pool: str = "", extra_labels: Mapping[str, str] | None = None
+) -> Manifest:
+    """One node: the `index`-th (from 0) of its profile and pool, in the rack and block that the index gives.
+
+    With a pool it has the pool's label and taint, so that only pods that ask for the pool come to it.
+    """
+    stem = f"{pool}-{kind.name}" if pool else kind.name
+    name = f"{stem}-{index}"
+    rack = index // kind.nodes_per_rack
+    labels = {
+        HOSTNAME: name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": kind.architecture,
+        "type": "kwok",
+        PROFILE: kind.name,
+        ZONE: "zone-a",
+        # With the stem in them, no two fleets of a cluster share a rack or a block (TP-05).
+        BLOCK: f"{stem}-block-{rack // kind.racks_per_block}",
+        RACK: f"{stem}-rack-{rack}",
+        **kind.labels,
+    }
+    if kind.rack_is_nvlink_domain:
+        labels["nvidia.com/gpu.clique"] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[RACK])}.0"
+    spec: dict[str, Any] = {}
+    if pool:
+        labels[POOL] = pool
+        spec["taints"] = [{"key": POOL, "value": pool, "effect": "NoSchedule"}]
+    labels |= extra_labels or {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": _address(stem, index)},  # FC-075: else no pod has a hostIP
+                {"type": "Hostname", "address": name},
+            ],
+            "capacity": dict(kind.capacity),
+            "allocatable": dict(kind.allocatable),
+        },
+    }
+
+
+def manifests(
+    profile_name: str, count: int, pool: str = "", extra_labels: Mapping[str, str] | None = None
+) -> list[Manifest]:
+    """`count` nodes of one profile."""
+    kind = profile(profile_name)
+    return [node_manifest(kind, index, pool, extra_labels) for index in range(count)]
+
+
+def toleration(pool: str) -> dict[str, str]:
+    """What a pod needs to come to the nodes of `pool`; its nodeSelector is {POOL: pool}."""
+    return {"key": POOL, "operator": "Equal", "value": pool, "effect": "NoSchedule"}
+
+
+async def create_nodes(client: Client, wanted: Sequence[Manifest]) -> None:
+    """Creates all nodes, as many at once as the client allows. Raises kube.errors.ApiError."""
+    await asyncio.gather(*(client.create(NODES, manifest) for manifest in wanted))
+
+
+async def delete_nodes(client: Client, names: Iterable[str]) -> None:
+    """Deletes all nodes; one that is gone already is no error."""
+    await asyncio.gather(*(client.delete(NODES, None, name) for name in names))
+
+
+async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeout: float = 60.0) -> None:
+    """Returns when all nodes are Ready and the taint of new nodes is gone; HarnessError after `timeout` seconds."""
+    wanted = set(names)
+
+    async def missing() -> set[str]:
+        return wanted - {node["metadata"]["name"] for node in await client.list(NODES) if _schedulable(node)}
+
+    try:
+        await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(timeout))(missing)
+    except RetryError as error:
+        late = sorted(error.last_attempt.result())
+        raise HarnessError(
+            f"{len(late)} of {len(wanted)} nodes are not Ready after {timeout:g} s, the first: {late[0]}"
+        ) from None
+
+
+def _schedulable(node: Manifest) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    taints = node.get("spec", {}).get("taints", [])
+    return ready and not any(taint["key"] == "node.kubernetes.io/not-ready" for taint in taints)
+
+
+def _address(stem: str, index: int) -> str:
+    """An address of 172.16.0.0/12 that is the same on every run; two fleets may share some, which nothing minds."""
+    start = zlib.crc32(stem.encode()) % (1 << 20)
+    return str(ipaddress.IPv4Address("172.16.0.0") + (start + index) % (1 << 20))
+
+
+def _profiles() -> Path:
+    return folder("kwok-profiles") / "nodes"

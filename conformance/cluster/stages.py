@@ -1,0 +1,82 @@
+"""Life cycles of fake nodes and pods: the Stage documents in `kwok-profiles/stages/<name>/`.
+
+Checks what KWOK itself does not say clearly, or does not survive (spec/fake-cluster.md, section 2).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance import documents
+from conformance.data import folder
+from conformance.errors import UsageError
+
+Stage = dict[str, Any]
+
+_VALUED = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+
+
+def load(name: str) -> list[Stage]:
+    """All stages of the set `name`, in the order of file names. Raises UsageError."""
+    sets = folder("kwok-profiles") / "stages"
+    files = sorted((sets / name).glob("*.yaml"))
+    if not files:
+        known = (entry.name for entry in sets.iterdir() if entry.is_dir())
+        raise UsageError(f"there is no set of stages {name!r}", mend=documents.suggestion(name, known))
+    return [stage for path in files for stage in load_file(path)]
+
+
+def load_file(path: Path) -> list[Stage]:
+    """The stages of one file. Raises UsageError with file, line of the document, and field."""
+    text = path.read_text("utf-8")
+    try:
+        nodes = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
+        documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise UsageError(f"is not YAML: {getattr(error, 'problem', None) or error}", where=where) from None
+    for node, document in zip(nodes, documents, strict=True):
+        _check(document, f"{path}:{node.start_mark.line + 1}")
+    return documents
+
+
+def _check(stage: Any, where: str) -> None:
+    if not isinstance(stage, dict) or stage.get("kind") != "Stage":
+        raise UsageError("kind: must be Stage", where=where)
+    spec = stage.get("spec") or {}
+    if "immediateNextStage" in spec:
+        raise UsageError(
+            "spec.immediateNextStage: races with older watch events (FC-048)",
+            where=where,
+            mend="leave it out, and make the selector false after the stage's own patch",
+        )
+    selector = spec.get("selector")
+    if not selector:
+        raise UsageError("spec.selector: is missing, and KWOK would ignore the stage", where=where)
+    for number, expression in enumerate(selector.get("matchExpressions", [])):
+        field = f"spec.selector.matchExpressions[{number}]"
+        jq = expression.get("jq")
+        if not isinstance(jq, dict) or not jq.get("key"):
+            raise UsageError(
+                f"{field}: must be a jq expression (FC-043)", where=where, mend="write jq: {key, operator}"
+            )
+        operator, values = jq.get("operator"), jq.get("values", [])
+        if operator not in _VALUED:
+            raise UsageError(
+                f"{field}.jq.operator: {operator!r} is not allowed",
+                where=where,
+                mend=documents.suggestion(str(operator), _VALUED),
+            )
+        if bool(values) != _VALUED[operator]:
+            wanted = "needs values" if _VALUED[operator] else "takes no values"
+            raise UsageError(f"{field}.jq.values: {operator} {wanted}", where=where)
+        if not all(isinstance(value, str) for value in values):
+            raise UsageError(
+                f"{field}.jq.values: a number never matches (FC-042)", where=where, mend="compare inside jq, as text"
+            )
+    if not spec.get("steps"):
+        raise UsageError("spec.steps: is missing", where=where, mend="give at least one step")

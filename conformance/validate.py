@@ -1,0 +1,40 @@
+"""`grove-conformance validate`: the project's own data files against their schemas.
+
+To have another kind of file checked, add a row to VALIDATORS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from conformance.cluster import nodes, stages
+from conformance.data import folder
+from conformance.errors import UsageError
+
+Validator = tuple[str, str, Callable[[Path], object]]
+
+VALIDATORS: list[Validator] = [
+    ("kwok-profiles", "nodes/*.yaml", nodes.load_profile),
+    ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
+]
+"""Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
+
+
+def validate() -> None:
+    """Check the data files (node profiles, stages, …) against their schemas."""
+    checked, wrong = 0, []
+    for room, pattern, load in VALIDATORS:
+        for path in sorted(folder(room).glob(pattern)):
+            checked += 1
+            try:
+                load(path)
+            except UsageError as error:
+                wrong.append(str(error))
+    for line in wrong[:-1]:
+        typer.echo(line, err=True)
+    if wrong:
+        raise UsageError(wrong[-1])
+    typer.echo(f"{checked} data files are valid")
