@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 import msgspec
@@ -27,9 +28,14 @@ def version(item: Object) -> int:
     return int(item.metadata.resource_version)
 
 
-def typed(kind: type[T]) -> Callable[[msgspec.Raw], T]:
+def typed(kind: type[T]) -> Callable[[msgspec.Raw | bytes], T]:
     """A decoder for `Informer` that keeps just the fields of a msgspec struct."""
     return msgspec.json.Decoder(kind).decode
+
+
+def _mark_deleted(item: Object) -> None:
+    if item.metadata.deletion_timestamp is None:
+        item.metadata.deletion_timestamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Informer(Generic[T]):
@@ -39,14 +45,16 @@ class Informer(Generic[T]):
         self,
         client: Client,
         resource: Resource,
-        decode: Callable[[msgspec.Raw], T],
+        decode: Callable[[msgspec.Raw | bytes], T],
         *,
         namespace: str | None = None,
         label_selector: str | None = None,
         field_selector: str | None = None,
     ) -> None:
         self.resource = resource
+        self.decode = decode
         self._items: dict[Key, T] = {}
+        self._leaving: set[str] = set()
         self._handlers: list[Handler[T]] = []
         self._index_functions: dict[str, IndexFunction[T]] = {}
         self._indices: dict[str, dict[str, dict[Key, T]]] = {}
@@ -108,6 +116,14 @@ class Informer(Generic[T]):
         if version(item) > self._reflector.version:
             self.changed("MODIFIED", item)
 
+    def observe_deletion(self, item: T) -> None:
+        """Notes that the API server has accepted our deletion of this very object: from now on it counts as being
+        deleted, also where the watch still delivers older states of it."""
+        known = self._items.get(item.metadata.key)
+        if known is not None and known.metadata.uid == item.metadata.uid:
+            self._leaving.add(item.metadata.uid)
+            _mark_deleted(known)
+
     def changed(self, kind: str, item: T) -> None:
         """Takes in one watch event. An object made anew under its old name is a deletion and an addition; what is
         older than what is known is left alone (C-25)."""
@@ -125,6 +141,10 @@ class Informer(Generic[T]):
         self._set("ADDED" if known is None else "MODIFIED", key, known, item)
 
     def _set(self, kind: str, key: Key, old: T | None, item: T) -> None:
+        if item.metadata.uid in self._leaving:
+            _mark_deleted(item)
+            if kind == "DELETED":
+                self._leaving.discard(item.metadata.uid)
         for name, function in self._index_functions.items():
             index = self._indices[name]
             if old is not None:

@@ -114,7 +114,7 @@ class Reflector(Generic[T]):
         self,
         client: Client,
         resource: Resource,
-        decode: Callable[[msgspec.Raw], T],
+        decode: Callable[[msgspec.Raw | bytes], T],
         sink: Sink[T],
         *,
         namespace: str | None = None,

@@ -1,1 +1,63 @@
-"""Deliberate, named wrong behaviours that the suite must catch."""
+"""Deliberate, named wrong behaviours that the suite must catch (anchors M-29).
+
+A fault replaces a pure function of `plan/` or `scheduler/` in the running process, so that the right code knows
+nothing of it. `--fault NAME` of the operator or the scheduler arms it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal
+
+Role = Literal["operator", "gang-scheduler"]
+_MODULES = ("operator_faults", "scheduler_faults")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A wrong behaviour: which process has it, in one sentence what it does, and which requirements must fail of it."""
+
+    name: str
+    role: Role
+    text: str
+    caught_by: tuple[str, ...]
+    apply: Callable[[], None]
+
+
+class UnknownFaultError(Exception):
+    """There is no such fault."""
+
+
+_faults: dict[str, Fault] = {}
+
+
+def fault(name: str, role: Role, text: str, *caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Registers a function that, called once at start, makes the process wrong. `caught_by` are requirement ids."""
+
+    def register(apply: Callable[[], None]) -> Callable[[], None]:
+        assert name not in _faults, name
+        _faults[name] = Fault(name, role, text, caught_by, apply)
+        return apply
+
+    return register
+
+
+def registry() -> dict[str, Fault]:
+    """All faults by name."""
+    for module in _MODULES:
+        import_module(f"reference_impl.faults.{module}")
+    return dict(_faults)
+
+
+def arm(names: Iterable[str], role: Role) -> None:
+    """Makes this process wrong. Faults of the other role are left alone, so that one switch serves both processes."""
+    known = registry() if (wanted := list(names)) else {}
+    for name in wanted:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise UnknownFaultError(f"no fault {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        if known[name].role == role:
+            known[name].apply()

@@ -1,0 +1,5 @@
+"""`python -m reference_impl`."""
+
+from reference_impl.cli import main
+
+main()

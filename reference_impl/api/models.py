@@ -1,0 +1,489 @@
+"""The Grove kinds as typed models (spec/api.md sections 1 and 2). Decoding ignores what it doesn't know and is lenient
+about what is missing; what a CRD demands stands in the `crd(…)` annotations."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+
+from kube.objects import ObjectMeta
+from kube.resource import Resource
+from reference_impl.api.schema import crd
+
+GROUP = "grove.io"
+SCHEDULER_GROUP = "scheduler.grove.io"
+
+PODCLIQUESETS = Resource(GROUP, "v1alpha1", "podcliquesets", "PodCliqueSet")
+PODCLIQUES = Resource(GROUP, "v1alpha1", "podcliques", "PodClique")
+SCALING_GROUPS = Resource(GROUP, "v1alpha1", "podcliquescalinggroups", "PodCliqueScalingGroup")
+TOPOLOGY_BINDINGS = Resource(GROUP, "v1alpha1", "clustertopologybindings", "ClusterTopologyBinding", namespaced=False)
+PODGANGS = Resource(SCHEDULER_GROUP, "v1alpha1", "podgangs", "PodGang")
+
+PodSpec = dict[str, Any]
+
+
+def wire(value: Any) -> Any:
+    """A model as JSON values, without the fields that are None."""
+
+    def present(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {key: present(inner) for key, inner in item.items() if inner is not None}
+        if isinstance(item, list):
+            return [present(inner) for inner in item]
+        return item
+
+    return present(msgspec.to_builtins(value))
+
+
+class Model(msgspec.Struct, rename="camel", kw_only=True):
+    """Base of every model: JSON names in camel case; None is what an object doesn't have."""
+
+
+_Int = Annotated[int, crd(format="int32")]
+_Long = Annotated[int, crd(format="int64")]
+_Required = crd(required=True)
+_Counter = Annotated[int, crd(required=True, default=0, format="int32")]
+_Time = Annotated[str, crd(format="date-time")]
+_Domain = Annotated[str, crd(minLength=1, maxLength=63, pattern="^[a-z][a-z0-9-]*$")]
+
+
+class Condition(Model):
+    """`metav1.Condition`."""
+
+    type: Annotated[str, crd(required=True, maxLength=316)] = ""
+    status: Annotated[str, crd(required=True, enum=["True", "False", "Unknown"])] = "Unknown"
+    reason: Annotated[
+        str, crd(required=True, minLength=1, maxLength=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+    ] = ""
+    message: Annotated[str, crd(required=True, maxLength=32768)] = ""
+    last_transition_time: Annotated[str, crd(required=True, format="date-time")] = ""
+    observed_generation: Annotated[int, crd(format="int64", minimum=0)] | None = None
+
+
+class LastError(Model):
+    """An error that a reconcile ended with, until a later one succeeds."""
+
+    code: Annotated[str, _Required] = ""
+    description: Annotated[str, _Required] = ""
+    observed_at: Annotated[str, crd(required=True, format="date-time")] = ""
+
+
+class StartupType(StrEnum):
+    """Order in which the cliques of a replica start (API-007)."""
+
+    ANY_ORDER = "CliqueStartupTypeAnyOrder"
+    IN_ORDER = "CliqueStartupTypeInOrder"
+    EXPLICIT = "CliqueStartupTypeExplicit"
+
+
+class UpdateStrategyType(StrEnum):
+    """API-004."""
+
+    ROLLING_RECREATE = "RollingRecreate"
+    ON_DELETE = "OnDelete"
+
+
+class Scope(StrEnum):
+    """Who shares a resource claim (API-014)."""
+
+    ALL_REPLICAS = "AllReplicas"
+    PER_REPLICA = "PerReplica"
+
+
+class Pack(Model):
+    """Topology domains that a scope is packed into (API-061)."""
+
+    required: _Domain | None = None
+    preferred: _Domain | None = None
+
+
+_NEW_DOMAIN = "packDomain is deprecated and cannot be used on new workloads; use pack.required"
+
+
+class TopologyConstraint(Model):
+    """API-060 to API-064."""
+
+    topology_name: str | None = None
+    pack: (
+        Annotated[
+            Pack,
+            crd(
+                rules=[
+                    {
+                        "rule": "has(self.required) || has(self.preferred)",
+                        "message": "pack must specify at least one of required or preferred",
+                        "reason": "FieldValueRequired",
+                    }
+                ]
+            ),
+        ]
+        | None
+    ) = None
+    pack_domain: _Domain | None = None
+
+
+_Topology = Annotated[
+    TopologyConstraint,
+    crd(
+        rules=[
+            {
+                "rule": "has(self.pack) || has(self.packDomain)",
+                "message": "topologyConstraint must specify pack or deprecated packDomain",
+                "reason": "FieldValueRequired",
+                "fieldPath": ".pack",
+            },
+            {
+                "rule": "!has(self.packDomain) || !has(self.pack) || !has(self.pack.required)",
+                "message": "must not set both pack.required and deprecated packDomain",
+                "reason": "FieldValueInvalid",
+                "fieldPath": ".pack.required",
+            },
+        ]
+    ),
+]
+
+
+class AutoScaling(Model):
+    """Bounds and metrics of a HorizontalPodAutoscaler (API-076 to API-078)."""
+
+    min_replicas: _Int | None = None
+    max_replicas: Annotated[int, crd(required=True, format="int32")] = 0
+    metrics: list[Annotated[dict[str, Any], crd(openapi="io.k8s.api.autoscaling.v2.MetricSpec")]] | None = None
+
+
+class SharingFilter(Model):
+    child_clique_names: list[str] | None = None
+    child_scaling_group_names: list[str] | None = None
+
+
+class GroupSharingFilter(Model):
+    child_clique_names: list[str] | None = None
+
+
+class CliqueSharing(Model):
+    """`resourceSharing[]` of a clique (API-028)."""
+
+    name: Annotated[str, _Required] = ""
+    namespace: str | None = None
+    scope: Annotated[Scope, _Required] = Scope.ALL_REPLICAS
+
+
+class GroupSharing(CliqueSharing):
+    """`resourceSharing[]` of a scaling group (API-023)."""
+
+    filter: GroupSharingFilter | None = None
+
+
+class SetSharing(CliqueSharing):
+    """`resourceSharing[]` of the set (API-014)."""
+
+    filter: SharingFilter | None = None
+
+
+class ClaimTemplate(Model):
+    """API-013."""
+
+    name: Annotated[str, _Required] = ""
+    template_spec: Annotated[
+        dict[str, Any], crd(required=True, openapi="io.k8s.api.resource.v1.ResourceClaimTemplateSpec")
+    ] = {}
+
+
+class PodCliqueSpec(Model):
+    """API-070 to API-078; `replicas` are pods, `min_available` of them are the floor of the gang."""
+
+    role_name: Annotated[str, _Required] = ""
+    pod_spec: Annotated[PodSpec, crd(required=True, openapi="io.k8s.api.core.v1.PodSpec")] = {}
+    replicas: Annotated[int, crd(required=True, format="int32")] = 1
+    min_available: _Int | None = None
+    starts_after: list[str] | None = None
+    auto_scaling_config: AutoScaling | None = None
+
+    @property
+    def floor(self) -> int:
+        """`minAvailable`, or all replicas where no webhook has defaulted it (DEF-11)."""
+        return self.replicas if self.min_available is None else self.min_available
+
+
+class CliqueTemplate(Model):
+    """`spec.template.cliques[]`."""
+
+    name: Annotated[str, _Required] = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    topology_constraint: _Topology | None = None
+    resource_sharing: list[CliqueSharing] | None = None
+    spec: Annotated[PodCliqueSpec, _Required] = msgspec.field(default_factory=PodCliqueSpec)
+
+
+class ScalingGroupConfig(Model):
+    """`spec.template.podCliqueScalingGroups[]`: cliques that are multiplied together."""
+
+    name: Annotated[str, _Required] = ""
+    clique_names: Annotated[list[str], _Required] = []
+    annotations: dict[str, str] | None = None
+    replicas: Annotated[int, crd(default=1, format="int32")] = 1
+    min_available: Annotated[int, crd(default=1, format="int32")] = 1
+    scale_config: AutoScaling | None = None
+    resource_sharing: list[GroupSharing] | None = None
+    topology_constraint: _Topology | None = None
+
+
+class HeadlessService(Model):
+    publish_not_ready_addresses: Annotated[bool, crd(required=True, default=True)] = True
+
+
+class SetTemplate(Model):
+    """`spec.template` of a PodCliqueSet."""
+
+    cliques: Annotated[list[CliqueTemplate], crd(required=True, list_map="name")] = []
+    clique_startup_type: Annotated[StartupType, crd(default=StartupType.ANY_ORDER)] = StartupType.ANY_ORDER
+    priority_class_name: str | None = None
+    headless_service_config: HeadlessService | None = None
+    topology_constraint: _Topology | None = None
+    termination_delay: str | None = None
+    resource_claim_templates: list[ClaimTemplate] | None = None
+    resource_sharing: list[SetSharing] | None = None
+    pod_clique_scaling_groups: list[ScalingGroupConfig] | None = None
+
+
+class UpdateStrategy(Model):
+    type: Annotated[UpdateStrategyType, crd(default=UpdateStrategyType.ROLLING_RECREATE)] = (
+        UpdateStrategyType.ROLLING_RECREATE
+    )
+
+
+class PodCliqueSetSpec(Model):
+    replicas: Annotated[int, crd(default=0, format="int32")] = 0
+    update_strategy: UpdateStrategy | None = None
+    template: Annotated[SetTemplate, _Required] = msgspec.field(default_factory=SetTemplate)
+
+
+class PodGangStatusEntry(Model):
+    """API-046; never written, kept for compatibility."""
+
+    name: Annotated[str, _Required] = ""
+    phase: Annotated[str, crd(required=True, enum=["Pending", "Starting", "Running", "Failed", "Succeeded"])] = ""
+    conditions: list[Condition] | None = None
+
+
+class ReplicaUpdate(Model):
+    replica_index: Annotated[int, crd(required=True, format="int32")] = 0
+    update_started_at: _Time | None = None
+    update_ended_at: _Time | None = None
+
+
+class SetUpdateProgress(Model):
+    """API-048 to API-051."""
+
+    update_started_at: _Time | None = None
+    update_ended_at: _Time | None = None
+    updated_pod_cliques_count: Annotated[int, crd(default=0, format="int32")] = 0
+    total_pod_cliques_count: Annotated[int, crd(default=0, format="int32")] = 0
+    updated_pod_clique_scaling_groups_count: Annotated[int, crd(default=0, format="int32")] = 0
+    total_pod_clique_scaling_groups_count: Annotated[int, crd(default=0, format="int32")] = 0
+    currently_updating: list[ReplicaUpdate] | None = None
+
+
+class PodCliqueSetStatus(Model):
+    """API-040 to API-051."""
+
+    observed_generation: _Long | None = None
+    conditions: list[Condition] | None = None
+    last_errors: list[LastError] | None = None
+    replicas: _Int | None = None
+    updated_replicas: _Counter = 0
+    available_replicas: _Counter = 0
+    hpa_pod_selector: str | None = None
+    pod_gang_statuses: list[PodGangStatusEntry] | None = None
+    current_generation_hash: str | None = None
+    update_progress: SetUpdateProgress | None = None
+
+
+class PodCliqueSet(Model):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: Annotated[PodCliqueSetSpec, _Required] = msgspec.field(default_factory=PodCliqueSetSpec)
+    status: PodCliqueSetStatus | None = None
+
+
+class PodSelection(Model):
+    current: Annotated[str, _Required] = ""
+    completed: list[str] | None = None
+
+
+class CliqueUpdateProgress(Model):
+    """API-082 to API-084."""
+
+    update_started_at: _Time | None = None
+    update_ended_at: _Time | None = None
+    pod_clique_set_generation_hash: Annotated[str, _Required] = ""
+    pod_template_hash: Annotated[str, _Required] = ""
+    ready_pods_selected_to_update: PodSelection | None = None
+
+
+class PodCliqueStatus(Model):
+    """API-080 to API-084."""
+
+    observed_generation: _Long | None = None
+    last_errors: list[LastError] | None = None
+    replicas: _Int | None = None
+    ready_replicas: _Counter = 0
+    updated_replicas: _Counter = 0
+    schedule_gated_replicas: _Counter = 0
+    scheduled_replicas: _Counter = 0
+    hpa_pod_selector: str | None = None
+    conditions: list[Condition] | None = None
+    current_pod_clique_set_generation_hash: str | None = None
+    current_pod_template_hash: str | None = None
+    update_progress: CliqueUpdateProgress | None = None
+
+
+class PodClique(Model):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: Annotated[PodCliqueSpec, _Required] = msgspec.field(default_factory=PodCliqueSpec)
+    status: PodCliqueStatus | None = None
+
+
+class ScalingGroupSpec(Model):
+    """API-090 to API-092."""
+
+    replicas: Annotated[int, crd(required=True, default=1, format="int32")] = 1
+    min_available: Annotated[int, crd(default=1, format="int32")] = 1
+    clique_names: Annotated[list[str], _Required] = []
+
+
+class ReplicaSelection(Model):
+    current: Annotated[int, crd(required=True, format="int32")] = 0
+    completed: list[_Int] | None = None
+
+
+class GroupUpdateProgress(Model):
+    """API-094."""
+
+    update_started_at: Annotated[str, crd(required=True, format="date-time")] = ""
+    update_ended_at: _Time | None = None
+    pod_clique_set_generation_hash: Annotated[str, _Required] = ""
+    updated_pod_cliques_count: Annotated[int, crd(default=0, format="int32")] = 0
+    total_pod_cliques_count: Annotated[int, crd(default=0, format="int32")] = 0
+    ready_replica_indices_selected_to_update: ReplicaSelection | None = None
+
+
+class ScalingGroupStatus(Model):
+    """API-093."""
+
+    observed_generation: _Long | None = None
+    last_errors: list[LastError] | None = None
+    replicas: _Int | None = None
+    scheduled_replicas: _Counter = 0
+    available_replicas: _Counter = 0
+    updated_replicas: _Counter = 0
+    selector: str | None = None
+    conditions: list[Condition] | None = None
+    current_pod_clique_set_generation_hash: str | None = None
+    update_progress: GroupUpdateProgress | None = None
+
+
+class PodCliqueScalingGroup(Model):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: Annotated[ScalingGroupSpec, _Required] = msgspec.field(default_factory=ScalingGroupSpec)
+    status: ScalingGroupStatus | None = None
+
+
+class TopologyLevel(Model):
+    """API-101, API-102."""
+
+    domain: Annotated[str, crd(required=True, minLength=1, maxLength=63, pattern="^[a-z][a-z0-9-]*$")] = ""
+    key: Annotated[
+        str,
+        crd(
+            required=True,
+            minLength=1,
+            maxLength=63,
+            pattern="^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$",
+        ),
+    ] = ""
+
+
+class SchedulerTopology(Model):
+    scheduler_name: Annotated[str, _Required] = ""
+    topology_reference: Annotated[str, _Required] = ""
+
+
+class TopologyBindingSpec(Model):
+    levels: Annotated[list[TopologyLevel], crd(required=True, minItems=1)] = []
+    scheduler_topology_bindings: list[SchedulerTopology] | None = None
+
+
+class SchedulerTopologyStatus(SchedulerTopology):
+    in_sync: Annotated[bool, _Required] = False
+    scheduler_backend_topology_observed_generation: _Long | None = None
+    message: str | None = None
+
+
+class TopologyBindingStatus(Model):
+    observed_generation: _Long | None = None
+    conditions: list[Condition] | None = None
+    scheduler_topology_statuses: list[SchedulerTopologyStatus] | None = None
+
+
+class ClusterTopologyBinding(Model):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: Annotated[TopologyBindingSpec, _Required] = msgspec.field(default_factory=TopologyBindingSpec)
+    status: TopologyBindingStatus | None = None
+
+
+class PackConstraint(Model):
+    """Node label keys, not domain names (API-112)."""
+
+    required: str | None = None
+    preferred: str | None = None
+
+
+class GangTopology(Model):
+    pack_constraint: PackConstraint | None = None
+
+
+class NamespacedName(Model):
+    namespace: Annotated[str, _Required] = ""
+    name: Annotated[str, _Required] = ""
+
+
+class PodGroup(Model):
+    """A clique inside a gang: `min_replicas` of the referenced pods are its floor (GS-F02 to GS-F04)."""
+
+    name: Annotated[str, _Required] = ""
+    min_replicas: Annotated[int, crd(required=True, format="int32")] = 0
+    pod_references: Annotated[list[NamespacedName], _Required] = []
+    topology_constraint: GangTopology | None = None
+
+
+class TopologyGroup(Model):
+    name: Annotated[str, _Required] = ""
+    pod_group_names: Annotated[list[str], _Required] = []
+    topology_constraint: GangTopology | None = None
+
+
+class PodGangSpec(Model):
+    """API-110 to API-115."""
+
+    podgroups: Annotated[list[PodGroup], _Required] = []
+    topology_constraint: GangTopology | None = None
+    topology_constraint_group_configs: list[TopologyGroup] | None = None
+    priority_class_name: str | None = None
+    reuse_reservation_ref: NamespacedName | None = None
+
+
+class PodGangStatus(Model):
+    """API-116, API-117."""
+
+    phase: Annotated[str, _Required] = ""
+    conditions: list[Condition] | None = None
+    placement_score: Annotated[float, crd(format="double")] | None = None
+
+
+class PodGang(Model):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: Annotated[PodGangSpec, _Required] = msgspec.field(default_factory=PodGangSpec)
+    status: PodGangStatus | None = None

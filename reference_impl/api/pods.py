@@ -1,0 +1,98 @@
+"""Typed views of core/v1 objects: just the fields that the operator reads."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kube.objects import ObjectMeta
+
+
+class Gate(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class PodCondition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class Terminated(msgspec.Struct, rename="camel", gc=False):
+    exit_code: int = 0
+
+
+class ContainerState(msgspec.Struct):
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(msgspec.Struct, rename="camel"):
+    name: str = ""
+    ready: bool = False
+    started: bool | None = None
+    last_state: ContainerState | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether its last run ended with an error."""
+        last = self.last_state.terminated if self.last_state else None
+        return last is not None and last.exit_code != 0
+
+
+class PodSpecView(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    hostname: str = ""
+    scheduling_gates: list[Gate] | None = None
+
+
+class PodStatusView(msgspec.Struct, rename="camel"):
+    phase: str = ""
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(msgspec.Struct):
+    """A pod as the operator sees it."""
+
+    metadata: ObjectMeta
+    spec: PodSpecView
+    status: PodStatusView = msgspec.field(default_factory=PodStatusView)
+
+    @property
+    def terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def finished(self) -> bool:
+        """Succeeded or Failed: it will never run again and holds no replica."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def active(self) -> bool:
+        return not self.terminating and not self.finished
+
+    @property
+    def scheduled(self) -> bool:
+        """Bound to a node. The binding itself says so, whatever else has been reported (OBJ-344)."""
+        return bool(self.spec.node_name)
+
+    @property
+    def ready(self) -> bool:
+        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
+
+    def gated_by(self, name: str) -> bool:
+        return any(gate.name == name for gate in self.spec.scheduling_gates or ())
+
+    @property
+    def gated(self) -> bool:
+        return bool(self.spec.scheduling_gates)
+
+
+class ServiceSpecView(msgspec.Struct, rename="camel"):
+    publish_not_ready_addresses: bool = False
+
+
+class Service(msgspec.Struct):
+    """A headless service as the operator sees it."""
+
+    metadata: ObjectMeta
+    spec: ServiceSpecView = msgspec.field(default_factory=ServiceSpecView)

@@ -1,0 +1,121 @@
+"""`grove-reference`: the operator, the gang scheduler, and the generator of the CRDs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Awaitable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kube.client import Client
+from reference_impl import faults, health
+from reference_impl.admission import server
+from reference_impl.api import crds
+from reference_impl.control.operator import Operator
+from reference_impl.scheduler.scheduler import GangScheduler
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+
+Kubeconfig = Annotated[Path, typer.Option(help="Kubeconfig of the cluster.", exists=True, dir_okay=False)]
+HealthPort = Annotated[int, typer.Option(help="Port on 127.0.0.1 for /healthz and /readyz.")]
+SchedulerName = Annotated[str, typer.Option(help="Name of the scheduler that pods are given, and that places them.")]
+Faults = Annotated[list[str] | None, typer.Option("--fault", help="A deliberate fault, by name; see `faults`.")]
+
+SCHEDULER_NAME = "grove-gang-scheduler"
+
+
+async def _until_told(main: Awaitable[None]) -> None:
+    """Runs `main` until it ends or the process gets SIGTERM or SIGINT."""
+    task = asyncio.ensure_future(main)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        logging.getLogger(__name__).info("told to stop")
+
+
+def _prepare(names: list[str] | None, role: faults.Role) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        faults.arm([name for name in names or () if name], role)
+    except faults.UnknownFaultError as error:
+        raise typer.BadParameter(str(error), param_hint="--fault") from None
+
+
+@app.command()
+def operator(
+    kubeconfig: Kubeconfig,
+    health_port: HealthPort,
+    webhook_port: Annotated[int, typer.Option(help="Port on 127.0.0.1 for the admission webhooks.")] = 0,
+    certificates: Annotated[Path | None, typer.Option(help="Folder with tls.crt and tls.key.")] = None,
+    scheduler_name: SchedulerName = SCHEDULER_NAME,
+    fault: Faults = None,
+) -> None:
+    """Run the operator until told to stop."""
+    _prepare(fault, "operator")
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            agent = "grove-reference-operator"
+            client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
+            reference = Operator(client, scheduler_name=scheduler_name)
+            if certificates is not None:
+                await stack.enter_async_context(server.serving(webhook_port, certificates))
+            await stack.enter_async_context(health.serving(health_port, reference.ready))
+            await reference.run()
+
+    asyncio.run(_until_told(run()))
+
+
+@app.command()
+def scheduler(
+    kubeconfig: Kubeconfig,
+    health_port: HealthPort,
+    scheduler_name: SchedulerName = SCHEDULER_NAME,
+    fault: Faults = None,
+) -> None:
+    """Run the gang scheduler until told to stop."""
+    _prepare(fault, "gang-scheduler")
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            agent = "grove-reference-scheduler"
+            client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
+            gang_scheduler = GangScheduler(client, name=scheduler_name)
+            await stack.enter_async_context(health.serving(health_port, gang_scheduler.ready))
+            await gang_scheduler.run()
+
+    asyncio.run(_until_told(run()))
+
+
+@app.command(name="crds")
+def write_crds(
+    kubeconfig: Kubeconfig,
+    folder: Annotated[Path, typer.Option(help="Where to write them.")] = crds.FOLDER,
+) -> None:
+    """Write the CRDs, with the pod spec of the API server that the kubeconfig names."""
+
+    async def run() -> None:
+        async with Client.from_kubeconfig(kubeconfig, user_agent="grove-reference-crds") as client:
+            for path in crds.write(crds.definitions(await crds.openapi(client)), folder):
+                print(path)
+
+    asyncio.run(run())
+
+
+@app.command(name="faults")
+def list_faults() -> None:
+    """List the deliberate faults."""
+    for fault in faults.registry().values():
+        print(f"{fault.name:32} {fault.role:15} {fault.text}")
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,76 @@
+"""The operator's watch caches, one informer a kind, and the questions that reconcilers ask them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kube.client import Client
+from kube.informer import Informer, typed
+from kube.objects import Object
+from kube.resource import PODS, SERVICES
+from reference_impl.api import models
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from reference_impl.api.pods import Pod, Service
+from reference_impl.plan import labels
+
+OWNER = "owner"
+"""Index by the uid of the controller reference."""
+GANG = "gang"
+"""Index by namespace/name of the gang that a label names."""
+BASE = "base"
+"""Index by namespace/name of the base gang that a scaled clique waits for."""
+
+
+def key_text(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}"
+
+
+def _by_owner(item: Object) -> Iterable[str]:
+    controller = item.metadata.controller
+    return (controller.uid,) if controller else ()
+
+
+def _by_label(label: str) -> Any:
+    def index(item: Object) -> Iterable[str]:
+        value = item.metadata.label(label)
+        return (key_text(item.metadata.namespace, value),) if value else ()
+
+    return index
+
+
+class Cache:
+    """All that the operator knows of the cluster. Managed objects only, where a label says so."""
+
+    def __init__(self, client: Client) -> None:
+        managed = labels.MANAGED_SELECTOR
+        self.sets = Informer(client, models.PODCLIQUESETS, typed(PodCliqueSet))
+        self.cliques = Informer(client, models.PODCLIQUES, typed(PodClique), label_selector=managed)
+        self.groups = Informer(client, models.SCALING_GROUPS, typed(PodCliqueScalingGroup), label_selector=managed)
+        self.gangs = Informer(client, models.PODGANGS, typed(PodGang), label_selector=managed)
+        self.pods = Informer(client, PODS, typed(Pod), label_selector=managed)
+        self.services = Informer(client, SERVICES, typed(Service), label_selector=managed)
+        for informer in (self.cliques, self.groups, self.gangs, self.pods, self.services):
+            informer.add_index(OWNER, _by_owner)
+        self.pods.add_index(GANG, _by_label(labels.PODGANG))
+        self.cliques.add_index(GANG, _by_label(labels.PODGANG))
+        self.cliques.add_index(BASE, _by_label(labels.BASE_PODGANG))
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        return (self.sets, self.cliques, self.groups, self.gangs, self.pods, self.services)
+
+    def pods_of(self, clique: PodClique) -> list[Pod]:
+        """The pods that a clique controls, terminating ones included."""
+        return self.pods.indexed(OWNER, clique.metadata.uid)
+
+    def scheduled_pods(self, namespace: str, clique: str) -> int:
+        """How many living pods of a clique are bound; 0 for a clique that isn't there."""
+        found = self.cliques.get(namespace, clique)
+        if found is None:
+            return 0
+        return sum(pod.scheduled and not pod.terminating for pod in self.pods_of(found))
+
+    def set_of(self, item: Object) -> PodCliqueSet | None:
+        """The set that an object is part of."""
+        return self.sets.get(item.metadata.namespace, item.metadata.label(labels.PART_OF))

@@ -1,0 +1,111 @@
+"""The operator: caches, queues, reconcilers, and which event wakes which reconciler."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any
+
+from kube.client import Client
+from kube.objects import Key, Object
+from kube.workqueue import WorkQueue, work
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.control.cache import BASE, GANG, Cache, key_text
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.control.podgang import GangReconciler
+from reference_impl.control.scalinggroup import GroupReconciler
+from reference_impl.control.writer import Writer
+from reference_impl.plan import gangs, labels
+
+SETTLE_SECONDS = 0.02
+"""Events of a burst that are taken together. Sets settle longer: a pass over one looks at all its replicas."""
+SET_SETTLE_SECONDS = 0.2
+WORKERS = 24
+
+
+class Operator:
+    """Follows the cluster and reconciles until cancelled."""
+
+    def __init__(self, client: Client, *, scheduler_name: str) -> None:
+        self.cache = Cache(client)
+        writer = Writer(client)
+        self._sets: WorkQueue[Key] = WorkQueue(settle=SET_SETTLE_SECONDS)
+        self._cliques: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
+        self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
+        self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
+        self._work = (
+            (self._sets, SetReconciler(self.cache, writer, scheduler_name), 2),
+            (self._cliques, CliqueReconciler(self.cache, writer, scheduler_name), WORKERS),
+            (self._groups, GroupReconciler(self.cache, writer), 8),
+            (self._gangs, GangReconciler(self.cache, writer), WORKERS),
+        )
+        self.cache.sets.add_handler(self._on_set)
+        self.cache.cliques.add_handler(self._on_clique)
+        self.cache.groups.add_handler(self._on_group)
+        self.cache.gangs.add_handler(self._on_gang)
+        self.cache.pods.add_handler(self._on_pod)
+        self.cache.services.add_handler(self._on_service)
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for informer in self.cache.informers:
+                group.create_task(informer.run())
+            for informer in self.cache.informers:
+                await informer.synced()
+            gc.freeze()  # what has been listed lives long; collections need not look at it again (anchors C-13)
+            self.ready.set()
+            for queue, reconciler, workers in self._work:
+                group.create_task(work(queue, reconciler.reconcile, workers))
+
+    def _wake_set(self, item: Object) -> None:
+        if pcs := item.metadata.label(labels.PART_OF):
+            self._sets.add((item.metadata.namespace, pcs))
+
+    def _on_set(self, kind: str, old: Any, item: Object) -> None:
+        self._sets.add(item.metadata.key)
+        if old is None or old.metadata.generation != item.metadata.generation:
+            namespace = item.metadata.namespace
+            for group in self.cache.groups:
+                if group.metadata.namespace == namespace and group.metadata.label(labels.PART_OF) == item.metadata.name:
+                    self._groups.add(group.metadata.key)
+
+    def _on_service(self, kind: str, old: Any, item: Object) -> None:
+        if kind == "DELETED":
+            self._wake_set(item)
+
+    def _on_group(self, kind: str, old: PodCliqueScalingGroup | None, item: PodCliqueScalingGroup) -> None:
+        self._groups.add(item.metadata.key)
+        self._wake_set(item)
+
+    def _on_clique(self, kind: str, old: PodClique | None, item: PodClique) -> None:
+        self._cliques.add(item.metadata.key)
+        group = item.metadata.label(labels.SCALING_GROUP)
+        if group:
+            self._groups.add((item.metadata.namespace, group))
+        elif kind != "ADDED":
+            self._wake_set(item)
+        if old is None or kind == "DELETED" or old.metadata.generation != item.metadata.generation:
+            self._gangs.add((item.metadata.namespace, item.metadata.label(labels.PODGANG)))
+
+    def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
+        self._gangs.add(item.metadata.key)
+        if kind == "DELETED":
+            self._wake_set(item)
+        known = old is not None and gangs.initialized(old) == gangs.initialized(item)
+        if not known or (old is not None and old.spec != item.spec):
+            for clique in self.cache.cliques.indexed(GANG, key_text(*item.metadata.key)):
+                self._cliques.add(clique.metadata.key)
+
+    def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
+        namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)
+        self._cliques.add((namespace, clique))
+        living = not item.terminating and kind != "DELETED"
+        if old is None or kind == "DELETED" or old.terminating == living:
+            self._gangs.add((namespace, item.metadata.label(labels.PODGANG)))
+        if item.scheduled and (old is None or not old.scheduled) and not item.metadata.label(labels.BASE_PODGANG):
+            gang = key_text(namespace, item.metadata.label(labels.PODGANG))
+            for waiting in self.cache.cliques.indexed(BASE, gang):
+                self._cliques.add(waiting.metadata.key)

@@ -1,0 +1,80 @@
+"""PodClique: its pods, their gates, its status (spec OBJ-340, OBJ-501 to OBJ-508, OBJ-730 to OBJ-748)."""
+
+from __future__ import annotations
+
+import time
+
+from kube.objects import Key
+from reference_impl.api.models import PodClique, PodGang
+from reference_impl.api.pods import Pod
+from reference_impl.control.cache import Cache
+from reference_impl.control.writer import Writer, now, together
+from reference_impl.plan import gates, labels, pods, statuses
+
+STATUS_SECONDS = 0.5
+"""A clique's status is written at once, then at most this often: what happens in between goes into one write."""
+
+
+class CliqueReconciler:
+    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str) -> None:
+        self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
+        self._written: dict[Key, float] = {}
+
+    async def reconcile(self, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        if clique is None:
+            self._written.pop(key, None)
+            return None
+        if clique.metadata.deletion_timestamp is not None:
+            # The pods go through the garbage collector, by their owner reference (CHG-DEL-05).
+            await self._writer.remove_finalizer(self._cache.cliques, clique, labels.CLIQUE_FINALIZER)
+            return None
+        gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
+        if gang is not None and gang.metadata.deletion_timestamp is None:
+            # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
+            await self._balance(clique)
+            await self._release(clique, gang)
+        return await self._status(key)
+
+    async def _balance(self, clique: PodClique) -> None:
+        """Creates the pods that are missing and deletes those that are too many."""
+        missing, surplus = pods.difference(clique, self._cache.pods_of(clique))
+        if not missing and not surplus:
+            return
+        builder = pods.PodBuilder(clique, self._scheduler)
+        await together(
+            [
+                *(self._writer.create(self._cache.pods, builder.pod(index)) for index in missing),
+                *(self._writer.delete(self._cache.pods, pod) for pod in surplus),
+            ]
+        )
+
+    async def _release(self, clique: PodClique, gang: PodGang) -> None:
+        """Takes Grove's gate off the pods that may be scheduled."""
+        namespace = clique.metadata.namespace
+        ready = gates.removable(
+            clique,
+            self._cache.pods_of(clique),
+            gang,
+            self._cache.gangs.get(namespace, clique.metadata.label(labels.BASE_PODGANG)),
+            lambda name: self._cache.scheduled_pods(namespace, name),
+        )
+        await together(self._ungate(pod) for pod in ready)
+
+    async def _ungate(self, pod: Pod) -> None:
+        body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": labels.GATE}]}}
+        await self._writer.strategic(self._cache.pods, pod, body)
+
+    async def _status(self, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        if clique is None:
+            return None
+        status = statuses.clique_status(clique, self._cache.pods_of(clique), self._cache.set_of(clique), now())
+        if status == clique.status:
+            return None
+        wait = self._written.get(key, 0.0) + STATUS_SECONDS - time.monotonic()
+        if wait > 0:
+            return wait
+        self._written[key] = time.monotonic()
+        await self._writer.status(self._cache.cliques, clique, status)
+        return None

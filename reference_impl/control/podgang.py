@@ -1,0 +1,62 @@
+"""PodGang: the references to its pods and the Initialized condition (spec OBJ-410 to OBJ-434 done right).
+
+References are first written when all pods exist, then kept true. The conditions are a list that the scheduler writes
+too, so every write of it is guarded by the resource version that it was read at.
+"""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from kube.objects import Key
+from reference_impl.api.models import PodGang, PodGangStatus, wire
+from reference_impl.api.pods import Pod
+from reference_impl.control.cache import GANG, Cache, key_text
+from reference_impl.control.writer import Writer, now
+from reference_impl.plan import conditions, gangs
+
+PATIENCE_SECONDS = 1.0
+"""How long a gang may fill up before its status says that it is not complete: in an ordinary start it never has to."""
+
+
+class GangReconciler:
+    def __init__(self, cache: Cache, writer: Writer) -> None:
+        self._cache, self._writer = cache, writer
+        self._incomplete: dict[Key, float] = {}
+
+    async def reconcile(self, key: Key) -> float | None:
+        gang = self._cache.gangs.get(*key)
+        if gang is None or gang.metadata.deletion_timestamp is not None:
+            self._incomplete.pop(key, None)
+            return None
+        namespace = gang.metadata.namespace
+        members: list[Pod] = self._cache.pods.indexed(GANG, key_text(*key))
+        groups = gangs.filled(gang, None, members)
+        complete = gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name))
+        initialized = gangs.initialized(gang)
+        if (complete or initialized) and groups != gang.spec.podgroups:
+            await self._writer.patch(self._cache.gangs, gang, {"spec": {"podgroups": wire(groups)}}, guard=True)
+            gang = self._cache.gangs.get(*key) or gang
+        if complete or initialized:
+            self._incomplete.pop(key, None)
+            if not initialized:
+                await self._write(gang, is_complete=True)
+            return None
+        waited = time.monotonic() - self._incomplete.setdefault(key, time.monotonic())
+        if waited < PATIENCE_SECONDS:
+            return PATIENCE_SECONDS - waited
+        await self._write(gang, is_complete=False)
+        return None
+
+    async def _write(self, gang: PodGang, *, is_complete: bool) -> None:
+        """Writes Initialized, and the first phase; what the scheduler has written is kept (OBJ-434 done right)."""
+        old = gang.status or PodGangStatus()
+        condition = gangs.initialized_condition(is_complete, now())
+        if (known := conditions.find(old.conditions, gangs.INITIALIZED)) and known.status == condition.status:
+            return
+        status = msgspec.structs.replace(
+            old, phase=old.phase or "Pending", conditions=conditions.put(old.conditions, condition)
+        )
+        await self._writer.patch(self._cache.gangs, gang, {"status": wire(status)}, status=True, guard=True)

@@ -1,0 +1,58 @@
+"""PodCliqueScalingGroup: the cliques of its replicas and its status (spec OBJ-320, OBJ-321, OBJ-760 to OBJ-772)."""
+
+from __future__ import annotations
+
+from kube.objects import Key
+from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.writer import Writer, now, together
+from reference_impl.plan import children, labels, names, statuses
+
+
+class GroupReconciler:
+    def __init__(self, cache: Cache, writer: Writer) -> None:
+        self._cache, self._writer = cache, writer
+
+    async def reconcile(self, key: Key) -> float | None:
+        group = self._cache.groups.get(*key)
+        if group is None:
+            return None
+        if group.metadata.deletion_timestamp is not None:
+            await self._writer.remove_finalizer(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER)
+            return None
+        pcs = self._cache.set_of(group)
+        if pcs is not None and pcs.metadata.deletion_timestamp is None:
+            await self._members(pcs, group)
+        await self._status(group, pcs)
+        return None
+
+    async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
+        """Creates the cliques of all replicas at once, base and scaled, and deletes those of replicas too many."""
+        index = group.metadata.label(labels.REPLICA_INDEX)
+        config = next(
+            (
+                c
+                for c in children.group_configs(pcs)
+                if names.scaling_group(pcs.metadata.name, int(index), c.name) == group.metadata.name
+            ),
+            None,
+        )
+        if config is None:
+            return
+        wanted = {m["metadata"]["name"]: m for m in children.member_cliques(pcs, group, config)}
+        present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
+        await together(
+            [
+                *(self._writer.create(self._cache.cliques, m) for name, m in wanted.items() if name not in present),
+                *(
+                    self._writer.delete(self._cache.cliques, clique)
+                    for name, clique in present.items()
+                    if name not in wanted and clique.metadata.deletion_timestamp is None
+                ),
+            ]
+        )
+
+    async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> None:
+        namespace = group.metadata.namespace
+        status = statuses.group_status(group, pcs, lambda name: self._cache.cliques.get(namespace, name), now())
+        await self._writer.status(self._cache.groups, group, status)

@@ -1,0 +1,122 @@
+"""The operator's writes. Each one feeds its answer back into the watch cache, so that the next reconcile sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from kube.client import JSON_PATCH, Client
+from kube.errors import ApiError
+from kube.informer import Informer
+from kube.objects import Object
+from reference_impl.api import models
+
+T = TypeVar("T", bound=Object)
+log = logging.getLogger(__name__)
+
+
+def now() -> str:
+    """The present time as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def together(writes: Iterable[Awaitable[Any]]) -> None:
+    """Awaits all writes, then raises the first error, if any: one failure must not hide the others' results."""
+    for result in await asyncio.gather(*writes, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+
+
+class Writer:
+    """Creates, patches and deletes objects of the kinds that the cache follows."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
+        """Creates an object. One that exists already is left to the next reconcile, which will see it."""
+        try:
+            answer = await self._client.create(informer.resource, manifest)
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+            log.info("%s %s exists already", informer.resource.kind, manifest["metadata"].get("name"))
+        else:
+            informer.observe(informer.decode(answer))
+
+    async def patch(
+        self, informer: Informer[T], item: T, body: dict[str, Any], *, status: bool = False, guard: bool = False
+    ) -> None:
+        """Patches by JSON merge patch. With `guard` only if nobody has changed the object since the cache saw it: the
+        patch holds a whole list that others write too. An object that is gone is no error."""
+        meta = item.metadata
+        own: dict[str, Any] = {"uid": meta.uid}
+        if guard:
+            own["resourceVersion"] = meta.resource_version
+        body = {**body, "metadata": {**body.get("metadata", {}), **own}}
+        await self._send_patch(informer, item, body, "status" if status else None)
+
+    async def strategic(self, informer: Informer[T], item: T, body: dict[str, Any]) -> None:
+        """Patches a built-in object by strategic merge patch (lists by their keys)."""
+        body = {**body, "metadata": {"uid": item.metadata.uid}}
+        await self._send_patch(informer, item, body, None, "application/strategic-merge-patch+json")
+
+    async def remove_finalizer(self, informer: Informer[T], item: T, finalizer: str) -> None:
+        """Takes one finalizer away, if it is there. The test before the removal keeps others' finalizers."""
+        finalizers = item.metadata.finalizers or []
+        if finalizer not in finalizers:
+            return
+        place = f"/metadata/finalizers/{finalizers.index(finalizer)}"
+        body = [{"op": "test", "path": place, "value": finalizer}, {"op": "remove", "path": place}]
+        meta = item.metadata
+        try:
+            answer = await self._client.patch(
+                informer.resource, meta.namespace, meta.name, body, content_type=JSON_PATCH
+            )
+        except ApiError as error:
+            if not error.not_found:
+                raise
+        else:
+            informer.observe(informer.decode(answer))
+
+    async def _send_patch(
+        self,
+        informer: Informer[T],
+        item: T,
+        body: dict[str, Any],
+        subresource: str | None,
+        content_type: str = "application/merge-patch+json",
+    ) -> None:
+        meta = item.metadata
+        try:
+            answer = await self._client.patch(
+                informer.resource, meta.namespace, meta.name, body, content_type=content_type, subresource=subresource
+            )
+        except ApiError as error:
+            if not error.not_found:
+                raise
+        else:
+            informer.observe(informer.decode(answer))
+
+    async def status(self, informer: Informer[Any], item: Any, status: msgspec.Struct) -> bool:
+        """Writes a status where it differs from the one in the cache; says whether it did."""
+        if item.status == status:
+            return False
+        before = msgspec.to_builtins(item.status) if item.status is not None else {}
+        after = msgspec.to_builtins(status)
+        changed = {key: value for key, value in after.items() if key not in before or before[key] != value}
+        if item.status is None:
+            changed = models.wire(status)
+        await self.patch(informer, item, {"status": changed}, status=True)
+        return True
+
+    async def delete(self, informer: Informer[T], item: T) -> None:
+        """Deletes exactly this object, in the background."""
+        meta = item.metadata
+        await self._client.delete(informer.resource, meta.namespace, meta.name, uid=meta.uid)
+        informer.observe_deletion(item)

@@ -1,0 +1,214 @@
+"""The objects that a PodCliqueSet and its scaling groups own: services, cliques, scaling groups (spec OBJ-210 to
+OBJ-254). Each function gives complete manifests; the reconcilers create what is missing and remove what is too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kube.objects import ObjectMeta
+from reference_impl.api import models
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
+from reference_impl.plan import hashes, labels, names
+
+Manifest = dict[str, Any]
+
+
+def owner_reference(api_version: str, kind: str, metadata: ObjectMeta) -> Manifest:
+    """A controller reference that holds back the owner's removal in foreground deletion."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": metadata.name,
+        "uid": metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def set_reference(pcs: PodCliqueSet) -> Manifest:
+    return owner_reference(models.PODCLIQUESETS.api_version, "PodCliqueSet", pcs.metadata)
+
+
+def group_configs(pcs: PodCliqueSet) -> list[ScalingGroupConfig]:
+    return pcs.spec.template.pod_clique_scaling_groups or []
+
+
+def standalone_templates(pcs: PodCliqueSet) -> list[CliqueTemplate]:
+    """The clique templates that are in no scaling group, in template order."""
+    grouped = {name for config in group_configs(pcs) for name in config.clique_names}
+    return [template for template in pcs.spec.template.cliques if template.name not in grouped]
+
+
+def template(pcs: PodCliqueSet, name: str) -> CliqueTemplate | None:
+    """The clique template of exactly this name (OBJ-125 is what comes of a suffix match)."""
+    return next((t for t in pcs.spec.template.cliques if t.name == name), None)
+
+
+def publish_not_ready(pcs: PodCliqueSet) -> bool:
+    config = pcs.spec.template.headless_service_config
+    return config is not None and config.publish_not_ready_addresses
+
+
+def service(pcs: PodCliqueSet, index: int) -> Manifest:
+    """The headless service of a replica (OBJ-240)."""
+    name = names.service(pcs.metadata.name, index)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": name,
+            "namespace": pcs.metadata.namespace,
+            "labels": {
+                **labels.common(pcs.metadata.name, "pcs-headless-service", name),
+                labels.REPLICA_INDEX: str(index),
+            },
+            "ownerReferences": [set_reference(pcs)],
+        },
+        "spec": {
+            "clusterIP": "None",
+            "selector": {
+                labels.MANAGED_BY: labels.MANAGER,
+                labels.PART_OF: pcs.metadata.name,
+                labels.REPLICA_INDEX: str(index),
+            },
+            "publishNotReadyAddresses": publish_not_ready(pcs),
+        },
+    }
+
+
+def scaling_group(pcs: PodCliqueSet, index: int, config: ScalingGroupConfig) -> Manifest:
+    """The scaling group object of a replica (OBJ-213)."""
+    name = names.scaling_group(pcs.metadata.name, index, config.name)
+    metadata: Manifest = {
+        "name": name,
+        "namespace": pcs.metadata.namespace,
+        "labels": {
+            **labels.common(pcs.metadata.name, "pcs-podcliquescalinggroup", name),
+            labels.REPLICA_INDEX: str(index),
+        },
+        "ownerReferences": [set_reference(pcs)],
+        "finalizers": [labels.SCALING_GROUP_FINALIZER],
+    }
+    if config.annotations:
+        metadata["annotations"] = config.annotations
+    return {
+        "apiVersion": models.SCALING_GROUPS.api_version,
+        "kind": "PodCliqueScalingGroup",
+        "metadata": metadata,
+        "spec": {
+            "replicas": config.replicas,
+            "minAvailable": config.min_available,
+            "cliqueNames": config.clique_names,
+        },
+    }
+
+
+def _clique(
+    pcs: PodCliqueSet,
+    template: CliqueTemplate,
+    name: str,
+    component: str,
+    extra: dict[str, str],
+    owner: Manifest,
+    pod_spec: Manifest,
+) -> Manifest:
+    own = {
+        **labels.common(pcs.metadata.name, component, name),
+        **extra,
+        labels.TEMPLATE_HASH: hashes.pod_template(template, pcs.spec.template.priority_class_name),
+    }
+    metadata: Manifest = {
+        "name": name,
+        "namespace": pcs.metadata.namespace,
+        "labels": {**(template.labels or {}), **own},
+        "ownerReferences": [owner],
+        "finalizers": [labels.CLIQUE_FINALIZER],
+    }
+    annotations = {k: v for k, v in (template.annotations or {}).items() if k != labels.TOPOLOGY_NAME}
+    if annotations:
+        metadata["annotations"] = annotations
+    spec = models.wire(template.spec)
+    spec["podSpec"] = pod_spec
+    spec["minAvailable"] = template.spec.floor
+    # Start-up order is not played yet; the template's names would not be those of objects.
+    spec.pop("startsAfter", None)
+    return {
+        "apiVersion": models.PODCLIQUES.api_version,
+        "kind": "PodClique",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate) -> Manifest:
+    """A clique that is in no scaling group (OBJ-211)."""
+    return _clique(
+        pcs,
+        template,
+        names.clique(pcs.metadata.name, index, template.name),
+        "pcs-podclique",
+        {labels.REPLICA_INDEX: str(index), labels.PODGANG: names.base_gang(pcs.metadata.name, index)},
+        set_reference(pcs),
+        template.spec.pod_spec,
+    )
+
+
+def member_cliques(pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: ScalingGroupConfig) -> Iterator[Manifest]:
+    """The cliques of every replica of a scaling group (OBJ-212, OBJ-253)."""
+    index = int(group.metadata.label(labels.REPLICA_INDEX))
+    base = names.base_gang(pcs.metadata.name, index)
+    templates = [found for name in config.clique_names if (found := template(pcs, name)) is not None]
+    owner = owner_reference(models.SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
+    pods = sum(t.spec.replicas for t in templates)
+    for j in range(group.spec.replicas):
+        gang = names.gang_of_group_replica(base, group.metadata.name, j, config.min_available)
+        extra = {
+            labels.REPLICA_INDEX: str(index),
+            labels.PODGANG: gang,
+            labels.SCALING_GROUP: group.metadata.name,
+            labels.SCALING_GROUP_REPLICA_INDEX: str(j),
+        }
+        if gang != base:
+            extra[labels.BASE_PODGANG] = base
+        for t in templates:
+            name = names.member_clique(group.metadata.name, j, t.name)
+            spec = with_environment(t.spec.pod_spec, _group_environment(pods))
+            yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec)
+
+
+def _group_environment(template_pods: int) -> list[Manifest]:
+    def label(name: str, key: str) -> Manifest:
+        return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{key}']"}}}
+
+    return [
+        label("GROVE_PCSG_NAME", labels.SCALING_GROUP),
+        {"name": "GROVE_PCSG_TEMPLATE_NUM_PODS", "value": str(template_pods)},
+        label("GROVE_PCSG_INDEX", labels.SCALING_GROUP_REPLICA_INDEX),
+    ]
+
+
+def with_environment(pod_spec: Manifest, environment: list[Manifest]) -> Manifest:
+    """The pod spec with variables put in front in every container and init container. A variable of the template with
+    the same name is dropped (OBJ-252 to OBJ-254)."""
+    injected = {variable["name"] for variable in environment}
+
+    def container(old: Manifest) -> Manifest:
+        own = [variable for variable in old.get("env") or () if variable.get("name") not in injected]
+        return {**old, "env": [*environment, *own]}
+
+    result = dict(pod_spec)
+    for field in ("initContainers", "containers"):
+        if pod_spec.get(field):
+            result[field] = [container(c) for c in pod_spec[field]]
+    return result
+
+
+def clique_template(pcs: PodCliqueSet, clique: PodClique) -> CliqueTemplate | None:
+    """The template that a clique object was made from."""
+    group = clique.metadata.label(labels.SCALING_GROUP)
+    if group:
+        prefix = f"{group}-{clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)}-"
+    else:
+        prefix = f"{pcs.metadata.name}-{clique.metadata.label(labels.REPLICA_INDEX)}-"
+    return template(pcs, clique.metadata.name.removeprefix(prefix))

@@ -1,0 +1,44 @@
+"""Labels, annotations, finalizers and the scheduling gate (spec LBL-01 to LBL-20, OBJ-201 to OBJ-216, GATE-01)."""
+
+from __future__ import annotations
+
+OWNED_PREFIX = "grove.io/"
+GATE = "grove.io/podgang-pending-creation"
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+PART_OF = "app.kubernetes.io/part-of"
+NAME = "app.kubernetes.io/name"
+COMPONENT = "app.kubernetes.io/component"
+MANAGER = "grove-operator"
+
+PODCLIQUE = "grove.io/podclique"
+PODGANG = "grove.io/podgang"
+BASE_PODGANG = "grove.io/base-podgang"
+REPLICA_INDEX = "grove.io/podcliqueset-replica-index"
+SCALING_GROUP = "grove.io/podcliquescalinggroup"
+SCALING_GROUP_REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
+POD_INDEX = "grove.io/podclique-pod-index"
+TEMPLATE_HASH = "grove.io/pod-template-hash"
+SCHEDULER_NAME = "grove.io/scheduler-name"
+
+TOPOLOGY_NAME = "grove.io/topology-name"
+
+SET_FINALIZER = "grove.io/podcliqueset.grove.io"
+CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
+SCALING_GROUP_FINALIZER = "grove.io/podcliquescalinggroup.grove.io"
+
+MANAGED_SELECTOR = f"{MANAGED_BY}={MANAGER}"
+
+
+def common(pcs: str, component: str, name: str | None = None) -> dict[str, str]:
+    """The labels of every managed object; `name` is left out for gangs (OBJ-203)."""
+    labels = {MANAGED_BY: MANAGER, PART_OF: pcs, COMPONENT: component}
+    return labels if name is None else {**labels, NAME: name}
+
+
+def mirrored(own: dict[str, str], existing: dict[str, str] | None, of_set: dict[str, str] | None) -> dict[str, str]:
+    """Labels or annotations of a gang: Grove's own that it has, those of the set that aren't Grove's, then `own`
+    (OBJ-230)."""
+    kept = {key: value for key, value in (existing or {}).items() if key.startswith(OWNED_PREFIX)}
+    copied = {key: value for key, value in (of_set or {}).items() if not key.startswith(OWNED_PREFIX)}
+    return {**kept, **copied, **own}

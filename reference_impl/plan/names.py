@@ -1,0 +1,36 @@
+"""Names of generated objects (spec NAME-01 to NAME-05, OBJ-101 to OBJ-107)."""
+
+from __future__ import annotations
+
+
+def replica(pcs: str, index: int) -> str:
+    """Name of a replica's headless service, and of its base gang."""
+    return f"{pcs}-{index}"
+
+
+base_gang = replica
+service = replica
+
+
+def clique(pcs: str, index: int, template: str) -> str:
+    """A standalone clique of a replica."""
+    return f"{pcs}-{index}-{template}"
+
+
+def scaling_group(pcs: str, index: int, config: str) -> str:
+    return f"{pcs}-{index}-{config}"
+
+
+def member_clique(group: str, replica_index: int, template: str) -> str:
+    """A clique inside a replica of the scaling group with this full name."""
+    return f"{group}-{replica_index}-{template}"
+
+
+def scaled_gang(group: str, replica_index: int, min_available: int) -> str:
+    """The gang of a scaling group's replica at or above `min_available`; the first one ends in `-0`."""
+    return f"{group}-{replica_index - min_available}"
+
+
+def gang_of_group_replica(base: str, group: str, replica_index: int, min_available: int) -> str:
+    """The gang that a replica of a scaling group belongs to: the base gang below `min_available`, else its own."""
+    return base if replica_index < min_available else scaled_gang(group, replica_index, min_available)

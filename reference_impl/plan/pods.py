@@ -1,0 +1,97 @@
+"""The pods of a clique: which ones are missing, which ones are too many, and what a pod looks like (spec OBJ-215,
+OBJ-250 to OBJ-265)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference_impl.api import models
+from reference_impl.api.models import PodClique
+from reference_impl.api.pods import Pod
+from reference_impl.plan import labels
+from reference_impl.plan.children import Manifest, owner_reference, with_environment
+
+
+def index_of(pod: Pod) -> int:
+    """The pod's index: the number at the end of its hostname; -1 where there is none."""
+    tail = pod.spec.hostname.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else -1
+
+
+def free_indices(active: list[Pod], count: int) -> list[int]:
+    """The lowest indices that no active pod has."""
+    used = {index_of(pod) for pod in active}
+    result: list[int] = []
+    candidate = 0
+    while len(result) < count:
+        if candidate not in used:
+            result.append(candidate)
+        candidate += 1
+    return result
+
+
+def difference(clique: PodClique, pods: list[Pod]) -> tuple[list[int], list[Pod]]:
+    """Indices of pods to be created, and pods to be deleted, so that the clique has its replicas.
+
+    A finished pod holds no replica: it is replaced and goes (OBJ-265 done right). Of too many, those go first that
+    serve least: gated, then unbound, then not ready, then the highest index.
+    """
+    active = [pod for pod in pods if pod.active]
+    finished = [pod for pod in pods if pod.finished and not pod.terminating]
+    surplus = len(active) - clique.spec.replicas
+    if surplus > 0:
+        worth = sorted(active, key=lambda pod: (pod.ready, pod.scheduled, not pod.gated, -index_of(pod)))
+        return [], finished + worth[:surplus]
+    return free_indices(active, -surplus), finished
+
+
+class PodBuilder:
+    """Builds the pods of one clique; what they have in common is made once."""
+
+    def __init__(self, clique: PodClique, scheduler_name: str) -> None:
+        meta = clique.metadata
+        pcs, index = meta.label(labels.PART_OF), meta.label(labels.REPLICA_INDEX)
+        replica = f"{pcs}-{index}"
+        self._name = meta.name
+        self._namespace = meta.namespace
+        self._owner = owner_reference(models.PODCLIQUES.api_version, "PodClique", meta)
+        self._annotations = meta.annotations
+        self._labels = {
+            **(meta.labels or {}),
+            labels.PODCLIQUE: meta.name,
+            labels.REPLICA_INDEX: index,
+            labels.PODGANG: meta.label(labels.PODGANG),
+        }
+        environment: list[Manifest] = [
+            {"name": "GROVE_PCS_NAME", "value": pcs},
+            {"name": "GROVE_PCS_INDEX", "value": index},
+            {"name": "GROVE_PCLQ_NAME", "value": meta.name},
+            {"name": "GROVE_HEADLESS_SERVICE", "value": f"{replica}.{meta.namespace}.svc.cluster.local"},
+            {
+                "name": "GROVE_PCLQ_POD_INDEX",
+                "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{labels.POD_INDEX}']"}},
+            },
+        ]
+        self._spec: dict[str, Any] = {
+            **with_environment(clique.spec.pod_spec, environment),
+            "schedulingGates": [{"name": labels.GATE}],
+            "schedulerName": clique.spec.pod_spec.get("schedulerName") or scheduler_name,
+            "subdomain": replica,
+        }
+
+    def pod(self, index: int) -> Manifest:
+        """The manifest of the pod with this index."""
+        metadata: Manifest = {
+            "generateName": f"{self._name}-",
+            "namespace": self._namespace,
+            "labels": {**self._labels, labels.POD_INDEX: str(index)},
+            "ownerReferences": [self._owner],
+        }
+        if self._annotations:
+            metadata["annotations"] = self._annotations
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": {**self._spec, "hostname": f"{self._name}-{index}"},
+        }

@@ -1,0 +1,218 @@
+"""Statuses of the three kinds, computed from what they own (spec OBJ-701 to OBJ-774)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from reference_impl.api.models import (
+    Condition,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodCliqueSetStatus,
+    PodCliqueStatus,
+    ScalingGroupStatus,
+)
+from reference_impl.api.pods import Pod
+from reference_impl.plan import conditions, labels, names
+from reference_impl.plan.children import clique_template, group_configs, standalone_templates
+from reference_impl.plan.hashes import pod_template
+
+SCHEDULED = "PodCliqueScheduled"
+BREACHED = "MinAvailableBreached"
+
+CliqueOf = Callable[[str], PodClique | None]
+GroupOf = Callable[[str], PodCliqueScalingGroup | None]
+
+
+def _selector(pcs: str, key: str, value: str) -> str:
+    return f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={pcs},{key}={value}"
+
+
+def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, now: str) -> PodCliqueStatus:
+    """The status of a clique with these pods (OBJ-730 to OBJ-748). Terminating pods count nowhere, so that ready and
+    gated never exceed replicas (OBJ-731 done right)."""
+    old = clique.status or PodCliqueStatus()
+    living = [pod for pod in pods if not pod.terminating]
+    scheduled = sum(pod.scheduled for pod in living)
+    ready = sum(pod.ready for pod in living)
+    target = clique.metadata.label(labels.TEMPLATE_HASH)
+    updated = sum(pod.metadata.label(labels.TEMPLATE_HASH) == target for pod in living)
+    floor = clique.spec.floor
+    broken = sum(_failing(pod) or _stalled(pod) for pod in living if pod.scheduled)
+    found = scheduled - broken
+    status = msgspec.structs.replace(
+        old,
+        observed_generation=clique.metadata.generation,
+        replicas=len(living),
+        ready_replicas=ready,
+        scheduled_replicas=scheduled,
+        schedule_gated_replicas=sum(pod.gated and not pod.scheduled for pod in living),
+        updated_replicas=updated,
+        conditions=conditions.put(
+            conditions.put(old.conditions, _scheduled_condition(scheduled, floor, now)),
+            _breached_condition(scheduled, found, floor, now),
+        ),
+    )
+    if not clique.metadata.label(labels.SCALING_GROUP):
+        status.hpa_pod_selector = _selector(
+            clique.metadata.label(labels.PART_OF), labels.PODCLIQUE, clique.metadata.name
+        )
+    if pcs is not None and updated == len(living):
+        template = clique_template(pcs, clique)
+        expected = template and pod_template(template, pcs.spec.template.priority_class_name)
+        if expected == target:
+            status.current_pod_template_hash = target
+            status.current_pod_clique_set_generation_hash = pcs.status.current_generation_hash if pcs.status else None
+    return status
+
+
+def _failing(pod: Pod) -> bool:
+    """Not ready, and a container's last run ended with an error (OBJ-854)."""
+    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    return not pod.ready and any(status.failed for status in statuses)
+
+
+def _stalled(pod: Pod) -> bool:
+    """Not failing, and a main container has started without becoming ready (OBJ-855)."""
+    if pod.ready or _failing(pod):
+        return False
+    return any(status.started and not status.ready for status in pod.status.container_statuses or ())
+
+
+def _scheduled_condition(scheduled: int, floor: int, now: str) -> Condition:
+    enough = scheduled >= floor
+    return Condition(
+        type=SCHEDULED,
+        status="True" if enough else "False",
+        reason="SufficientScheduledPods" if enough else "InsufficientScheduledPods",
+        message=("Sufficient" if enough else "Insufficient")
+        + f" scheduled pods{' found' if enough else ''}. expected at least: {floor}, found: {scheduled}",
+        last_transition_time=now,
+    )
+
+
+def _breached_condition(scheduled: int, found: int, floor: int, now: str) -> Condition:
+    if scheduled < floor:
+        status, reason = "True", "ScheduledReplicasBelowMinAvailable"
+        message = f"Scheduled replicas ({scheduled}) below MinAvailable ({floor})"
+    elif found < floor:
+        status, reason = "True", "InsufficientReadyPods"
+        message = f"Insufficient ready or starting pods. expected at least: {floor}, found: {found}"
+    else:
+        status, reason = "False", "SufficientReadyPods"
+        message = f"Either sufficient ready or starting pods found. expected at least: {floor}, found: {found}"
+    return Condition(type=BREACHED, status=status, reason=reason, message=message, last_transition_time=now)
+
+
+def _clique_available(clique: PodClique | None) -> bool:
+    return (
+        clique is not None
+        and clique.metadata.deletion_timestamp is None
+        and clique.status is not None
+        and clique.status.ready_replicas >= clique.spec.floor
+    )
+
+
+def _clique_updated(clique: PodClique | None, generation_hash: str | None) -> bool:
+    """Whether an available clique runs the pods of the set's present generation (OBJ-712)."""
+    if clique is None or clique.status is None:
+        return False
+    status = clique.status
+    return (
+        status.current_pod_clique_set_generation_hash == generation_hash
+        and status.current_pod_template_hash == clique.metadata.label(labels.TEMPLATE_HASH)
+        and status.updated_replicas >= clique.spec.floor
+    )
+
+
+def group_status(
+    group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: CliqueOf, now: str
+) -> ScalingGroupStatus:
+    """The status of a scaling group (OBJ-760 to OBJ-772). `clique` finds a clique of its namespace by name."""
+    old = group.status or ScalingGroupStatus()
+    generation_hash = pcs.status.current_generation_hash if pcs and pcs.status else None
+    scheduled = available = updated = sound = 0
+    for j in range(group.spec.replicas):
+        members = [
+            member
+            for name in group.spec.clique_names
+            if (member := clique(names.member_clique(group.metadata.name, j, name))) is not None
+            and member.metadata.deletion_timestamp is None
+        ]
+        if len(members) < len(group.spec.clique_names):
+            continue
+        statuses = [member.status.conditions if member.status else None for member in members]
+        # A member that has not said yet that it is sound is not (OBJ-773 done right).
+        sound += all((c := conditions.find(s, BREACHED)) is not None and c.status != "True" for s in statuses)
+        if all(conditions.is_true(s, SCHEDULED) for s in statuses):
+            scheduled += 1
+            if all(_clique_available(member) for member in members):
+                available += 1
+                updated += all(_clique_updated(member, generation_hash) for member in members)
+    enough = sound >= group.spec.min_available
+    name = "AvailablePodCliqueScalingGroupReplicas"
+    condition = Condition(
+        type=BREACHED,
+        status="False" if enough else "True",
+        reason=("Sufficient" if enough else "Insufficient") + name,
+        message=f"PCSG replicas not in breach ({sound}) {'meets' if enough else 'below'} "
+        f"MinAvailable ({group.spec.min_available})",
+        last_transition_time=now,
+    )
+    status = msgspec.structs.replace(
+        old,
+        observed_generation=group.metadata.generation,
+        replicas=group.spec.replicas,
+        scheduled_replicas=scheduled,
+        available_replicas=available,
+        updated_replicas=updated,
+        selector=_selector(group.metadata.label(labels.PART_OF), labels.SCALING_GROUP, group.metadata.name),
+        conditions=conditions.put(old.conditions, condition),
+    )
+    if updated == group.spec.replicas:
+        status.current_pod_clique_set_generation_hash = generation_hash
+    return status
+
+
+def set_status(
+    pcs: PodCliqueSet, generation_hash: str, clique: CliqueOf, group: GroupOf, observed: bool
+) -> PodCliqueSetStatus:
+    """The status of a set (OBJ-710 to OBJ-713). `observed` says that the present generation has been acted on."""
+    old = pcs.status or PodCliqueSetStatus()
+    available = updated = 0
+    templates, configs = standalone_templates(pcs), group_configs(pcs)
+    for index in range(pcs.spec.replicas):
+        cliques = [clique(names.clique(pcs.metadata.name, index, t.name)) for t in templates]
+        groups = [group(names.scaling_group(pcs.metadata.name, index, config.name)) for config in configs]
+        if not all(_clique_available(c) for c in cliques) or not all(_group_available(g) for g in groups):
+            continue
+        available += 1
+        updated += all(_clique_updated(c, generation_hash) for c in cliques) and all(
+            g is not None
+            and g.status is not None
+            and g.status.current_pod_clique_set_generation_hash == generation_hash
+            for g in groups
+        )
+    status = msgspec.structs.replace(
+        old,
+        replicas=pcs.spec.replicas,
+        available_replicas=available,
+        updated_replicas=updated,
+        hpa_pod_selector=f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={pcs.metadata.name}",
+        current_generation_hash=generation_hash,
+    )
+    if observed:
+        status.observed_generation = pcs.metadata.generation
+    return status
+
+
+def _group_available(group: PodCliqueScalingGroup | None) -> bool:
+    return (
+        group is not None
+        and group.metadata.deletion_timestamp is None
+        and group.status is not None
+        and group.status.available_replicas >= group.spec.min_available
+    )

@@ -1,0 +1,166 @@
+"""What the scheduler reads of pods and nodes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from kube.objects import ObjectMeta
+from reference_impl.api.pods import Gate, PodCondition
+from reference_impl.scheduler.quantity import thousandths
+
+Resources = dict[str, int]
+"""Resource name → thousandths."""
+
+PODS = "pods"
+
+
+class Requirements(msgspec.Struct):
+    requests: dict[str, str | int] | None = None
+    limits: dict[str, str | int] | None = None
+
+
+class Container(msgspec.Struct, rename="camel"):
+    resources: Requirements = msgspec.field(default_factory=Requirements)
+    restart_policy: str | None = None
+
+
+class Toleration(msgspec.Struct, rename="camel", frozen=True):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class Taint(msgspec.Struct, rename="camel", frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Expression(msgspec.Struct):
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class NodeTerm(msgspec.Struct, rename="camel"):
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
+
+
+class NodeSelector(msgspec.Struct, rename="camel"):
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class NodeAffinity(msgspec.Struct, rename="camel"):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class Affinity(msgspec.Struct, rename="camel"):
+    node_affinity: NodeAffinity | None = None
+
+
+class PodSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    scheduler_name: str = ""
+    node_selector: dict[str, str] | None = None
+    tolerations: list[Toleration] | None = None
+    affinity: Affinity | None = None
+    scheduling_gates: list[Gate] | None = None
+    containers: list[Container] = []
+    init_containers: list[Container] | None = None
+    overhead: dict[str, str | int] | None = None
+
+
+class PodStatus(msgspec.Struct, rename="camel"):
+    phase: str = ""
+    conditions: list[PodCondition] | None = None
+
+
+class Pod(msgspec.Struct, dict=True):
+    metadata: ObjectMeta
+    spec: PodSpec
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def waiting(self) -> bool:
+        """To be placed: alive, not bound, no gate left (GS-40)."""
+        return self.metadata.deletion_timestamp is None and not self.spec.node_name and not self.spec.scheduling_gates
+
+    @property
+    def holds_resources(self) -> bool:
+        """Whether it takes room on its node: until it is gone or has ended."""
+        return self.status.phase not in ("Succeeded", "Failed")
+
+    @property
+    def ready(self) -> bool:
+        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
+
+    @cached_property
+    def requests(self) -> Resources:
+        """What it needs: its containers and sidecars together, or its biggest init container if that is more."""
+        spec = self.spec
+        total: Resources = {PODS: 1000}
+        sidecars: Resources = {}
+        peak: Resources = {}
+        for container in spec.init_containers or ():
+            own = _requests(container)
+            if container.restart_policy == "Always":
+                _add(sidecars, own)
+            else:
+                _add(own, sidecars)
+                for name, amount in own.items():
+                    peak[name] = max(peak.get(name, 0), amount)
+        for container in spec.containers:
+            _add(total, _requests(container))
+        _add(total, sidecars)
+        for name, amount in peak.items():
+            total[name] = max(total.get(name, 0), amount)
+        _add(total, {name: thousandths(amount) for name, amount in (spec.overhead or {}).items()})
+        return {name: amount for name, amount in total.items() if amount}
+
+    @cached_property
+    def signature(self) -> bytes:
+        """Equal for pods that every node answers alike."""
+        spec = self.spec
+        parts: list[Any] = [spec.node_selector, spec.tolerations, spec.affinity]
+        return msgspec.json.encode(parts)
+
+
+def _requests(container: Container) -> Resources:
+    limits, requests = container.resources.limits or {}, container.resources.requests or {}
+    return {name: thousandths(amount) for name, amount in {**limits, **requests}.items()}
+
+
+def _add(total: Resources, more: Resources) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+class NodeSpec(msgspec.Struct):
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+
+
+class NodeStatus(msgspec.Struct):
+    allocatable: dict[str, str | int] | None = None
+    conditions: list[PodCondition] | None = None
+
+
+class Node(msgspec.Struct, dict=True):
+    metadata: ObjectMeta
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+    @property
+    def usable(self) -> bool:
+        """Ready and not cordoned."""
+        ready = any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
+        return ready and not self.spec.unschedulable and self.metadata.deletion_timestamp is None
+
+    @cached_property
+    def allocatable(self) -> Resources:
+        return {name: thousandths(amount) for name, amount in (self.status.allocatable or {}).items()}

@@ -1,0 +1,211 @@
+"""The gang scheduler: rounds over the watch caches, bindings, conditions, and an event that says why a gang waits."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from kube.client import Client
+from kube.errors import ApiError
+from kube.informer import Informer, typed
+from kube.resource import EVENTS, NODES, PODS
+from reference_impl.api import models
+from reference_impl.api.models import PodGang, wire
+from reference_impl.plan import labels
+from reference_impl.scheduler import fit, snapshot, standing
+from reference_impl.scheduler.model import Node, Pod
+
+log = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 0.02
+"""Events that arrive together are answered by one round."""
+STATUS_SECONDS = 0.2
+"""Conditions are written at most this often: what a gang passes through in between goes into one write."""
+GANG = "gang"
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class GangScheduler:
+    """Places the gangs that name this scheduler, until cancelled."""
+
+    def __init__(self, client: Client, *, name: str) -> None:
+        self._client, self._name = client, name
+        self._nodes = Informer(client, NODES, typed(Node))
+        self._pods = Informer(client, PODS, typed(Pod))
+        self._gangs = Informer(client, models.PODGANGS, typed(PodGang))
+        self._pods.add_index(GANG, self._gang_of)
+        self._assumed: dict[str, str] = {}
+        self._waiting: dict[str, str] = {}
+        self._told: dict[str, str] = {}
+        self._changed = asyncio.Event()
+        self._stale: set[tuple[str, str]] = set()
+        self._stale_event = asyncio.Event()
+        self.ready = asyncio.Event()
+        self._nodes.add_handler(self._on_node)
+        self._pods.add_handler(self._on_pod)
+        self._gangs.add_handler(self._on_gang)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for informer in (self._nodes, self._pods, self._gangs):
+                group.create_task(informer.run())
+            for informer in (self._nodes, self._pods, self._gangs):
+                await informer.synced()
+            gc.freeze()
+            self.ready.set()
+            group.create_task(self._write_statuses())
+            while True:
+                await self._changed.wait()
+                await asyncio.sleep(SETTLE_SECONDS)
+                self._changed.clear()
+                await self._round()
+
+    @staticmethod
+    def _gang_of(pod: Pod) -> tuple[str, ...]:
+        gang = pod.metadata.label(labels.PODGANG)
+        return (f"{pod.metadata.namespace}/{gang}",) if gang else ()
+
+    def _on_node(self, kind: str, old: Node | None, item: Node) -> None:
+        if (
+            old is None
+            or kind == "DELETED"
+            or old.usable != item.usable
+            or old.allocatable != item.allocatable
+            or old.spec != item.spec
+            or old.metadata.labels != item.metadata.labels
+        ):
+            self._changed.set()
+
+    def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
+        if item.spec.node_name or kind == "DELETED":
+            self._assumed.pop(item.metadata.uid, None)
+        freed = kind == "DELETED" or (old is not None and old.holds_resources != item.holds_resources)
+        if freed or (item.waiting and (old is None or not old.waiting)):
+            self._changed.set()
+        gang = item.metadata.label(labels.PODGANG)
+        if gang and item.spec.node_name and (old is None or old.ready != item.ready or kind == "DELETED"):
+            self._mark((item.metadata.namespace, gang))
+
+    def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
+        if kind == "DELETED":
+            self._told.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
+        elif old is None or old.spec != item.spec or not snapshot.served(old, self._name):
+            self._changed.set()
+
+    def _mark(self, key: tuple[str, str]) -> None:
+        self._stale.add(key)
+        self._stale_event.set()
+
+    def _gang(self, item: PodGang) -> fit.Gang:
+        pods = self._pods.indexed(GANG, f"{item.metadata.namespace}/{item.metadata.name}")
+        return snapshot.gang(item, pods, self._name, self._assumed)
+
+    async def _round(self) -> None:
+        """One decision over everything that waits, then the bindings."""
+        items = [item for item in self._gangs if snapshot.served(item, self._name)]
+        items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
+        gangs = {(g := self._gang(item)).name: (g, item) for item in items}
+        open_gangs = [g for g, _ in gangs.values() if any(group.waiting or group.lacking for group in g.groups)]
+        if not open_gangs:
+            return
+        room = fit.Room(self._nodes, snapshot.used(self._pods, self._assumed))
+        plan = fit.plan(open_gangs, room)
+        for pod, node in plan.bindings:
+            self._assumed[pod.metadata.uid] = node
+        self._waiting = plan.waiting
+        results = await asyncio.gather(*(self._bind(pod, node) for pod, node in plan.bindings))
+        if not all(results):
+            self._changed.set()
+        touched = {f"{p.metadata.namespace}/{p.metadata.label(labels.PODGANG)}" for p, _ in plan.bindings}
+        for name in touched | set(plan.waiting):
+            self._mark(gangs[name][1].metadata.key)
+        for name, reason in plan.waiting.items():
+            await self._tell(gangs[name][1], reason)
+
+    async def _bind(self, pod: Pod, node: str) -> bool:
+        """Binds a pod; False where that failed and its room is free again."""
+        meta = pod.metadata
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        try:
+            await self._client.create(PODS, body, subresource="binding")
+        except (ApiError, OSError, TimeoutError) as error:
+            log.warning("binding %s/%s to %s: %s", meta.namespace, meta.name, node, error)
+            self._assumed.pop(meta.uid, None)
+            return isinstance(error, ApiError) and error.not_found
+        return True
+
+    async def _tell(self, item: PodGang, reason: str) -> None:
+        """An event with the reason why a gang waits, once for each reason."""
+        name = f"{item.metadata.namespace}/{item.metadata.name}"
+        if self._told.get(name) == reason:
+            return
+        self._told[name] = reason
+        event: dict[str, Any] = {
+            "apiVersion": EVENTS.api_version,
+            "kind": "Event",
+            "metadata": {"generateName": f"{item.metadata.name}-", "namespace": item.metadata.namespace},
+            "eventTime": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "reportingController": self._name,
+            "reportingInstance": self._name,
+            "type": "Warning",
+            "reason": "GangWaiting",
+            "action": "Scheduling",
+            "note": reason[:1024],
+            "regarding": {
+                "apiVersion": models.PODGANGS.api_version,
+                "kind": "PodGang",
+                "name": item.metadata.name,
+                "namespace": item.metadata.namespace,
+                "uid": item.metadata.uid,
+            },
+        }
+        try:
+            await self._client.create(EVENTS, event)
+        except ApiError as error:
+            log.info("no event for %s: %s", name, error)
+
+    async def _write_statuses(self) -> None:
+        """Writes the conditions of gangs whose standing has changed."""
+        while True:
+            await self._stale_event.wait()
+            await asyncio.sleep(STATUS_SECONDS)
+            self._stale_event.clear()
+            keys, self._stale = self._stale, set()
+            await asyncio.gather(*(self._write_status(key) for key in keys))
+
+    async def _write_status(self, key: tuple[str, str]) -> None:
+        item = self._gangs.get(*key)
+        if item is None or not snapshot.served(item, self._name):
+            return
+        pods = {
+            pod.metadata.name: pod
+            for pod in self._pods.indexed(GANG, f"{key[0]}/{key[1]}")
+            if pod.metadata.deletion_timestamp is None
+        }
+        reason = self._waiting.get(f"{key[0]}/{key[1]}")
+        status = standing.status(item, self._gang(item), pods, reason, now())
+        if status == item.status:
+            return
+        meta = item.metadata
+        body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": wire(status)}
+        try:
+            answer = await self._client.patch(models.PODGANGS, meta.namespace, meta.name, body, subresource="status")
+        except ApiError as error:
+            if error.conflict:  # the operator wrote in between: look again
+                self._mark(key)
+            elif not error.not_found:
+                log.warning("status of %s/%s: %s", *key, error)
+                self._mark(key)
+        else:
+            self._gangs.observe(self._gangs.decode(answer))

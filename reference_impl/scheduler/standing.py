@@ -1,0 +1,38 @@
+"""What a PodGang's status says about its placement: conditions Scheduled and Ready, and the phase (GS-F15, GS-F16)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from reference_impl.api.models import Condition, PodGang, PodGangStatus
+from reference_impl.plan import conditions
+from reference_impl.scheduler.fit import Gang
+from reference_impl.scheduler.model import Pod
+
+
+def status(item: PodGang, gang: Gang, pods: dict[str, Pod], reason: str | None, now: str) -> PodGangStatus:
+    """The status of a gang after a round. `pods` are its living pods by name; `reason` says why its floor waits."""
+    old = item.status or PodGangStatus()
+    scheduled = gang.floor_reached
+    ready = scheduled and all(
+        sum((p := pods.get(ref.name)) is not None and p.ready for ref in group.pod_references) >= group.min_replicas
+        for group in item.spec.podgroups
+    )
+    if scheduled:
+        placed = Condition(type="Scheduled", status="True", reason="FloorsPlaced", last_transition_time=now)
+        placed.message = "Every group has at least minReplicas pods bound"
+    else:
+        placed = Condition(type="Scheduled", status="False", reason="Unschedulable", last_transition_time=now)
+        placed.message = reason or "waiting for pods"
+    running = Condition(
+        type="Ready",
+        status="True" if ready else "False",
+        reason="FloorsReady" if ready else "FloorsNotReady",
+        message=f"{'Every' if ready else 'Not every'} group has at least minReplicas ready pods",
+        last_transition_time=now,
+    )
+    return msgspec.structs.replace(
+        old,
+        phase="Running" if ready else "Starting" if scheduled else "Pending",
+        conditions=conditions.put(conditions.put(old.conditions, placed), running),
+    )
