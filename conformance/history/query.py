@@ -160,6 +160,7 @@ class History:
 
         Raises NotSeen after `timeout` seconds of unrest.
         """
+        self._catch_up()
         deadline = self.now() + timeout
         while (calm := self.now() + seconds) <= deadline:
             if self._next(calm, resources) is None:

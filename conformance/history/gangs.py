@@ -1,0 +1,101 @@
+"""Keeps count of each gang while a history is replayed: its floors, its pods, and which of them are bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from conformance.grove import labels, pods
+from conformance.grove.fields import condition_is, count, items, label, terminating, text
+from conformance.history.record import DELETED, Record
+
+
+@dataclass
+class Gang:
+    """One PodGang by name, in one moment. A gang that doesn't exist (yet, or any more) has no floors."""
+
+    exists: bool = False
+    floors: dict[str, int] = field(default_factory=dict)
+    """minReplicas of each PodGroup."""
+    references: dict[str, set[str]] = field(default_factory=dict)
+    """Names of the pods that each PodGroup lists."""
+    initialized: bool = False
+    bound: dict[str, set[str]] = field(default_factory=dict)
+    """Uids of bound pods by clique, those that are being deleted included."""
+    staying: set[str] = field(default_factory=set)
+    """Uids of bound pods that are not being deleted."""
+    stirred: float = 0.0
+    """Arrival of the last binding, deletion or ungating among its pods."""
+
+    @property
+    def admitted(self) -> bool:
+        """Every PodGroup has at least minReplicas bound pods (scheduling.md A.3)."""
+        return bool(self.floors) and all(
+            len(self.bound.get(group, ())) >= floor for group, floor in self.floors.items()
+        )
+
+    def missing(self) -> str:
+        """Which PodGroups are below their floor, for people."""
+        below = [
+            f"{group} has {len(self.bound.get(group, ()))} of {floor} bound"
+            for group, floor in sorted(self.floors.items())
+            if len(self.bound.get(group, ())) < floor
+        ]
+        return ", ".join(below) or ("the gang has no podgroups" if self.exists else "the gang does not exist")
+
+
+class Gangs:
+    """All gangs of a namespace by name; constant work a record."""
+
+    def __init__(self) -> None:
+        self._gangs: dict[str, Gang] = {}
+        self._places: dict[str, tuple[str, str]] = {}
+
+    def __getitem__(self, name: str) -> Gang:
+        return self._gangs.setdefault(name, Gang())
+
+    def names(self) -> list[str]:
+        return sorted(self._gangs)
+
+    def apply(self, record: Record) -> str:
+        """Takes in a record of a pod or a gang; gives the name of the gang that it changed, or an empty string."""
+        if record.resource == "podgangs":
+            return self._take_gang(record)
+        if record.resource == "pods":
+            return self._take_pod(record)
+        return ""
+
+    def _take_gang(self, record: Record) -> str:
+        gang = self[record.name]
+        gang.exists = record.kind != DELETED
+        groups = items(record.object, "spec", "podgroups") if gang.exists else []
+        gang.floors = {text(group, "name"): count(group, "minReplicas") for group in groups}
+        gang.references = {
+            text(group, "name"): {
+                text(reference, "name")
+                for reference in items(group, "podReferences")
+                if text(reference, "namespace") == record.namespace
+            }
+            for group in groups
+        }
+        gang.initialized = gang.exists and condition_is(record.object, "Initialized") == "True"
+        return record.name
+
+    def _take_pod(self, record: Record) -> str:
+        before = self._places.pop(record.uid, None)
+        if before is not None:
+            self[before[0]].bound.get(before[1], set()).discard(record.uid)
+            self[before[0]].staying.discard(record.uid)
+        name, clique = label(record.object, labels.GANG), label(record.object, labels.CLIQUE)
+        if not name:
+            return before[0] if before is not None else ""
+        gang = self[name]
+        if record.kind != DELETED and pods.bound(record.object):
+            self._places[record.uid] = (name, clique)
+            gang.bound.setdefault(clique, set()).add(record.uid)
+            if not terminating(record.object):
+                gang.staying.add(record.uid)
+            if before is None:
+                gang.stirred = record.at
+        if record.kind == DELETED or terminating(record.object):
+            gang.stirred = record.at
+        return name

@@ -1,0 +1,57 @@
+"""Rules that hold at each moment of any history, whatever the test does. Each is true, false or unknown.
+
+They replay the records in the order of the server's writes (order.py), so that a lag between watches excuses nothing
+and accuses nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from conformance.history.gangs import Gangs
+from conformance.history.gate_rules import BaseGangFirst, GateUntilComplete
+from conformance.history.order import server_order
+from conformance.history.ownership import Ownership
+from conformance.history.query import History
+from conformance.history.record import Record
+from conformance.history.settled_rules import NothingHeldBelowFloor
+from conformance.history.verdict import Verdict
+
+RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets"})
+
+
+class Rule(Protocol):
+    """A rule over one namespace. `see` gets each record with the state of the gangs before it."""
+
+    id: str
+    what: str
+
+    def see(self, record: Record, gangs: Gangs) -> None: ...
+
+    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        """`gangs` as they are at the end, `now` the end of the history in seconds since the recorder started."""
+
+
+def rules() -> list[Rule]:
+    """A fresh copy of every rule."""
+    return [GateUntilComplete(), BaseGangFirst(), NothingHeldBelowFloor(), Ownership()]
+
+
+def judge(history: History, only: Sequence[str] = ()) -> list[Verdict]:
+    """The verdict of every rule (or of those whose ids are given), by id."""
+    records = [record for record in history.records() if record.resource in RELEVANT]
+    chosen = [rule for rule in rules() if not only or rule.id in only]
+    ordered = server_order(records)
+    if ordered is None:
+        return [
+            Verdict(rule.id, rule.what, None, "the resource versions of this cluster's resources don't compare")
+            for rule in chosen
+        ]
+    gangs = Gangs()
+    for record in ordered:
+        for rule in chosen:
+            rule.see(record, gangs)
+        gangs.apply(record)
+    now = history.now()
+    return sorted((rule.verdict(gangs, now) for rule in chosen), key=lambda verdict: verdict.id)

@@ -1,0 +1,78 @@
+"""INV-004: who controls what (CHG-DEL-04, OBJ-211 … OBJ-215)."""
+
+from __future__ import annotations
+
+from conformance.grove import pods
+from conformance.grove.fields import controller, label, terminating, text
+from conformance.grove.labels import MANAGED_BY, OPERATOR
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.history.verdict import Verdict
+
+CONTROLLERS = {
+    "pods": ("podcliques",),
+    "podcliques": ("podcliquescalinggroups", "podcliquesets"),
+    "podcliquescalinggroups": ("podcliquesets",),
+    "podgangs": ("podcliquesets",),
+}
+"""Which resources may control an object of a resource."""
+
+
+class Ownership:
+    """INV-004. Judged for what an operator made. References that go when the owner is deleted (deletion that leaves
+    orphans) are no fault."""
+
+    id = "INV-004"
+    what = "every pod, clique, scaling group and gang has a controller reference that leads up to the PodCliqueSet"
+
+    def __init__(self) -> None:
+        self._places: dict[str, tuple[str, str]] = {}
+        """uid → resource and name."""
+        self._owners: dict[str, dict[str, Record]] = {}
+        """uid → uid of each controller it has had ("" for none) with the first record that showed it."""
+        self._ending: set[str] = set()
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        if record.resource != "podcliquesets" and record.resource not in CONTROLLERS:
+            return
+        self._places[record.uid] = (record.resource, record.name)
+        if record.kind == DELETED or terminating(record.object):
+            self._ending.add(record.uid)
+        if record.resource in CONTROLLERS and record.kind != DELETED and self._made_by_operator(record):
+            had = self._owners.setdefault(record.uid, {})
+            owner = text(controller(record.object), "uid")
+            if owner not in had and not (owner == "" and any(uid in self._ending for uid in had)):
+                had[owner] = record
+
+    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        for uid in self._owners:
+            for owner, record in self._owners[uid].items():
+                lack = self._lack(record.resource, owner)
+                if lack:
+                    reason = f"{record.resource}/{record.name} {lack}"
+                    return Verdict(self.id, self.what, False, reason, (record,))
+        if not self._owners:
+            return Verdict(self.id, self.what, None, "an operator made nothing")
+        return Verdict(self.id, self.what, True)
+
+    def _lack(self, resource: str, owner: str) -> str:
+        """What is wrong with being controlled by the object of uid `owner`, looking all the way up."""
+        if not owner:
+            return "has no controller reference"
+        if owner not in self._places:
+            return f"is controlled by an object that never existed here (uid {owner})"
+        kind, name = self._places[owner]
+        if kind not in CONTROLLERS[resource]:
+            return f"is controlled by {kind}/{name}"
+        if kind == "podcliquesets":
+            return ""
+        for above in self._owners.get(owner, {"": None}):
+            lack = self._lack(kind, above)
+            if lack:
+                return f"is controlled by {kind}/{name}, which {lack}"
+        return ""
+
+    def _made_by_operator(self, record: Record) -> bool:
+        if record.resource == "pods":
+            return pods.of_grove(record.object)
+        return label(record.object, MANAGED_BY) == OPERATOR or bool(controller(record.object))

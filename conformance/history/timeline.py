@@ -1,0 +1,78 @@
+"""A history as text: a lane for each object, with its state changes and their moments. For failure bundles.
+
+gang   demo-0                +1.204 not initialized … → +1.391 initialized …
+clique   demo-0-router       +1.180 0 scheduled 0 ready 0 gated of 2 → …
+pod        demo-0-router-x7k +1.301 gated → +1.420 waiting → +1.502 bound on node-3 → +1.611 ready on node-3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from conformance.grove import labels
+from conformance.grove.fields import label
+from conformance.history.query import History
+from conformance.history.record import Record
+from conformance.history.summary import state
+
+LANES = {
+    "podcliquesets": "set",
+    "podcliquescalinggroups": "group",
+    "podgangs": "gang",
+    "podcliques": "clique",
+    "pods": "pod",
+    "services": "service",
+    "nodes": "node",
+}
+"""The resources that have lanes, and their short names."""
+
+MOST_LANES = 400
+
+
+def render(history: History, marks: Sequence[tuple[float, str]] = (), since: int = 0) -> str:
+    """The lanes of a namespace, sets first, then each gang with its cliques and their pods. `marks` are moments (in
+    seconds since the recorder started) with words, shown above, for instance the moment of a failure. Of more than
+    MOST_LANES lanes the rest is left out and counted."""
+    lanes: dict[tuple[str, str, str], list[Record]] = {}
+    for record in history.records(since=since):
+        if record.resource in LANES:
+            lanes.setdefault((record.resource, record.name, record.uid), []).append(record)
+    ordered = sorted(lanes.values(), key=_place)
+    lines = [f"       {_moment(at)} {words}" for at, words in sorted(marks)]
+    lines += [_lane(records) for records in ordered[:MOST_LANES]]
+    if len(ordered) > MOST_LANES:
+        lines.append(f"… and {len(ordered) - MOST_LANES} more")
+    return "\n".join(lines) + "\n"
+
+
+def _place(records: Sequence[Record]) -> tuple[object, ...]:
+    """Nodes and sets first, then by gang: the gang, its cliques, each followed by its pods."""
+    last = records[-1]
+    if last.resource == "podgangs":
+        return (2, last.name, "", 0, last.name)
+    if last.resource in ("podcliques", "pods"):
+        clique = last.name if last.resource == "podcliques" else label(last.object, labels.CLIQUE)
+        return (2, label(last.object, labels.GANG), clique, last.resource == "pods", last.name)
+    first = {"nodes": 0, "podcliquesets": 1}.get(last.resource, 3)
+    return (first, LANES[last.resource], "", 0, last.name)
+
+
+def _lane(records: Sequence[Record]) -> str:
+    indent = {"podcliques": 2, "pods": 4}.get(records[0].resource, 0)
+    name = " " * indent + records[0].name
+    return f"{LANES[records[0].resource]:<7}{name:<44} " + " → ".join(_changes(records))
+
+
+def _changes(records: Iterable[Record]) -> list[str]:
+    shown: list[str] = []
+    before = ""
+    for record in records:
+        now = state(record)
+        if now != before:
+            shown.append(f"{_moment(record.at)} {now}")
+        before = now
+    return shown
+
+
+def _moment(at: float) -> str:
+    return f"+{at:.3f}"

@@ -1,0 +1,166 @@
+"""INV-001 and INV-002, each seen true, false and unknown."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.history import invariants
+from conformance.history.verdict import Verdict
+
+A = {"gang": "s-0", "clique": "s-0-a"}
+W = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": {labels.BASE_GANG: "s-0"}}
+
+
+def verdict(story, id: str) -> Verdict:
+    [found] = invariants.judge(story.history, only=[id])
+    return found
+
+
+def test_a_pod_ungated_after_its_gang_was_complete_is_right(story):
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a1", **A)
+    assert verdict(story, "INV-001").holds is True
+
+
+def test_a_pod_that_stays_gated_says_nothing(story):
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    assert verdict(story, "INV-001").holds is None
+    assert verdict(story, "INV-002").holds is None
+
+
+def test_a_pod_ungated_before_its_gang_exists_is_wrong(story):
+    story.pod("a1", **A, gated=True)
+    let_go = story.pod("a1", **A)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    found = verdict(story, "INV-001")
+    assert found.holds is False
+    assert found.records[-1] is let_go
+    assert "did not exist" in found.reason
+
+
+def test_a_pod_made_without_a_gate_is_wrong(story):
+    story.pod("a1", **A)
+    assert verdict(story, "INV-001").holds is False
+
+
+def test_a_pod_that_a_list_shows_ungated_first_is_not_judged(story):
+    story.pod("a1", **A, listed=True)
+    assert verdict(story, "INV-001").holds is None
+
+
+def test_a_pod_ungated_before_it_is_referenced_is_wrong(story):
+    story.pod("a1", **A, gated=True)
+    story.pod("a2", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a2", **A)
+    found = verdict(story, "INV-001")
+    assert found.holds is False
+    assert "did not reference it" in found.reason
+
+
+def test_a_reference_in_another_pod_group_is_none(story):
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-b": (1, ["a1"])})
+    story.pod("a1", **A)
+    assert verdict(story, "INV-001").holds is False
+
+
+def test_a_pod_ungated_before_initialized_is_wrong(story):
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])}, initialized=False)
+    story.pod("a1", **A)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    found = verdict(story, "INV-001")
+    assert found.holds is False
+    assert "not Initialized" in found.reason
+
+
+def test_the_order_of_the_server_counts_and_not_that_of_arrival(story):
+    story.pod("a1", **A, gated=True, revision=1)
+    story.pod("a1", **A, revision=9)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])}, revision=5)
+    assert verdict(story, "INV-001").holds is True
+
+
+def test_a_gang_that_became_complete_just_after_is_seen_although_it_arrived_before(story):
+    story.pod("a1", **A, gated=True, revision=1)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])}, revision=9)
+    story.pod("a1", **A, revision=5)
+    assert verdict(story, "INV-001").holds is False
+
+
+def test_versions_that_contradict_the_arrivals_make_every_rule_unknown(story):
+    story.pod("a1", **A, gated=True, revision=50)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])}, revision=3, after=60)
+    story.pod("a1", **A, revision=60)
+    assert verdict(story, "INV-001").holds is None
+
+
+def test_an_operator_may_act_on_what_it_saw_just_before(story):
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.gone("podgangs", "s-0")
+    story.pod("a1", **A)
+    assert verdict(story, "INV-001").holds is True
+
+
+def base_and_scaled(story) -> None:
+    story.pod("a1", **A, gated=True)
+    story.pod("w1", **W, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
+    story.pod("a1", **A)
+
+
+def test_a_scaled_pod_ungated_after_its_base_gang_was_bound_is_right(story):
+    base_and_scaled(story)
+    story.pod("a1", **A, node="n1")
+    story.pod("w1", **W)
+    assert verdict(story, "INV-002").holds is True
+
+
+def test_a_scaled_pod_ungated_before_its_base_gang_is_bound_is_wrong(story):
+    base_and_scaled(story)
+    story.pod("w1", **W)
+    story.pod("a1", **A, node="n1")
+    found = verdict(story, "INV-002")
+    assert found.holds is False
+    assert "s-0-a has 0 of 1 bound" in found.reason
+    assert verdict(story, "INV-001").holds is True
+
+
+def test_every_pod_group_of_the_base_gang_counts(story):
+    base_and_scaled(story)
+    story.gang("s-0", {"s-0-a": (1, ["a1"]), "s-0-b": (1, [])})
+    story.pod("a1", **A, node="n1")
+    story.pod("w1", **W)
+    assert verdict(story, "INV-002").holds is False
+
+
+def test_a_scaled_pod_without_the_label_is_known_by_its_index(story):
+    extra = {
+        labels.GROUP: "s-0-g",
+        labels.GROUP_INDEX: "1",
+        labels.SET_INDEX: "0",
+        labels.PART_OF: "s",
+    }
+    plain = {**W, "extra": extra}
+    story.owned("podcliquescalinggroups", "s-0-g", None, minAvailable=1, replicas=2)
+    story.pod("w1", **plain, gated=True)
+    story.gang("s-0", {"s-0-a": (1, [])})
+    story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
+    story.pod("w1", **plain)
+    assert verdict(story, "INV-002").holds is False
+
+
+def test_a_base_gang_that_lost_a_pod_just_now_accuses_nobody_but_one_lost_long_ago_does(story):
+    base_and_scaled(story)
+    story.pod("w2", **{**W, "clique": "s-0-g-1-v"}, gated=True)
+    story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"]), "s-0-g-1-v": (1, ["w2"])})
+    story.pod("a1", **A, node="n1")
+    story.gone("pods", "a1")
+    story.pod("w1", **W)
+    assert verdict(story, "INV-002").holds is True
+    story.pod("w2", **{**W, "clique": "s-0-g-1-v"}, after=20)
+    assert verdict(story, "INV-002").holds is False

@@ -1,0 +1,182 @@
+"""Waiting, asking, saving and showing."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from conformance.errors import HarnessError, UsageError
+from conformance.history import timeline
+from conformance.history.query import History, Miss, NotSeen
+
+A = {"gang": "s-0", "clique": "s-0-a"}
+
+
+def bound(view):
+    pods = view.list("pods")
+    return [p["metadata"]["name"] for p in pods if p["spec"].get("nodeName")] or Miss(f"0 of {len(pods)} bound")
+
+
+def live(story) -> None:
+    """Lets the story's clock run with the log's: waits compare arrivals with the deadline."""
+    story.at = story.log.now()
+
+
+def test_a_wait_sees_what_is_so_already(story):
+    story.pod("a1", **A, node="n1")
+    assert story.history.wait("bound", bound, 0) == ["a1"]
+
+
+def test_a_wait_is_woken_by_the_record_that_matters(story):
+    story.pod("a1", **A)
+    live(story)
+    teller = threading.Timer(0.05, lambda: story.pod("a1", **A, node="n1", after=0.05))
+    teller.start()
+    begun = time.monotonic()
+    assert story.history.wait("bound", bound, 5) == ["a1"]
+    assert time.monotonic() - begun < 2
+    teller.join()
+
+
+def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(story):
+    story.pod("a1", **A, gated=True)
+    with pytest.raises(NotSeen) as caught:
+        story.history.wait("one pod is bound", bound, 0.05)
+    text = str(caught.value)
+    assert caught.value.miss == "0 of 1 bound"
+    assert "one pod is bound" in text
+    assert "pods/a1: gated" in text
+
+
+def test_a_state_between_two_records_is_seen_by_a_wait(story):
+    story.history.view()
+    live(story)
+    seen = []
+
+    def predicate(view):
+        seen.append(view.names("pods"))
+        return len(seen) == 3
+
+    for name in ("a1", "a2"):
+        story.pod(name, **A, after=0)
+    story.history.wait("two pods", lambda view: len(view.names("pods")) == 2, 1)
+    assert story.history.first(lambda view: view.names("pods") == ["a1"])[0].name == "a1"
+
+
+def test_events_wake_nobody(story):
+    asked = []
+    story.history.wait("first", lambda view: True, 0)
+    live(story)
+    story.tell("events", "e1", {}, after=0)
+    with pytest.raises(NotSeen):
+        story.history.wait("never", lambda view: asked.append(view.seq), 0.05)
+    assert len(asked) == 1
+
+
+def test_a_dead_recorder_ends_every_wait(story):
+    story.log.fail(HarnessError("the recorder died"))
+    with pytest.raises(HarnessError, match="recorder died"):
+        story.history.wait("anything", lambda view: None, 5)
+
+
+def test_other_namespaces_are_not_seen_but_nodes_are(story):
+    story.pod("a1", **A)
+    story.tell("nodes", "n1", {})
+    other = History(story.log, "elsewhere")
+    assert other.view().names("pods") == []
+    assert other.view().names("nodes") == ["n1"]
+
+
+def test_a_view_of_the_past_stays_as_it_was(story):
+    first = story.pod("a1", **A, gated=True)
+    story.pod("a1", **A, node="n1")
+    assert story.history.view(first.seq).get("pods", "a1")["spec"].get("nodeName") is None
+    now = story.history.view()
+    story.gone("pods", "a1")
+    assert now.names("pods") == ["a1"]
+    assert story.history.view().names("pods") == []
+
+
+def test_labels_are_looked_up_in_every_state(story):
+    story.pod("a1", **A)
+    story.pod("b1", gang="s-0", clique="s-0-b")
+    wanted = {"grove.io/podclique": "s-0-a"}
+    assert story.history.wait("", lambda view: view.names("pods", wanted), 0) == ["a1"]
+    story.pod("b1", gang="s-0", clique="s-0-a")
+    assert story.history.view().names("pods", wanted) == ["a1", "b1"]
+    assert story.history.wait("", lambda view: view.names("pods", {**wanted, "grove.io/podgang": "s-0"}), 0) == [
+        "a1",
+        "b1",
+    ]
+    story.gone("pods", "a1")
+    assert story.history.wait("", lambda view: view.names("pods", wanted), 0) == ["b1"]
+
+
+def test_never_is_true_false_or_unknown(story):
+    story.pod("a1", **A)
+    mark = story.history.mark()
+    assert story.history.never("bound", bound, since=mark).holds is None
+    assert story.history.never("bound", bound, until=mark).holds is True
+    record = story.pod("a1", **A, node="n1")
+    found = story.history.never("bound", bound)
+    assert found.holds is False
+    assert found.records == (record,)
+
+
+def test_quiet_waits_for_the_last_change(story):
+    story.pod("a1", **A)
+    live(story)
+    assert story.history.quiet(0.05, 1) == 1
+    with pytest.raises(NotSeen):
+        story.history.quiet(1, 0.05)
+
+
+def test_a_saved_history_is_the_same_byte_for_byte(story, tmp_path):
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.gone("pods", "a1")
+    story.history.save(tmp_path / "history.jsonl")
+    loaded = History.load(tmp_path / "history.jsonl")
+    assert [(r.seq, r.at, r.kind, r.raw) for r in loaded.records()] == [
+        (r.seq, r.at, r.kind, r.raw) for r in story.history.records()
+    ]
+    assert loaded.view().names("podgangs") == ["s-0"]
+
+
+def test_a_cut_file_is_refused_by_line(story, tmp_path):
+    story.pod("a1", **A)
+    path = tmp_path / "history.jsonl"
+    story.history.save(path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UsageError, match=r"history.jsonl:2: no record"):
+        History.load(path)
+
+
+def test_the_timeline_has_a_lane_for_each_object_with_its_changes(story):
+    story.owned("podcliquesets", "s", None, replicas=1)
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a1", **A)
+    story.pod("a1", **A, node="n1")
+    text = timeline.render(story.history, marks=[(9.0, "here it failed")])
+    lanes = text.splitlines()
+    assert "here it failed" in lanes[0]
+    assert [lane.split()[:2] for lane in lanes[1:]] == [["set", "s"], ["gang", "s-0"], ["pod", "a1"]]
+    assert "gated → +2.000 waiting → +2.500 bound on n1" in lanes[3]
+
+
+def test_a_thousand_pods_cost_little(story):
+    """Five records a pod, each looked at by a predicate that asks for one clique: far below a second."""
+    for step in range(5):
+        for number in range(1000):
+            clique = f"s-0-{number % 100}"
+            story.pod(f"p{number}", gang="s-0", clique=clique, node="n" if step else "", after=0)
+    story.history.wait("indexed", lambda view: view.names("pods", {"grove.io/podclique": "s-0-7"}), 0)
+    live(story)
+    begun = time.process_time()
+    for number in range(1000):
+        story.pod(f"p{number}", gang="s-0", clique="s-0-7", node="m", after=0)
+        story.history.wait("", lambda view: view.record("pods", "p7") is not None, 1)
+    assert time.process_time() - begun < 2

@@ -1,0 +1,150 @@
+"""INV-003 and INV-004, each seen true, false and unknown."""
+
+from __future__ import annotations
+
+from conformance.history import invariants
+from conformance.history.gangs import Gangs
+from conformance.history.settled_rules import SETTLED, NothingHeldBelowFloor
+from conformance.history.verdict import Verdict
+
+A = {"gang": "s-0", "clique": "s-0-a"}
+B = {"gang": "s-0", "clique": "s-0-b"}
+
+
+def held(story, *, calm: float = SETTLED + 1) -> Verdict:
+    """INV-003 as it is `calm` seconds after the last record."""
+    rule, gangs = NothingHeldBelowFloor(), Gangs()
+    for record in story.history.records():
+        rule.see(record, gangs)
+        gangs.apply(record)
+    return rule.verdict(gangs, story.at + calm)
+
+
+def owned(story) -> Verdict:
+    [found] = invariants.judge(story.history, only=["INV-004"])
+    return found
+
+
+def two_groups(story) -> None:
+    story.gang("s-0", {"s-0-a": (1, ["a1"]), "s-0-b": (1, ["b1"])})
+    story.pod("a1", **A)
+    story.pod("b1", **B)
+
+
+def test_a_gang_bound_whole_is_right(story):
+    two_groups(story)
+    story.pod("a1", **A, node="n1")
+    story.pod("b1", **B, node="n1")
+    assert held(story).holds is True
+
+
+def test_a_gang_bound_not_at_all_is_right(story):
+    two_groups(story)
+    assert held(story).holds is True
+
+
+def test_a_gang_bound_in_part_is_wrong_once_settled(story):
+    two_groups(story)
+    story.pod("a1", **A, node="n1")
+    found = held(story)
+    assert found.holds is False
+    assert [record.name for record in found.records] == ["a1"]
+    assert "s-0-b has 0 of 1 bound" in found.reason
+
+
+def test_a_gang_bound_in_part_a_moment_ago_is_not_known_yet(story):
+    two_groups(story)
+    story.pod("a1", **A, node="n1")
+    assert held(story, calm=1).holds is None
+
+
+def test_a_partial_binding_that_is_being_undone_is_right(story):
+    two_groups(story)
+    story.pod("a1", **A, node="n1")
+    story.pod("a1", **A, node="n1", terminating=True)
+    assert held(story).holds is True
+
+
+def test_a_gang_that_was_whole_once_may_lose_pods(story):
+    two_groups(story)
+    story.pod("a1", **A, node="n1")
+    story.pod("b1", **B, node="n1")
+    story.gone("pods", "b1")
+    assert held(story).holds is True
+
+
+def test_without_a_gang_there_is_nothing_to_hold(story):
+    story.pod("a1", **A, node="n1")
+    assert held(story).holds is None
+
+
+def tree(story) -> None:
+    story.owned("podcliquesets", "s", None)
+    story.owned("podcliquescalinggroups", "s-0-g", ("podcliquesets", "s"))
+    story.owned("podcliques", "s-0-a", ("podcliquesets", "s"))
+    story.owned("podcliques", "s-0-g-0-w", ("podcliquescalinggroups", "s-0-g"))
+    story.gang("s-0", {}, owner=("podcliquesets", "s"))
+    story.pod("a1", **A, owner=("podcliques", "s-0-a"))
+    story.pod("w1", gang="s-0", clique="s-0-g-0-w", owner=("podcliques", "s-0-g-0-w"))
+
+
+def test_a_whole_tree_is_right(story):
+    tree(story)
+    assert owned(story).holds is True
+
+
+def test_a_pod_without_a_controller_is_wrong(story):
+    tree(story)
+    story.pod("a2", **A)
+    found = owned(story)
+    assert found.holds is False
+    assert "pods/a2 has no controller" in found.reason
+
+
+def test_a_pod_of_a_clique_without_a_controller_is_wrong(story):
+    tree(story)
+    story.owned("podcliques", "s-0-x", None)
+    assert owned(story).holds is False
+
+
+def test_a_pod_controlled_by_the_set_is_wrong(story):
+    tree(story)
+    story.pod("a2", **A, owner=("podcliquesets", "s"))
+    assert "is controlled by podcliquesets/s" in owned(story).reason
+
+
+def test_an_owner_that_never_existed_is_wrong(story):
+    tree(story)
+    story.pod("a2", **A, owner=("podcliques", "s-0-zz"))
+    assert "never existed" in owned(story).reason
+
+
+def test_an_owner_whose_record_comes_later_is_right(story):
+    story.owned("podcliquesets", "s", None)
+    pod = {
+        "metadata": {
+            "labels": {"grove.io/podclique": "s-0-a"},
+            "ownerReferences": [{"uid": "uid-3", "controller": True}],
+        }
+    }
+    story.tell("pods", "a1", pod)
+    story.owned("podcliques", "s-0-a", ("podcliquesets", "s"))
+    assert owned(story).holds is True
+
+
+def test_orphans_of_a_deleted_owner_are_no_fault(story):
+    tree(story)
+    story.gone("podcliques", "s-0-a")
+    story.pod("a1", **A)
+    assert owned(story).holds is True
+
+
+def test_a_reference_that_vanishes_while_the_owner_lives_is_wrong(story):
+    tree(story)
+    story.pod("a1", **A)
+    assert owned(story).holds is False
+
+
+def test_a_foreign_pod_is_not_judged(story):
+    story.pod("foreign")
+    assert owned(story).holds is None
