@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
-_SUFFIXES = {
-    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),
-    "k": Decimal("1e3"), "M": Decimal("1e6"), "G": Decimal("1e9"), "T": Decimal("1e12"), "P": Decimal("1e15"), "E": Decimal("1e18"),
-    "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30), "Ti": Decimal(2**40), "Pi": Decimal(2**50), "Ei": Decimal(2**60),
-}  # fmt: skip
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_SUFFIXES = {s: Decimal(10) ** power for s, power in _DECIMAL.items()} | {
+    s: Decimal(2) ** power for s, power in _BINARY.items()
+}
 
 
 @lru_cache(maxsize=4096)
@@ -17,8 +17,7 @@ def thousandths(text: str | int | float) -> int:
     """`500m` → 500, `2` → 2000, `1Gi` → 1073741824000; rounded up. Raises decimal.InvalidOperation for no quantity."""
     value = str(text)
     suffix = value.lstrip("+-.0123456789")
-    if suffix in _SUFFIXES:
-        number = Decimal(value[: len(value) - len(suffix)]) * _SUFFIXES[suffix]
-    else:  # exponents: 1e3, 1E3
-        number = Decimal(value)
+    scale = _SUFFIXES.get(suffix)
+    # What has no known suffix is written with an exponent: 1e3, 1E3.
+    number = Decimal(value) if scale is None else Decimal(value.removesuffix(suffix)) * scale
     return int((number * 1000).to_integral_value(rounding="ROUND_CEILING"))
