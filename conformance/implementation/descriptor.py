@@ -1,0 +1,345 @@
+"""The descriptor: one YAML file that says everything the suite knows about an implementation (design.md, section 3).
+
+`load` finds every mistake that can be found without a cluster; what it returns can be started.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from conformance import data, documents
+from conformance.documents import Document, Field, suggestion
+from conformance.errors import UsageError
+from conformance.implementation import placeholders
+from conformance.implementation.parameters import Parameter, resolved
+
+SUFFIXES = (".yaml", ".yml")
+
+
+class Role(StrEnum):
+    """What an implementation can be to a cluster."""
+
+    OPERATOR = "operator"
+    GANG_SCHEDULER = "gang-scheduler"
+
+
+class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How to see that a process works; both must hold if both are given. `within` in seconds."""
+
+    http: str | None = None
+    log: str | None = None
+    within: float = 60.0
+
+
+class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`grace`: seconds between SIGTERM and SIGKILL."""
+
+    grace: float = 10.0
+
+
+class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the process of one role is run. All strings may hold placeholders."""
+
+    argv: list[str | list[str]]
+    ready: Ready
+    env: dict[str, str] = {}
+    files: dict[str, str] = {}
+    stop: Stop = Stop()
+
+
+class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Files, folders or globs; relative ones belong to the folder of the descriptor."""
+
+    crds: list[str] = []
+    webhooks: list[str] = []
+
+
+class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A requirement that is known to fail (anchors M-07)."""
+
+    id: str
+    reason: str
+    link: str | None = None
+    expires: datetime.date | None = None
+
+    def expired(self, today: datetime.date) -> bool:
+        """Whether the entry counts as stale on that day."""
+        return self.expires is not None and self.expires <= today
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The file as it is written; `implementation.schema.json` says the same with better complaints."""
+
+    api_version: str
+    kind: str
+    name: str
+    version: str
+    roles: list[Role]
+    scheduler_name: str
+    features: list[str] = []
+    start: Literal["processes", "running"] = "processes"
+    parameters: dict[str, Parameter] = {}
+    install: Install = Install()
+    processes: dict[Role, Process] = {}
+    expected_failures: list[ExpectedFailure] = []
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A checked descriptor together with the values of its parameters."""
+
+    document: Document
+    name: str
+    version: str
+    roles: frozenset[Role]
+    features: frozenset[str]
+    scheduler_name: str
+    start: Literal["processes", "running"]
+    install: Install
+    processes: Mapping[Role, Process]
+    expected_failures: tuple[ExpectedFailure, ...]
+    settings: Mapping[str, str]
+    digest: str
+    """`sha256:` over the canonical JSON of the file; comments, order and settings do not count."""
+
+    @property
+    def here(self) -> Path:
+        """The folder of the file."""
+        return self.document.path.absolute().parent
+
+    def static(self, name: str) -> str | None:
+        """The value of a placeholder that needs no cluster; None for the others."""
+        match name:
+            case "python":
+                return sys.executable
+            case "project":
+                return str(data.PROJECT)
+            case "here":
+                return str(self.here)
+            case "schedulerName":
+                return self.scheduler_name
+            case _:
+                return self.settings.get(name.removeprefix("set.")) if name.startswith("set.") else None
+
+    def manifests(self, part: Literal["crds", "webhooks"]) -> list[Path]:
+        """The YAML files of `install.crds` or `install.webhooks`, sorted within each entry. Raises UsageError."""
+        found: dict[Path, None] = {}
+        for index, pattern in enumerate(getattr(self.install, part)):
+            files = list(self._files(placeholders.expand(pattern, lambda name: self.static(name) or "")))
+            if not files:
+                raise UsageError(
+                    f"no YAML file at {pattern}",
+                    where=self.document.where("install", part, index),
+                    mend="give a file, a folder with *.yaml files or a glob; relative ones start at the descriptor",
+                )
+            found |= dict.fromkeys(files)
+        return list(found)
+
+    def _files(self, pattern: str) -> Iterator[Path]:
+        path = self.here / pattern
+        if path.is_file():
+            yield path
+        elif path.is_dir():
+            yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+        else:
+            anchor = Path(path.anchor)
+            yield from sorted(file for file in anchor.glob(str(path.relative_to(anchor))) if file.is_file())
+
+
+def load(
+    name_or_path: str, settings: Mapping[str, str] | None = None, *, features: Collection[str] | None = None
+) -> Descriptor:
+    """The descriptor of that name in `fixtures/implementations/`, or at that path.
+
+    `settings` are the values of `--set`; `features`, if given, are all that may be claimed. Raises UsageError.
+    """
+    path = locate(name_or_path)
+    document = documents.read(path, folder() / "implementation.schema.json")
+    file = msgspec.convert(document.value, _File)
+    _check_roles(document, file)
+    _check_placeholders(document, file)
+    _check_patterns(document, file)
+    _check_expected_failures(document, file)
+    if features is not None:
+        _check_features(document, file, features)
+    canonical = json.dumps(document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    descriptor = Descriptor(
+        document=document,
+        name=file.name,
+        version=file.version,
+        roles=frozenset(file.roles),
+        features=frozenset(file.features),
+        scheduler_name=file.scheduler_name,
+        start=file.start,
+        install=file.install,
+        processes=file.processes,
+        expected_failures=tuple(file.expected_failures),
+        settings=resolved(file.parameters, settings or {}, document),
+        digest="sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
+    )
+    _check_programs(descriptor)
+    descriptor.manifests("crds")
+    descriptor.manifests("webhooks")
+    return descriptor
+
+
+def folder() -> Path:
+    """Where the descriptors that have a name are."""
+    return data.folder("fixtures") / "implementations"
+
+
+def names() -> list[str]:
+    """The descriptors that `load` knows by name."""
+    return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def locate(name_or_path: str) -> Path:
+    """The file that is meant. Raises UsageError with a suggestion for an unknown name."""
+    if not name_or_path:
+        raise UsageError("is empty", where="--implementation", mend=f"give a file or one of: {', '.join(names())}")
+    if "/" in name_or_path or name_or_path.endswith(SUFFIXES):
+        path = Path(name_or_path).expanduser()
+        if not path.is_file():
+            raise UsageError(
+                "there is no such file" if not path.is_dir() else "is a folder",
+                where=f"--implementation {name_or_path}",
+                mend="give the path of a descriptor (docs/writing-an-implementation.md)",
+            )
+        return path
+    if name_or_path not in names():
+        raise UsageError(
+            f'there is no implementation "{name_or_path}"',
+            where="--implementation",
+            mend=f"{suggestion(name_or_path, names())} or give the path of a descriptor",
+        )
+    return folder() / f"{name_or_path}.yaml"
+
+
+def _check_roles(document: Document, file: _File) -> None:
+    if file.start == "running":
+        if file.processes:
+            raise UsageError(
+                "an implementation that runs already has no processes",
+                where=document.where("processes"),
+                mend="remove them, or start: running",
+            )
+        return
+    for role in file.processes:
+        if role not in file.roles:
+            raise UsageError(
+                f'a process for the role "{role}", which it does not play',
+                where=document.where("processes", role),
+                mend="add the role to roles, or remove the process",
+            )
+    for index, role in enumerate(file.roles):
+        if role not in file.processes:
+            raise UsageError(
+                f'the role "{role}" has no process',
+                where=document.where("roles", index),
+                mend=f"add processes.{role}, or say start: running",
+            )
+
+
+def _check_placeholders(document: Document, file: _File) -> None:
+    for part in ("crds", "webhooks"):
+        for index, pattern in enumerate(getattr(file.install, part)):
+            field: Field = ("install", part, index)
+            _check_text(document, field, pattern, (), file.parameters, process=False)
+            if dynamic := [name for name in placeholders.used(pattern) if not _is_static(name)]:
+                raise UsageError(
+                    f"${{{dynamic[0]}}} has no meaning in a path",
+                    where=document.where(*field),
+                    mend="use ${here}, ${project} or ${set.…}",
+                )
+    for role, process in file.processes.items():
+        for field, text in document.strings("processes", role):
+            # A configuration file is written before anything else, so it can name no other file that is not yet there.
+            _check_text(document, field, text, process.files, file.parameters, process=True)
+
+
+def _check_text(
+    document: Document, field: Field, text: str, files: Collection[str], parameters: Collection[str], *, process: bool
+) -> None:
+    try:
+        placeholders.check(text, files=files, parameters=parameters, process=process)
+    except placeholders.UnknownPlaceholder as error:
+        raise UsageError(str(error), where=document.where(*field), mend=error.mend) from error
+
+
+def _check_patterns(document: Document, file: _File) -> None:
+    for role, process in file.processes.items():
+        try:
+            re.compile(process.ready.log or "")
+        except re.error as error:
+            raise UsageError(
+                f"is no regular expression: {error}",
+                where=document.where("processes", role, "ready", "log"),
+                mend="mend it, or escape its special characters with \\",
+            ) from error
+
+
+def _check_expected_failures(document: Document, file: _File) -> None:
+    seen: set[str] = set()
+    for index, entry in enumerate(file.expected_failures):
+        if entry.id in seen:
+            raise UsageError(
+                f"{entry.id} stands here twice",
+                where=document.where("expectedFailures", index),
+                mend="keep one of them",
+            )
+        seen.add(entry.id)
+
+
+def _check_features(document: Document, file: _File, known: Collection[str]) -> None:
+    for index, feature in enumerate(file.features):
+        if feature not in known:
+            raise UsageError(
+                f'the feature "{feature}" is not known',
+                where=document.where("features", index),
+                mend=suggestion(feature, known),
+            )
+
+
+def _check_programs(descriptor: Descriptor) -> None:
+    """Finds each program that can be named without a cluster."""
+    for role, process in descriptor.processes.items():
+        program = process.argv[0]
+        assert isinstance(program, str)  # the schema says so
+        names_used = list(placeholders.used(program))
+        if all(_is_static(name) for name in names_used):
+            given = [f"--set {name.removeprefix('set.')}" for name in names_used if name.startswith("set.")]
+            where = given[0] if given else descriptor.document.where("processes", role, "argv", 0)
+            find_program(placeholders.expand(program, lambda name: descriptor.static(name) or ""), where)
+
+
+def find_program(program: str, where: str) -> None:
+    """Raises UsageError unless `program` is an executable file or a name on PATH."""
+    if shutil.which(program):
+        return
+    path = Path(program)
+    if os.sep not in program:
+        raise UsageError(f'"{program}" is not on PATH', where=where, mend="install it, or give its path")
+    if not path.exists():
+        raise UsageError(f"{documents.shown(path)} does not exist", where=where, mend="give the path of the binary")
+    if path.is_dir():
+        raise UsageError(f"{documents.shown(path)} is a folder", where=where, mend="give the path of the binary in it")
+    raise UsageError(
+        f"{documents.shown(path)} is not executable", where=where, mend=f"run: chmod +x {documents.shown(path)}"
+    )
+
+
+def _is_static(name: str) -> bool:
+    return name in {"python", "project", "here", "schedulerName"} or name.startswith("set.")

@@ -1,0 +1,219 @@
+"""What an implementation needs in the API server before it starts: CRDs and webhook configurations.
+
+Both return only when the API server uses what they brought: a CRD is Established, a webhook is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+from tenacity import AsyncRetrying, retry_if_not_result, stop_after_delay, wait_exponential_jitter
+from tenacity import RetryError as NeverTrue
+
+from conformance.documents import shown
+from conformance.errors import HarnessError, UsageError
+from kube.client import Client
+from kube.errors import ApiError
+from kube.objects import ObjectMeta
+from kube.reflector import Reflector
+from kube.resource import CRDS, Resource
+
+MANAGER = "grove-conformance"
+WITHIN = 30.0
+"""Seconds that the API server gets to take up a CRD or a webhook configuration."""
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+WEBHOOKS = {
+    kind: Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+}
+
+Manifest = Mapping[str, Any]
+
+
+def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects of a YAML file whose text is `text` by now. Raises UsageError for another kind or no YAML."""
+    try:
+        objects = [document for document in yaml.safe_load_all(text) if document]
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UsageError(
+            f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", mend="mend the syntax there"
+        ) from error
+    for found in objects:
+        kind = found.get("kind") if isinstance(found, dict) else None
+        name = found.get("metadata", {}).get("name") if isinstance(found, dict) else None
+        if kind not in kinds or not name:
+            raise UsageError(
+                f"holds an object of kind {kind!r}" if kind not in kinds else f"holds a {kind} without a name",
+                where=shown(path),
+                mend=f"only {' and '.join(kinds)} with metadata.name belong here",
+            )
+    return objects
+
+
+async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
+    """Applies the CRDs and waits until each is established: until then a process that uses them fails (OBS-11).
+
+    Raises HarnessError if one is refused, or not established after 30 s.
+    """
+    if not crds:
+        return
+    for crd in crds:
+        await _apply(client, CRDS, crd)
+    sink = _Established(crd["metadata"]["name"] for crd in crds)
+    watching = asyncio.create_task(Reflector(client, CRDS, _crds.decode, sink).run())
+    try:
+        async with asyncio.timeout(WITHIN):
+            await sink.done.wait()
+    except TimeoutError as error:
+        waiting = "; ".join(f"{name}: {why}" for name, why in sorted(sink.waiting.items()))
+        raise HarnessError(f"CRDs are not established after {WITHIN:g} s: {waiting}", mend="see the CRDs") from error
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+def check_webhook(path: Path, configuration: Manifest) -> None:
+    """Raises UsageError unless each hook is a URL on loopback: there is no pod network behind a Service here."""
+    for hook in configuration.get("webhooks") or ():
+        url = (hook.get("clientConfig") or {}).get("url")
+        if not url or urlsplit(url).hostname not in ("127.0.0.1", "localhost", "::1"):
+            raise UsageError(
+                f"the webhook {hook.get('name')} of {configuration['metadata']['name']} is not on loopback",
+                where=shown(path),
+                mend="give clientConfig.url: https://127.0.0.1:${port.webhook}/… and caBundle: ${ca}, no service",
+            )
+
+
+async def install_webhooks(client: Client, configurations: Sequence[Manifest]) -> None:
+    """Applies the configurations and waits until the API server calls webhooks that were configured after them.
+
+    Raises HarnessError if one is refused or the API server doesn't take them up in 30 s.
+    """
+    for configuration in configurations:
+        await _apply(client, WEBHOOKS[configuration["kind"]], configuration)
+    for kind in sorted({configuration["kind"] for configuration in configurations}):
+        await _barrier(client, kind)
+
+
+async def _barrier(client: Client, kind: str) -> None:
+    """The API server learns webhook configurations through a watch, in order. So one more configuration is made that
+    refuses one dry-run request of ours, and removed when it does: by then all earlier ones are in force.
+
+    It refuses by pointing where nothing listens; its selector fits no other object.
+    """
+    mark = f"grove-conformance-{secrets.token_hex(4)}"
+    hook = {
+        "name": "barrier.conformance.grove.io",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+        "objectSelector": {"matchLabels": {"conformance.grove.io/barrier": mark}},
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 1,
+        "admissionReviewVersions": ["v1"],
+    }
+    resource = WEBHOOKS[kind]
+    await _apply(
+        client,
+        resource,
+        {"apiVersion": resource.api_version, "kind": kind, "metadata": {"name": mark}, "webhooks": [hook]},
+    )
+    probe = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": mark, "namespace": "default", "labels": {"conformance.grove.io/barrier": mark}},
+    }
+
+    async def refused() -> bool:
+        try:
+            await client.request(
+                "POST", CONFIG_MAPS.path("default"), params={"dryRun": "All", "fieldManager": MANAGER}, body=probe
+            )
+        except ApiError as error:
+            return "barrier.conformance.grove.io" in error.message
+        return False
+
+    try:
+        retrying = AsyncRetrying(
+            retry=retry_if_not_result(bool),
+            wait=wait_exponential_jitter(0.01, 0.2),
+            stop=stop_after_delay(WITHIN),
+        )
+        await retrying(refused)
+    except NeverTrue as error:
+        raise HarnessError(
+            f"the API server does not call webhooks {WITHIN:g} s after they were configured ({kind})",
+            mend="see the log of kube-apiserver",
+        ) from error
+    finally:
+        await client.delete(resource, None, mark)
+
+
+async def _apply(client: Client, resource: Resource, manifest: Manifest) -> None:
+    try:
+        await client.apply(resource, manifest, manager=MANAGER)
+    except ApiError as error:
+        name = manifest["metadata"]["name"]
+        raise HarnessError(
+            f"the API server refused {resource.kind} {name}: {error.message}", mend="mend the manifest"
+        ) from error
+
+
+class _Condition(msgspec.Struct):
+    type: str
+    status: str
+    message: str = ""
+
+
+class _CrdStatus(msgspec.Struct):
+    conditions: list[_Condition] | None = None
+
+
+class _Crd(msgspec.Struct):
+    metadata: ObjectMeta
+    status: _CrdStatus | None = None
+
+    def why_not_established(self) -> str:
+        """Empty when it is established; else what its conditions complain of."""
+        conditions = (self.status.conditions if self.status else None) or []
+        if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
+            return ""
+        complaints = [c.message for c in conditions if c.status != "True" and c.message]
+        return ", ".join(complaints) or "no condition yet"
+
+
+_crds = msgspec.json.Decoder(_Crd)
+
+
+class _Established:
+    """Ticks off the awaited CRDs as the watch shows them established."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.waiting = dict.fromkeys(names, "not seen yet")
+        self.done = asyncio.Event()
+
+    def replaced(self, items: list[_Crd]) -> None:
+        for item in items:
+            self._look(item)
+
+    def changed(self, kind: str, item: _Crd) -> None:
+        if kind != "DELETED":
+            self._look(item)
+
+    def _look(self, crd: _Crd) -> None:
+        name = crd.metadata.name
+        if name in self.waiting:
+            self.waiting[name] = crd.why_not_established()
+            if not self.waiting[name]:
+                del self.waiting[name]
+        if not self.waiting:
+            self.done.set()

@@ -1,0 +1,75 @@
+"""Values that a user gives for the parameters of a descriptor: `--set NAME=VALUE`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from conformance.documents import Document, shown, suggestion
+from conformance.errors import UsageError
+
+
+class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One parameter: `path` values must exist and are made absolute, `text` values are taken as they are."""
+
+    description: str
+    kind: Literal["path", "text"] = "text"
+    default: str | None = None
+    """None: the user has to give it."""
+
+
+def assignments(given: Iterable[str]) -> dict[str, str]:
+    """`["binary=./operator"]` → `{"binary": "./operator"}`. Raises UsageError: no NAME=VALUE, or twice."""
+    settings: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{text!r} is not NAME=VALUE", where="--set", mend="for example: --set binary=./operator")
+        if name in settings:
+            raise UsageError(f'"{name}" is given twice', where="--set", mend="give it once")
+        settings[name] = value
+    return settings
+
+
+def resolved(parameters: Mapping[str, Parameter], given: Mapping[str, str], document: Document) -> dict[str, str]:
+    """The value of every parameter. Raises UsageError: unknown, required but not given, or a path that isn't there.
+
+    A relative path that a user gives belongs to the current folder; a default one to the folder of the descriptor.
+    """
+    for name in given:
+        if name not in parameters:
+            raise UsageError(
+                f'there is no parameter "{name}"', where=f"--set {name}", mend=suggestion(name, parameters)
+            )
+    values: dict[str, str] = {}
+    for name, parameter in parameters.items():
+        value = given.get(name, parameter.default)
+        if value is None:
+            raise UsageError(
+                f'the parameter "{name}" is required ({parameter.description.rstrip(".")})',
+                where=document.where("parameters", name),
+                mend=f"give --set {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}",
+            )
+        if parameter.kind == "path" and value:
+            base = Path.cwd() if name in given else document.path.absolute().parent
+            where = f"--set {name}" if name in given else document.where("parameters", name, "default")
+            values[name] = str(_existing(base / Path(value).expanduser(), where))
+        elif parameter.kind == "path" and name in given:
+            raise UsageError("is empty", where=f"--set {name}", mend="give a path")
+        else:
+            values[name] = value
+    return values
+
+
+def _existing(path: Path, where: str) -> Path:
+    if not path.exists():
+        raise UsageError(
+            f"{shown(path)} does not exist", where=where, mend="give the path of an existing file or folder"
+        )
+    if not os.access(path, os.R_OK) and path.is_dir():
+        raise UsageError(f"{shown(path)} cannot be read", where=where, mend="mend its permissions")
+    return Path(os.path.normpath(path))

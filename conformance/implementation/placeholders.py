@@ -1,0 +1,75 @@
+"""`${…}` in the strings of a descriptor. Pure: knows no file, no port and no process.
+
+The names: `python`, `project`, `here`, `kubeconfig`, `directory`, `schedulerName`, `certificates`, `ca`,
+`port.<name>`, `file.<name>`, `set.<parameter>`. `$${` is a plain `${`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from conformance.documents import suggestion
+
+PLAIN = frozenset({"python", "project", "here", "kubeconfig", "directory", "schedulerName", "certificates", "ca"})
+FAMILIES = frozenset({"port", "file", "set"})
+_PATTERN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class UnknownPlaceholder(Exception):
+    """`str()` says what is wrong, `mend` how to mend it; the caller knows where."""
+
+    def __init__(self, what: str, mend: str) -> None:
+        self.mend = mend
+        super().__init__(what)
+
+
+def used(text: str) -> Iterator[str]:
+    """The names between `${` and `}`, in order. Raises UnknownPlaceholder for a `${` that is never closed."""
+    for match in _PATTERN.finditer(text):
+        if match[0] == "$${":
+            continue
+        if match[1] is None:
+            raise UnknownPlaceholder("a placeholder is not closed", "close it with }, or write $${ for a plain ${")
+        yield match[1]
+
+
+def check(text: str, *, files: Iterable[str] = (), parameters: Iterable[str] = (), process: bool = True) -> None:
+    """Raises UnknownPlaceholder unless every placeholder has a meaning here.
+
+    `files` and `parameters` are the names declared; outside of a `process` there are no files.
+    """
+    for name in used(text):
+        family, dot, rest = name.partition(".")
+        if not dot:
+            if name not in PLAIN:
+                raise UnknownPlaceholder(
+                    f"${{{name}}} is not known", suggestion(name, _all(files, parameters, process))
+                )
+        elif family == "port" and _NAME.fullmatch(rest):
+            continue
+        elif family == "file" and not process:
+            raise UnknownPlaceholder(f"${{{name}}} has no meaning here", "files belong to a process")
+        elif family == "file" and rest not in files:
+            raise UnknownPlaceholder(f"${{{name}}}: there is no such file in this process", suggestion(rest, files))
+        elif family == "set" and rest not in parameters:
+            raise UnknownPlaceholder(f"${{{name}}}: there is no such parameter", suggestion(rest, parameters))
+        elif family not in FAMILIES:
+            raise UnknownPlaceholder(f"${{{name}}} is not known", suggestion(name, _all(files, parameters, process)))
+        elif family == "port":
+            raise UnknownPlaceholder(f"${{{name}}}: a port needs a name", "write for example ${port.health}")
+
+
+def expand(text: str, value: Callable[[str], str]) -> str:
+    """`text` with each placeholder replaced by `value(name)`; values are not expanded again."""
+
+    def replaced(match: re.Match[str]) -> str:
+        return "${" if match[1] is None else value(match[1])
+
+    return _PATTERN.sub(replaced, text)
+
+
+def _all(files: Iterable[str], parameters: Iterable[str], process: bool) -> set[str]:
+    names = {*PLAIN, "port.health", *(f"set.{name}" for name in parameters)}
+    return names | {f"file.{name}" for name in files} if process else names
