@@ -1,0 +1,231 @@
+"""The objects that a PodCliqueSet must become: the suite's own oracle, read from the specification.
+
+Pure: a set goes in, names, labels, owners and pods come out (reconcile-objects.md sections 1, 2 and 4). It knows
+nothing of the reference, and the reference nothing of it; that the two agree is worth something only so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from conformance.grove import labels, names, template
+from conformance.grove.fields import Document
+from conformance.grove.labels import Component
+from conformance.grove.template import CliqueTemplate, GroupTemplate, SetTemplate
+
+Owner = tuple[str, str]
+"""Kind and name of the controller."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """The headless Service of a set's replica (OBJ-107, OBJ-216, OBJ-240)."""
+
+    name: str
+    labels: Mapping[str, str]
+    selector: Mapping[str, str]
+    publish_not_ready: bool
+    owner: Owner
+
+
+@dataclass(frozen=True)
+class ScalingGroup:
+    """A PodCliqueScalingGroup (OBJ-102, OBJ-213)."""
+
+    name: str
+    labels: Mapping[str, str]
+    owner: Owner
+    replicas: int
+    floor: int
+    cliques: tuple[str, ...]
+    selector: str
+    """`status.selector` (OBJ-764)."""
+
+
+@dataclass(frozen=True)
+class Clique:
+    """A PodClique, standalone or member of a scaling group (OBJ-101, OBJ-103, OBJ-211, OBJ-212)."""
+
+    name: str
+    labels: Mapping[str, str]
+    owner: Owner
+    template: CliqueTemplate
+    gang: str
+    base_gang: str
+    """The gang that a scaled clique waits for, empty for a clique of a base gang."""
+    set_index: int
+    group: str
+    """Full name of its scaling group, empty for a standalone clique."""
+    pods_of_group: int
+    """Sum of the replicas of the cliques of its scaling group (OBJ-253)."""
+    selector: str
+    """`status.hpaPodSelector`, empty for a member (OBJ-735)."""
+
+
+@dataclass(frozen=True)
+class Gang:
+    """A PodGang: its PodGroups are the cliques, with their floors (OBJ-401, OBJ-410, OBJ-411)."""
+
+    name: str
+    labels: Mapping[str, str]
+    owner: Owner
+    floors: Mapping[str, int]
+    """PodGroup name → minReplicas."""
+    base: bool
+    priority: str
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Everything that a set becomes, by name."""
+
+    services: Mapping[str, Service]
+    groups: Mapping[str, ScalingGroup]
+    cliques: Mapping[str, Clique]
+    gangs: Mapping[str, Gang]
+    selector: str
+    """`status.hpaPodSelector` of the set (OBJ-713)."""
+
+    @property
+    def base_gangs(self) -> list[Gang]:
+        return [gang for gang in self.gangs.values() if gang.base]
+
+    @property
+    def scaled_gangs(self) -> list[Gang]:
+        return [gang for gang in self.gangs.values() if not gang.base]
+
+    @property
+    def pods(self) -> int:
+        """How many pods there are in the end."""
+        return sum(clique.template.replicas for clique in self.cliques.values())
+
+    def of_gang(self, gang: str) -> list[Clique]:
+        return [clique for clique in self.cliques.values() if clique.gang == gang]
+
+
+def expected(workload: Document) -> Expected:
+    """What a valid PodCliqueSet becomes, freshly made and not scaled since."""
+    wanted = template.read(workload)
+    services, groups, cliques = {}, {}, {}
+    gangs: dict[str, Gang] = {}
+    for i in range(wanted.replicas):
+        service = _service(wanted, i)
+        services[service.name] = service
+        members = [_standalone(wanted, i, clique) for clique in wanted.standalone]
+        for group in wanted.groups:
+            built = _group(wanted, i, group)
+            groups[built.name] = built
+            members += _members(wanted, i, group)
+        for clique in members:
+            cliques[clique.name] = clique
+        gangs |= _gangs(wanted, i, members)
+    return Expected(services, groups, cliques, gangs, _selector(wanted))
+
+
+def _common(wanted: SetTemplate, component: str, name: str = "") -> dict[str, str]:
+    """OBJ-201 to OBJ-203; a gang has no name label."""
+    common = {
+        labels.MANAGED_BY: labels.OPERATOR,
+        labels.PART_OF: wanted.name,
+        labels.COMPONENT: component,
+    }
+    return {**common, labels.NAME: name} if name else common
+
+
+def _selector(wanted: SetTemplate, *more: str) -> str:
+    return ",".join([f"{labels.MANAGED_BY}={labels.OPERATOR}", f"{labels.PART_OF}={wanted.name}", *more])
+
+
+def _service(wanted: SetTemplate, i: int) -> Service:
+    name = names.service(wanted.name, i)
+    index = {labels.SET_INDEX: str(i)}
+    return Service(
+        name=name,
+        labels={**_common(wanted, Component.SERVICE, name), **index},
+        selector={labels.MANAGED_BY: labels.OPERATOR, labels.PART_OF: wanted.name, **index},
+        publish_not_ready=wanted.publish_not_ready,
+        owner=("PodCliqueSet", wanted.name),
+    )
+
+
+def _group(wanted: SetTemplate, i: int, group: GroupTemplate) -> ScalingGroup:
+    name = names.scaling_group(wanted.name, i, group.name)
+    return ScalingGroup(
+        name=name,
+        labels={**_common(wanted, Component.SCALING_GROUP, name), labels.SET_INDEX: str(i)},
+        owner=("PodCliqueSet", wanted.name),
+        replicas=group.replicas,
+        floor=group.floor,
+        cliques=group.cliques,
+        selector=_selector(wanted, f"{labels.GROUP}={name}"),
+    )
+
+
+def _standalone(wanted: SetTemplate, i: int, clique: CliqueTemplate) -> Clique:
+    name = names.clique(wanted.name, i, clique.name)
+    gang = names.base_gang(wanted.name, i)
+    return Clique(
+        name=name,
+        labels={
+            **clique.labels,
+            **_common(wanted, Component.STANDALONE_CLIQUE, name),
+            labels.SET_INDEX: str(i),
+            labels.GANG: gang,
+        },
+        owner=("PodCliqueSet", wanted.name),
+        template=clique,
+        gang=gang,
+        base_gang="",
+        set_index=i,
+        group="",
+        pods_of_group=0,
+        selector=_selector(wanted, f"{labels.CLIQUE}={name}"),
+    )
+
+
+def _members(wanted: SetTemplate, i: int, group: GroupTemplate) -> Iterator[Clique]:
+    group_name = names.scaling_group(wanted.name, i, group.name)
+    base = names.base_gang(wanted.name, i)
+    for j in range(group.replicas):
+        scaled = j >= group.floor
+        gang = names.scaled_gang(group_name, j, group.floor) if scaled else base
+        for clique_name in group.cliques:
+            name = names.member_clique(group_name, j, clique_name)
+            clique = wanted.clique(clique_name)
+            member = {
+                **clique.labels,
+                **_common(wanted, Component.MEMBER_CLIQUE, name),
+                labels.SET_INDEX: str(i),
+                labels.GANG: gang,
+                labels.GROUP: group_name,
+                labels.GROUP_INDEX: str(j),
+            }
+            yield Clique(
+                name=name,
+                labels={**member, labels.BASE_GANG: base} if scaled else member,
+                owner=("PodCliqueScalingGroup", group_name),
+                template=clique,
+                gang=gang,
+                base_gang=base if scaled else "",
+                set_index=i,
+                group=group_name,
+                pods_of_group=sum(wanted.clique(other).replicas for other in group.cliques),
+                selector="",
+            )
+
+
+def _gangs(wanted: SetTemplate, i: int, members: list[Clique]) -> dict[str, Gang]:
+    base = names.base_gang(wanted.name, i)
+    found: dict[str, Gang] = {}
+    for clique in members:
+        floors = {other.name: other.template.floor for other in members if other.gang == clique.gang}
+        found[clique.gang] = Gang(
+            name=clique.gang,
+            labels=_common(wanted, Component.GANG),
+            owner=("PodCliqueSet", wanted.name),
+            floors=floors,
+            base=clique.gang == base,
+            priority=wanted.priority,
+        )
+    return found

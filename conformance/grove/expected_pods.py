@@ -1,0 +1,91 @@
+"""What the pods of a clique must look like (reconcile-objects.md OBJ-215, OBJ-250 … OBJ-254). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.grove import labels, names
+from conformance.grove.expected import Clique
+from conformance.grove.fields import Document, at, items, text
+
+FIELD = "field "
+"""Marks a variable that comes from a field of the pod: the rest of the text is the field's path."""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """The pod of a clique with one index. Its name ends in five characters that the API server chooses (OBJ-106)."""
+
+    prefix: str
+    labels: Mapping[str, str]
+    hostname: str
+    subdomain: str
+    environment: Mapping[str, str]
+    """Variable → value, or FIELD and the path of the field that it is read from."""
+
+
+def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
+    """The pod of `clique` with that index, in the set's namespace."""
+    subdomain = names.service(set_name, clique.set_index)
+    environment = {
+        "GROVE_PCS_NAME": set_name,
+        "GROVE_PCS_INDEX": str(clique.set_index),
+        "GROVE_PCLQ_NAME": clique.name,
+        "GROVE_HEADLESS_SERVICE": f"{subdomain}.{namespace}.svc.cluster.local",
+        "GROVE_PCLQ_POD_INDEX": _label_field(labels.POD_INDEX),
+    }
+    if clique.group:
+        environment |= {
+            "GROVE_PCSG_NAME": _label_field(labels.GROUP),
+            "GROVE_PCSG_TEMPLATE_NUM_PODS": str(clique.pods_of_group),
+            "GROVE_PCSG_INDEX": _label_field(labels.GROUP_INDEX),
+        }
+    return Pod(
+        prefix=f"{clique.name}-",
+        labels={**clique.labels, labels.CLIQUE: clique.name, labels.POD_INDEX: str(index)},
+        hostname=names.hostname(clique.name, index),
+        subdomain=subdomain,
+        environment=environment,
+    )
+
+
+def environment(container: Document) -> dict[str, str]:
+    """The variables of a container in the words of `Pod.environment`, in their order."""
+    found = {}
+    for variable in items(container, "env"):
+        path = text(variable, "valueFrom", "fieldRef", "fieldPath")
+        found[text(variable, "name")] = FIELD + path if path else text(variable, "value")
+    return found
+
+
+def containers(pod_spec: object) -> list[Document]:
+    """The containers and init containers of a pod spec."""
+    return [*items(pod_spec, "initContainers"), *items(pod_spec, "containers")]
+
+
+def index(seen: Document) -> int | None:
+    """The index that a pod's hostname ends in (OBJ-260), None where it ends in none."""
+    number = text(seen, "spec", "hostname").rpartition("-")[2]
+    return int(number) if number.isascii() and number.isdigit() else None
+
+
+def kept(wanted: object, seen: object) -> object:
+    """`seen` reduced to what `wanted` names: what others added (the API server's defaults, tolerations, injected
+    variables and volumes) is left out, so that the result equals `wanted` where everything wanted is there. Items of a
+    list are found by their `name`, or else by being kept whole."""
+    if isinstance(wanted, Mapping):
+        return {key: kept(value, at(seen, key)) for key, value in wanted.items()} if isinstance(seen, Mapping) else seen
+    if isinstance(wanted, list) and isinstance(seen, list):
+        return [_counterpart(item, seen) for item in wanted]
+    return seen
+
+
+def _counterpart(wanted: object, seen: list[object]) -> object:
+    if isinstance(wanted, Mapping) and "name" in wanted:
+        return next((kept(wanted, item) for item in seen if at(item, "name") == wanted["name"]), None)
+    return next((wanted for item in seen if kept(wanted, item) == wanted), None)
+
+
+def _label_field(key: str) -> str:
+    return f"{FIELD}metadata.labels['{key}']"

@@ -1,0 +1,100 @@
+"""What a PodCliqueSet asks for, with the defaults of admission filled in (api.md section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.grove.fields import Document, at, items, mapping, name, number, text, texts, truth
+
+
+@dataclass(frozen=True)
+class CliqueTemplate:
+    """One entry of `spec.template.cliques`."""
+
+    name: str
+    role: str
+    replicas: int
+    floor: int
+    """minAvailable."""
+    pod_spec: Document
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class GroupTemplate:
+    """One entry of `spec.template.podCliqueScalingGroups`."""
+
+    name: str
+    cliques: tuple[str, ...]
+    replicas: int
+    floor: int
+    """minAvailable: replicas below it belong to the base gang, the others have a gang each (OBJ-401)."""
+
+
+@dataclass(frozen=True)
+class SetTemplate:
+    """A PodCliqueSet."""
+
+    name: str
+    namespace: str
+    replicas: int
+    priority: str
+    publish_not_ready: bool
+    cliques: tuple[CliqueTemplate, ...]
+    groups: tuple[GroupTemplate, ...]
+
+    def clique(self, name: str) -> CliqueTemplate:
+        """Raises KeyError for a name that the set doesn't have."""
+        for clique in self.cliques:
+            if clique.name == name:
+                return clique
+        raise KeyError(name)
+
+    @property
+    def standalone(self) -> tuple[CliqueTemplate, ...]:
+        """The cliques of no scaling group, in their order."""
+        members = {member for group in self.groups for member in group.cliques}
+        return tuple(clique for clique in self.cliques if clique.name not in members)
+
+
+def read(workload: Document) -> SetTemplate:
+    """Reads a valid PodCliqueSet, as it is sent or as it is stored."""
+    template = at(workload, "spec", "template")
+    publish = truth(template, "headlessServiceConfig", "publishNotReadyAddresses")
+    return SetTemplate(
+        name=name(workload),
+        namespace=text(workload, "metadata", "namespace"),
+        replicas=number(workload, "spec", "replicas") or 0,  # DEF-01: not 1
+        priority=text(template, "priorityClassName"),
+        publish_not_ready=publish is not False,  # DEF-04, DEF-09
+        cliques=tuple(_clique(entry) for entry in items(template, "cliques")),
+        groups=tuple(_group(entry) for entry in items(template, "podCliqueScalingGroups")),
+    )
+
+
+def _clique(entry: Document) -> CliqueTemplate:
+    spec = at(entry, "spec")
+    replicas = number(spec, "replicas") or 1  # DEF-10
+    floor = number(spec, "minAvailable")
+    pod_spec = at(spec, "podSpec")
+    return CliqueTemplate(
+        name=text(entry, "name"),
+        role=text(spec, "roleName"),
+        replicas=replicas,
+        floor=replicas if floor is None else floor,  # DEF-11
+        pod_spec=pod_spec if isinstance(pod_spec, Mapping) else {},
+        labels=mapping(entry, "labels"),
+        annotations=mapping(entry, "annotations"),
+    )
+
+
+def _group(entry: Document) -> GroupTemplate:
+    replicas, floor = number(entry, "replicas"), number(entry, "minAvailable")
+    return GroupTemplate(
+        name=text(entry, "name"),
+        cliques=tuple(texts(entry, "cliqueNames")),
+        replicas=1 if replicas is None else replicas,  # DEF-05
+        floor=1 if floor is None else floor,
+    )

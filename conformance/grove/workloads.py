@@ -1,0 +1,125 @@
+"""PodCliqueSets by name: fixtures/workloads/<name>.yaml, with named parameters.
+
+A file has `parameters` (type, default, what it means) and a `manifest`, in which `${name}` stands for a parameter: as a
+whole value it keeps its type, inside a longer text it is written into it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from conformance import data, documents
+from conformance.documents import Document
+from conformance.errors import UsageError
+from conformance.grove import template
+from conformance.grove.kinds import PODCLIQUESETS
+
+SCHEMA = "workload.schema.json"
+TYPES: Mapping[str, type] = {"integer": int, "text": str, "quantity": int}
+"""What a value must be. A quantity is an amount of a resource: written as text, as Kubernetes itself writes it."""
+
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+
+
+def folder() -> Path:
+    return data.folder("fixtures") / "workloads"
+
+
+def names(place: Path | None = None) -> list[str]:
+    """The workloads that there are."""
+    return sorted(path.stem for path in (place or folder()).glob("*.yaml"))
+
+
+def load(name: str, values: Mapping[str, object] | None = None, place: Path | None = None) -> dict[str, Any]:
+    """The PodCliqueSet of a workload, without a namespace. Raises UsageError for an unknown workload or parameter, or a
+    value of the wrong type."""
+    place = place or folder()
+    if name not in names(place):
+        raise UsageError(f"unknown workload {name!r}", mend=documents.suggestion(name, names(place)))
+    document = documents.read(place / f"{name}.yaml", folder() / SCHEMA)
+    for key, value in (values or {}).items():
+        _check_value(name, document, key, value)
+    return {"apiVersion": PODCLIQUESETS.api_version, "kind": PODCLIQUESETS.kind, **_manifest(document, values or {})}
+
+
+def parameters(name: str, place: Path | None = None) -> Mapping[str, Mapping[str, Any]]:
+    """The parameters of a workload: name → type, default, about."""
+    document = documents.read((place or folder()) / f"{name}.yaml", folder() / SCHEMA)
+    found: Mapping[str, Mapping[str, Any]] = document.value["parameters"]
+    return found
+
+
+def validate(place: Path | None = None) -> list[str]:
+    """The first mistake of each workload file, one line each."""
+    found = []
+    for path in sorted((place or folder()).glob("*.yaml")):
+        try:
+            _check(documents.read(path, folder() / SCHEMA))
+        except UsageError as error:
+            found.append(str(error))
+    return found
+
+
+def _check(document: Document) -> None:
+    """What the schema cannot say: defaults of their type, placeholders that exist, parameters that are used, and
+    groups of cliques that exist."""
+    known = document.value["parameters"]
+    for name, entry in known.items():
+        if type(entry["default"]) is not TYPES[entry["type"]]:
+            raise UsageError(
+                f"the default is not of type {entry['type']}",
+                where=document.where("parameters", name, "default"),
+                mend="change one of them",
+            )
+    used = set()
+    for field, words in document.strings("manifest"):
+        for name in _PLACEHOLDER.findall(words):
+            used.add(name)
+            if name not in known:
+                mend = documents.suggestion(name, known)
+                raise UsageError(f"unknown parameter {name!r}", where=document.where(*field), mend=mend)
+    for name in known:
+        if name not in used:
+            where = document.where("parameters", name)
+            raise UsageError("is used nowhere in the manifest", where=where, mend=f"use ${{{name}}} or drop it")
+    wanted = template.read(_manifest(document, {}))
+    for index, group in enumerate(wanted.groups):
+        for member in group.cliques:
+            if member not in {clique.name for clique in wanted.cliques}:
+                where = document.where("manifest", "spec", "template", "podCliqueScalingGroups", index, "cliqueNames")
+                mend = documents.suggestion(member, [clique.name for clique in wanted.cliques])
+                raise UsageError(f"no clique is called {member!r}", where=where, mend=mend)
+
+
+def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any]:
+    """The manifest with its parameters filled in, from `values` or else the defaults."""
+    chosen = {}
+    for key, entry in document.value["parameters"].items():
+        value = values.get(key, entry["default"])
+        chosen[key] = str(value) if entry["type"] == "quantity" else value
+    filled: dict[str, Any] = _filled(document.value["manifest"], chosen)
+    return filled
+
+
+def _check_value(name: str, document: Document, key: str, value: object) -> None:
+    known = document.value["parameters"]
+    if key not in known:
+        raise UsageError(f"workload {name} has no parameter {key!r}", mend=documents.suggestion(key, known))
+    if type(value) is not TYPES[known[key]["type"]]:
+        raise UsageError(f"parameter {key} of workload {name} got {value!r}", mend=f"give {known[key]['type']}")
+
+
+def _filled(value: Any, chosen: Mapping[str, object]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _filled(item, chosen) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, chosen) for item in value]
+    if not isinstance(value, str):
+        return value
+    whole = _PLACEHOLDER.fullmatch(value)
+    if whole is not None:
+        return chosen[whole[1]]
+    return _PLACEHOLDER.sub(lambda match: str(chosen[match[1]]), value)

@@ -1,0 +1,129 @@
+"""The oracle against the worked example of reconcile-objects.md: set `p` with `fe` (standalone) and the scaling group
+`sg` (replicas 3, minAvailable 1) of `ld` and `wk`."""
+
+from __future__ import annotations
+
+from conformance.grove import expected_pods, labels
+from conformance.grove.expected import expected
+
+
+def clique(name, replicas=1, **spec):
+    return {"name": name, "spec": {"roleName": name, "replicas": replicas, "podSpec": {"containers": []}, **spec}}
+
+
+def workload(replicas=1, **group):
+    return {
+        "metadata": {"name": "p", "namespace": "n"},
+        "spec": {
+            "replicas": replicas,
+            "template": {
+                "cliques": [clique("fe", 2, minAvailable=1), clique("ld"), clique("wk", 3)],
+                "podCliqueScalingGroups": [{"name": "sg", "cliqueNames": ["ld", "wk"], "replicas": 3, **group}],
+            },
+        },
+    }
+
+
+def test_names_are_those_of_the_worked_example():
+    found = expected(workload())
+    assert set(found.services) == {"p-0"}
+    assert set(found.groups) == {"p-0-sg"}
+    members = {f"p-0-sg-{j}-{name}" for j in range(3) for name in ("ld", "wk")}
+    assert set(found.cliques) == {"p-0-fe"} | members
+    assert set(found.gangs) == {"p-0", "p-0-sg-0", "p-0-sg-1"}
+
+
+def test_the_base_gang_holds_standalone_cliques_and_the_replicas_below_min_available():
+    found = expected(workload(minAvailable=2))
+    assert found.gangs["p-0"].floors == {
+        "p-0-fe": 1,
+        "p-0-sg-0-ld": 1,
+        "p-0-sg-0-wk": 3,
+        "p-0-sg-1-ld": 1,
+        "p-0-sg-1-wk": 3,
+    }
+    assert found.gangs["p-0-sg-0"].floors == {"p-0-sg-2-ld": 1, "p-0-sg-2-wk": 3}
+    assert [gang.name for gang in found.base_gangs] == ["p-0"]
+
+
+def test_only_scaled_cliques_name_a_base_gang():
+    found = expected(workload())
+    assert labels.BASE_GANG not in found.cliques["p-0-sg-0-wk"].labels
+    scaled = found.cliques["p-0-sg-2-wk"].labels
+    assert scaled[labels.BASE_GANG] == "p-0"
+    assert scaled[labels.GANG] == "p-0-sg-1"
+    assert scaled[labels.GROUP] == "p-0-sg"
+    assert scaled[labels.GROUP_INDEX] == "2"
+
+
+def test_owners_lead_up_to_the_set():
+    found = expected(workload())
+    assert found.cliques["p-0-fe"].owner == ("PodCliqueSet", "p")
+    assert found.cliques["p-0-sg-1-ld"].owner == ("PodCliqueScalingGroup", "p-0-sg")
+    assert found.groups["p-0-sg"].owner == ("PodCliqueSet", "p")
+    assert found.gangs["p-0-sg-1"].owner == ("PodCliqueSet", "p")
+
+
+def test_every_replica_of_the_set_has_its_own_objects():
+    found = expected(workload(replicas=2))
+    assert set(found.services) == {"p-0", "p-1"}
+    assert found.cliques["p-1-sg-2-wk"].base_gang == "p-1"
+    assert found.pods == 2 * (2 + 3 * 4)
+
+
+def test_a_set_without_replicas_has_nothing_and_needs_none():
+    bare = workload()
+    del bare["spec"]["replicas"]
+    assert expected(bare).cliques == {}
+
+
+def test_min_available_is_the_replicas_unless_given():
+    found = expected(workload())
+    assert found.cliques["p-0-sg-0-wk"].template.floor == 3
+    assert found.cliques["p-0-fe"].template.floor == 1
+
+
+def test_template_labels_lose_against_grove_s_own():
+    wanted = workload()
+    wanted["spec"]["template"]["cliques"][0]["labels"] = {"tier": "front", labels.GANG: "mine"}
+    found = expected(wanted).cliques["p-0-fe"].labels
+    assert found["tier"] == "front"
+    assert found[labels.GANG] == "p-0"
+
+
+def test_selectors():
+    found = expected(workload())
+    start = "app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=p"
+    assert found.selector == start
+    assert found.cliques["p-0-fe"].selector == f"{start},grove.io/podclique=p-0-fe"
+    assert found.cliques["p-0-sg-0-wk"].selector == ""
+    assert found.groups["p-0-sg"].selector == f"{start},grove.io/podcliquescalinggroup=p-0-sg"
+
+
+def test_a_member_s_pod():
+    found = expected_pods.pod(expected(workload()).cliques["p-0-sg-1-wk"], "p", "n", 2)
+    assert found.hostname == "p-0-sg-1-wk-2"
+    assert found.subdomain == "p-0"
+    assert found.labels[labels.POD_INDEX] == "2"
+    assert list(found.environment.items()) == [
+        ("GROVE_PCS_NAME", "p"),
+        ("GROVE_PCS_INDEX", "0"),
+        ("GROVE_PCLQ_NAME", "p-0-sg-1-wk"),
+        ("GROVE_HEADLESS_SERVICE", "p-0.n.svc.cluster.local"),
+        ("GROVE_PCLQ_POD_INDEX", "field metadata.labels['grove.io/podclique-pod-index']"),
+        ("GROVE_PCSG_NAME", "field metadata.labels['grove.io/podcliquescalinggroup']"),
+        ("GROVE_PCSG_TEMPLATE_NUM_PODS", "4"),
+        ("GROVE_PCSG_INDEX", "field metadata.labels['grove.io/podcliquescalinggroup-replica-index']"),
+    ]
+
+
+def test_kept_ignores_what_others_add_and_shows_what_is_missing():
+    wanted = {"containers": [{"name": "a", "args": ["x"]}], "tolerations": [{"key": "pool"}]}
+    seen = {
+        "containers": [{"name": "side"}, {"name": "a", "args": ["x"], "image": "i"}],
+        "tolerations": [{"key": "other"}, {"key": "pool", "effect": "NoSchedule"}],
+        "dnsPolicy": "ClusterFirst",
+    }
+    assert expected_pods.kept(wanted, seen) == wanted
+    assert expected_pods.kept(wanted, {"containers": []}) == {"containers": [None], "tolerations": None}
+    assert expected_pods.kept(wanted, "nonsense") != wanted
