@@ -48,9 +48,7 @@ def test_any_record_has_a_state_in_words(document, resource):
     assert state(record)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{}, {"status": None}, {"status": {"readyReplicas": "2"}}, {"status": {"readyReplicas": True}}]
-)
+@pytest.mark.parametrize("status", [None, {}, {"readyReplicas": "2"}, {"readyReplicas": True}])
 def test_a_missing_or_mistyped_number_equals_no_number(status):
     wrong = {"status": status}
     assert fields.number(wrong, "status", "readyReplicas") is None
