@@ -11,29 +11,34 @@ class ApiError(Exception):
     """A response with a status of 400 or more.
 
     `status` is the HTTP code, `reason` the machine-readable word of the Status object (`AlreadyExists`, `Conflict`,
-    `Invalid`, …; empty when the body is no Status), `details` its `details` object.
+    `Invalid`, …; empty when the body is no Status), `details` its `details` object, `retry_after` the seconds that the
+    server asks to wait, if it does.
     """
 
     def __init__(self, status: int, reason: str, message: str, details: dict[str, Any], retry_after: float | None):
         self.status, self.reason, self.message, self.details = status, reason, message, details
         self.retry_after = retry_after
-        super().__init__(f"{status} {reason}: {message}")
+        super().__init__(f"{status} {reason}".rstrip() + (f": {message}" if message else ""))
 
     @classmethod
     def of(cls, status: int, body: bytes, retry_after: str | None) -> ApiError:
+        """Reads a refusal: a Status object, or whatever stands in its place. With `status` 0 (an ERROR event of a
+        watch) the code is the Status object's own."""
         try:
             document = orjson.loads(body)
         except orjson.JSONDecodeError:
-            document = {}
+            document = None
         if not isinstance(document, dict) or document.get("kind") != "Status":
-            document = {"message": body[:500].decode("utf-8", "replace")}
-        after = float(retry_after) if retry_after and retry_after.isdigit() else None
+            document = {"message": body[:500].decode("utf-8", "replace").strip()}
+        found = document.get("details")
+        details: dict[str, Any] = found if isinstance(found, dict) else {}
+        code = document.get("code")
         return cls(
-            status,
-            document.get("reason", ""),
-            document.get("message", ""),
-            document.get("details") or {},
-            after,
+            status or (code if isinstance(code, int) else 0),
+            document.get("reason") or "",
+            document.get("message") or "",
+            details,
+            _seconds(retry_after) or _seconds(str(details.get("retryAfterSeconds", ""))),
         )
 
     @property
@@ -47,3 +52,8 @@ class ApiError(Exception):
     @property
     def conflict(self) -> bool:
         return self.status == 409 and self.reason == "Conflict"
+
+
+def _seconds(text: str | None) -> float | None:
+    """A wait in whole seconds; None for 0, for a date and for anything else that the API server doesn't send."""
+    return float(text) or None if text and text.isascii() and text.isdigit() else None

@@ -11,7 +11,7 @@ import msgspec
 
 from kube.client import Client
 from kube.objects import Key, Object
-from kube.reflector import Reflector
+from kube.reflector import INACTIVITY_SECONDS, Reflector
 from kube.resource import Resource
 
 T = TypeVar("T", bound=Object)
@@ -50,6 +50,7 @@ class Informer(Generic[T]):
         namespace: str | None = None,
         label_selector: str | None = None,
         field_selector: str | None = None,
+        inactivity: float = INACTIVITY_SECONDS,
     ) -> None:
         self.resource = resource
         self.decode = decode
@@ -58,6 +59,7 @@ class Informer(Generic[T]):
         self._handlers: list[Handler[T]] = []
         self._index_functions: dict[str, IndexFunction[T]] = {}
         self._indices: dict[str, dict[str, dict[Key, T]]] = {}
+        self._filed: dict[str, dict[Key, tuple[str, ...]]] = {}
         self._synced = asyncio.Event()
         self._reflector = Reflector(
             client,
@@ -67,6 +69,7 @@ class Informer(Generic[T]):
             namespace=namespace,
             label_selector=label_selector,
             field_selector=field_selector,
+            inactivity=inactivity,
         )
 
     async def run(self) -> None:
@@ -85,6 +88,7 @@ class Informer(Generic[T]):
         """Indexes every object under each of the strings that `function` gives; to be called before `run`."""
         self._index_functions[name] = function
         self._indices[name] = {}
+        self._filed[name] = {}
 
     def get(self, namespace: str, name: str) -> T | None:
         return self._items.get((namespace, name))
@@ -130,8 +134,9 @@ class Informer(Generic[T]):
         key = item.metadata.key
         known = self._items.get(key)
         if kind == "DELETED":
-            if known is not None and known.metadata.uid == item.metadata.uid:
-                self._set("DELETED", key, known, item)
+            # The end of an object that was never seen is also the end of the older one that had its name.
+            if known is not None and version(item) >= version(known):
+                self._set("DELETED", key, known, item if item.metadata.uid == known.metadata.uid else known)
             return
         if known is not None and version(item) <= version(known):
             return
@@ -146,20 +151,25 @@ class Informer(Generic[T]):
             if kind == "DELETED":
                 self._leaving.discard(item.metadata.uid)
         for name, function in self._index_functions.items():
-            index = self._indices[name]
-            if old is not None:
-                for value in function(old):
-                    bucket = index.get(value)
-                    if bucket is not None:
-                        bucket.pop(key, None)
-                        if not bucket:
-                            del index[value]
-            if kind != "DELETED":
-                for value in function(item):
-                    index.setdefault(value, {})[key] = item
+            self._file(name, key, item, () if kind == "DELETED" else tuple(function(item)))
         if kind == "DELETED":
             self._items.pop(key, None)
         else:
             self._items[key] = item
         for handler in self._handlers:
             handler(kind, old, item)
+
+    def _file(self, name: str, key: Key, item: T, values: tuple[str, ...]) -> None:
+        """Puts an object into an index under just these values. The former ones are remembered, not computed from the
+        former object: that one may have been changed since it was filed."""
+        index, filed = self._indices[name], self._filed[name]
+        for value in filed.pop(key, ()):
+            bucket = index.get(value)
+            if bucket is not None and value not in values:
+                bucket.pop(key, None)
+                if not bucket:
+                    del index[value]
+        for value in values:
+            index.setdefault(value, {})[key] = item
+        if values:
+            filed[key] = values

@@ -1,6 +1,7 @@
 """List, then watch, for ever: the loop that keeps a copy of a collection true (anchors C-10, C-20 to C-25).
 
-The one invariant: after any interruption the sink is told every difference exactly once, deletions included.
+The one invariant: after any interruption the sink is told every difference exactly once, deletions included. What an
+interruption costs is time only: each one waits a back-off that grows until a watch brings something good.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 import aiohttp
@@ -16,7 +17,7 @@ import msgspec
 
 from kube.client import Client
 from kube.errors import ApiError
-from kube.objects import Object
+from kube.objects import Object, envelope
 from kube.resource import Resource
 
 T = TypeVar("T", bound=Object)
@@ -27,8 +28,12 @@ INACTIVITY_SECONDS = 90.0
 """A watch without a byte for this long is cut and resumed: the API server sends a bookmark about once a minute."""
 
 
+_LIST_AGAIN = frozenset({400, 404, 410})
+"""Refusals of a watch that the same resource version would meet again: too old, not understood, resource not served."""
+
+
 class Sink(Protocol[T]):
-    """What the reflector feeds."""
+    """What the reflector feeds. A sink that raises ends the reflector with SinkFailed."""
 
     def replaced(self, items: list[T]) -> None:
         """The whole collection as a list has just shown it."""
@@ -52,23 +57,29 @@ class _Event(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Status(msgspec.Struct):
-    code: int = 0
-    message: str = ""
-
-
 class _Versioned(msgspec.Struct):
     metadata: _ListMeta
 
 
+_SPOILT = (msgspec.DecodeError, UnicodeDecodeError)
+"""What msgspec raises for bytes that are no JSON. Its ValidationError (sound JSON of another shape) is one of the first
+kind; bytes that are no UTF-8 inside a string that is read are the second."""
+
 _pages = msgspec.json.Decoder(_Page)
 _events = msgspec.json.Decoder(_Event)
-_statuses = msgspec.json.Decoder(_Status)
 _versions = msgspec.json.Decoder(_Versioned)
 
 
-class Gone(Exception):
-    """The resource version is too old to watch from: list again."""
+class SinkFailed(Exception):
+    """The sink, or a handler behind it, raised: a bug of this process, which no retry mends."""
+
+
+class _Garbled(Exception):
+    """A line that is no watch event, or an ERROR event: the stream can't be trusted from here on."""
+
+
+class _Unreadable(Exception):
+    """A sound event with an object that doesn't fit the type it is decoded to. It will not fit next time either."""
 
 
 class LineCutter:
@@ -93,15 +104,16 @@ class LineCutter:
 
 
 class Backoff:
-    """Exponential with full jitter: seconds to wait before the next try."""
+    """Exponential with full jitter: seconds to wait before the next try, anywhere between 0 and a ceiling that starts
+    at `first` and doubles up to `cap` (anchors C-23)."""
 
     def __init__(self, first: float = 0.05, cap: float = 10.0) -> None:
         self._first, self._cap, self._tries = first, cap, 0
 
     def next(self) -> float:
-        self._tries += 1
         ceiling: float = min(self._cap, self._first * 2 ** min(self._tries, 20))
-        return random.uniform(0.5, 1.0) * ceiling
+        self._tries += 1
+        return random.uniform(0, ceiling)
 
     def reset(self) -> None:
         self._tries = 0
@@ -121,6 +133,7 @@ class Reflector(Generic[T]):
         label_selector: str | None = None,
         field_selector: str | None = None,
         inactivity: float = INACTIVITY_SECONDS,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._client, self._decode, self._sink = client, decode, sink
         self._resource = resource
@@ -128,8 +141,11 @@ class Reflector(Generic[T]):
         self._params = {
             key: value for key, value in (("labelSelector", label_selector), ("fieldSelector", field_selector)) if value
         }
-        self._inactivity = inactivity
+        self._inactivity, self._sleep = inactivity, sleep
         self._version = "0"
+        self._listed = False
+        self._garbled = 0  # streams in a row that broke without a good event between
+        self._backoff = Backoff()
 
     @property
     def version(self) -> int:
@@ -137,46 +153,61 @@ class Reflector(Generic[T]):
         return int(self._version)
 
     async def run(self) -> None:
-        """Runs until cancelled. Connection errors and refusals are logged and retried with back-off."""
-        backoff = Backoff()
-        listed = False
+        """Runs until cancelled. Connection errors, refusals and broken streams are logged and retried with back-off.
+
+        Raises SinkFailed when the sink does.
+        """
         while True:
+            wait: float | None = None
+            level = logging.INFO
             try:
-                if not listed:
+                if not self._listed:
                     await self._list()
-                    listed = True
-                    backoff.reset()
-                await self._watch(backoff)
-            except Gone:
-                log.info("%s: resource version expired, listing again", self._resource)
-                listed = False
-            except ApiError as error:
-                if error.status == 410:
-                    listed = False
+                if await self._watch():
                     continue
-                wait = error.retry_after or backoff.next()
-                log.warning("%s: %s; again in %.1f s", self._resource, error, wait)
-                await asyncio.sleep(wait)
-            except TimeoutError:
-                log.info("%s: silent for %.0f s, watching anew", self._resource, self._inactivity)
-            except (aiohttp.ClientError, OSError, msgspec.DecodeError) as error:
-                wait = backoff.next()
-                log.info("%s: %r; again in %.1f s", self._resource, error, wait)
-                await asyncio.sleep(wait)
+                why = "watch ended without an event"
+            except ApiError as error:
+                if error.status in _LIST_AGAIN:
+                    self._listed = False
+                level = logging.INFO if error.status == 410 else logging.WARNING
+                wait, why = error.retry_after, str(error)
+            except _Unreadable as error:
+                self._listed = False
+                why = str(error)
+            except _Garbled as error:
+                # Resuming loses nothing, so it comes first; a stream that stays broken at this version needs a list.
+                self._garbled += 1
+                self._listed = self._garbled < 2
+                why = str(error)
+            except (TimeoutError, aiohttp.ClientError, OSError, *_SPOILT) as error:
+                why = repr(error)
+            if wait is None:
+                wait = self._backoff.next()
+            log.log(level, "%s: %s; %s again in %.2f s", self._resource, why, "watch" if self._listed else "list", wait)
+            await self._sleep(wait)
 
     async def _list(self) -> None:
         items: list[T] = []
         params = {**self._params, "limit": str(PAGE)}
         while True:
             page = _pages.decode(await self._client.request("GET", self._path, params=params))
-            items += [self._decode(item) for item in page.items or ()]
+            for raw in page.items or ():
+                try:
+                    items.append(self._decode(raw))
+                except msgspec.ValidationError as error:
+                    self._complain(raw, error)
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
-        self._version = page.metadata.resource_version
-        self._sink.replaced(items)
+        self._version = page.metadata.resource_version or "0"
+        self._listed, self._garbled = True, 0
+        try:
+            self._sink.replaced(items)
+        except Exception as error:
+            raise SinkFailed(f"{self._resource}: taking in a list failed: {error!r}") from error
 
-    async def _watch(self, backoff: Backoff) -> None:
+    async def _watch(self) -> bool:
+        """One watch to its end; whether it brought anything."""
         params = {
             **self._params,
             "watch": "true",
@@ -185,6 +216,7 @@ class Reflector(Generic[T]):
             "timeoutSeconds": str(random.randint(300, 600)),
         }
         loop, cutter = asyncio.get_running_loop(), LineCutter()
+        good = False
         async with (
             asyncio.timeout(self._inactivity) as silence,
             self._client.stream(self._path, params) as stream,
@@ -192,18 +224,46 @@ class Reflector(Generic[T]):
             async for chunk in stream.iter_any():
                 silence.reschedule(loop.time() + self._inactivity)
                 for line in cutter.feed(chunk):
-                    self._take(_events.decode(line))
-                    backoff.reset()
+                    self._take(line)
+                    self._backoff.reset()
+                    self._garbled, good = 0, True
+        return good
 
-    def _take(self, event: _Event) -> None:
+    def _take(self, line: bytes) -> None:
+        try:
+            event = _events.decode(line)
+        except _SPOILT as error:
+            raise _Garbled(f"no watch event: {error}: {line[:80]!r}") from error
         if event.type == "ERROR":
-            status = _statuses.decode(event.object)
-            if status.code == 410:
-                raise Gone
-            raise ApiError(status.code, "", status.message, {}, None)
-        if event.type == "BOOKMARK":
-            self._version = _versions.decode(event.object).metadata.resource_version
-            return
-        item = self._decode(event.object)
-        self._sink.changed(event.type, item)
-        self._version = item.metadata.resource_version
+            status = ApiError.of(0, bytes(event.object), None)
+            if status.status in _LIST_AGAIN or status.status == 429:
+                raise status
+            raise _Garbled(str(status))
+        try:
+            if event.type == "BOOKMARK":
+                self._move(_versions.decode(event.object).metadata.resource_version)
+                return
+            item = self._decode(event.object)
+        except msgspec.ValidationError as error:
+            self._complain(event.object, error)
+            raise _Unreadable(str(error)) from error
+        except _SPOILT as error:
+            raise _Garbled(f"no object: {error}") from error
+        try:
+            self._sink.changed(event.type, item)
+        except Exception as error:
+            key = "/".join(item.metadata.key)
+            raise SinkFailed(f"{self._resource}: taking in {event.type} {key} failed: {error!r}") from error
+        self._move(item.metadata.resource_version)
+
+    def _move(self, version: str) -> None:
+        if version:
+            self._version = version
+
+    def _complain(self, raw: msgspec.Raw, error: Exception) -> None:
+        """An object that can't be read counts as absent: nobody is told of it, and a known one is told as deleted."""
+        try:
+            name = "/".join(envelope(raw).metadata.key)
+        except _SPOILT:
+            name = repr(bytes(raw)[:80])
+        log.error("%s %s cannot be read and counts as absent: %s", self._resource, name, error)

@@ -1,0 +1,20 @@
+"""Every test here must leave the event loop as it found it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+async def no_task_left_behind() -> AsyncIterator[None]:
+    yield
+    # What was cancelled a moment ago gets the turns that it needs to end.
+    for _ in range(20):
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if not left:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError(f"tasks left behind: {left}")

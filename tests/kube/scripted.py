@@ -1,0 +1,256 @@
+"""A loopback HTTP server that answers our own client with scripted bytes, one answer per request, in order.
+
+It knows nothing of Kubernetes: what a test does not script, it does not say. Requests beyond the script hang until the
+test ends. Everything is driven by events; nothing here waits for time to pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from kube.client import Client
+from kube.config import Connection
+from kube.objects import Envelope, envelope
+from kube.reflector import Reflector
+from kube.resource import PODS
+
+LIMIT = 8.0
+"""Seconds after which a test that waits for something has failed."""
+
+
+def pod(name: str, version: int | str, uid: str | None = None, **metadata: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"namespace": "ns", "name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
+        | metadata
+    }
+
+
+def event(kind: str, item: dict[str, Any]) -> bytes:
+    return orjson.dumps({"type": kind, "object": item}) + b"\n"
+
+
+def bookmark(version: int | str) -> bytes:
+    return event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version)}})
+
+
+def status(code: int, reason: str = "", message: str = "no", **more: Any) -> bytes:
+    return orjson.dumps({"kind": "Status", "code": code, "reason": reason, "message": message, **more})
+
+
+def error(code: int, reason: str = "", message: str = "no") -> bytes:
+    """An ERROR event of a watch."""
+    return b'{"type":"ERROR","object":' + status(code, reason, message) + b"}\n"
+
+
+@dataclass
+class Answer:
+    """A whole response."""
+
+    body: bytes = b""
+    code: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def page(*items: dict[str, Any], version: int | str, more: str = "") -> Answer:
+    """A page of a list; `more` is the continue token of the next one."""
+    meta = {"resourceVersion": str(version)} | ({"continue": more} if more else {})
+    return Answer(orjson.dumps({"kind": "PodList", "metadata": meta, "items": list(items)}))
+
+
+def refusal(code: int, reason: str = "", **headers: str) -> Answer:
+    return Answer(status(code, reason), code, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@dataclass
+class Stream:
+    """A watch: pieces are sent one by one, then it is closed, cut off in the middle of the response, or held open."""
+
+    pieces: Sequence[bytes] = ()
+    then: str = "close"
+
+
+def watch(*pieces: bytes, then: str = "close") -> Stream:
+    return Stream(pieces, then)
+
+
+def held(*pieces: bytes) -> Stream:
+    """A watch that stays open and silent after its last piece."""
+    return Stream(pieces, "hold")
+
+
+class Scripted:
+    """The server's side of one test: what was asked so far, and the means to wait for the next request."""
+
+    def __init__(self, script: Iterable[Answer | Stream]) -> None:
+        self._script = list(script)
+        self._changed = asyncio.Condition()
+        self._over = asyncio.Event()
+        self.requests: list[web.Request] = []
+        self.bodies: list[bytes] = []
+        self.cut: list[int] = []
+        """Numbers of the requests whose connection the client gave up."""
+        self.open = self.most_open = 0
+        self.address = ""
+
+    @property
+    def queries(self) -> list[dict[str, str]]:
+        return [dict(request.query) for request in self.requests]
+
+    @property
+    def asked(self) -> str:
+        """The sort of each request so far: L list, C list continued, W watch."""
+        return "".join("W" if "watch" in q else "C" if "continue" in q else "L" for q in self.queries)
+
+    @property
+    def watched_from(self) -> list[str]:
+        return [query["resourceVersion"] for query in self.queries if "watch" in query]
+
+    async def until(self, what: Callable[[Scripted], bool]) -> None:
+        """Returns once `what` is true of the requests."""
+        async with asyncio.timeout(LIMIT), self._changed:
+            await self._changed.wait_for(lambda: what(self))
+
+    async def until_asked(self, count: int) -> None:
+        await self.until(lambda server: len(server.requests) >= count)
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        number = len(self.requests)
+        self.requests.append(request)
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        try:
+            self.bodies.append(await request.read())
+            await self._tell()
+            return await self._answer(request, self._script[number] if number < len(self._script) else held())
+        except (ConnectionError, asyncio.CancelledError):
+            self.cut.append(number)
+            raise
+        finally:
+            self.open -= 1
+
+    async def _answer(self, request: web.Request, answer: Answer | Stream) -> web.StreamResponse:
+        if isinstance(answer, Answer):
+            return web.Response(body=answer.body, status=answer.code, headers=answer.headers)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in answer.pieces:
+            await response.write(piece)
+        if answer.then == "hold":
+            await self._over.wait()
+        elif answer.then == "cut":
+            assert request.transport is not None
+            request.transport.abort()
+        return response
+
+    @asynccontextmanager
+    async def serve(self, ssl_context: Any = None) -> AsyncIterator[Scripted]:
+        application = web.Application(client_max_size=2**26)
+        application.router.add_route("*", "/{path:.*}", self.handle)
+        runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=ssl_context)
+        await site.start()
+        port = runner.addresses[0][1]
+        self.address = f"{'https' if ssl_context else 'http'}://127.0.0.1:{port}"
+        try:
+            yield self
+        finally:
+            self._over.set()
+            await runner.cleanup()
+
+
+@asynccontextmanager
+async def serving(*script: Answer | Stream, **options: Any) -> AsyncIterator[tuple[Scripted, Client]]:
+    """A scripted server and a client of it. `options` are the client's."""
+    server = Scripted(script)
+    async with (
+        server.serve(),
+        Client(Connection(server.address, None, lambda: None), user_agent="test", **options) as client,
+    ):
+        yield server, client
+
+
+class Diary:
+    """A sink that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, str]] = []
+        """`("LIST", names)`, or a kind of event with `name@version`."""
+        self.raw: list[bytes] = []
+        self._changed = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def replaced(self, items: list[Envelope]) -> None:
+        self._note("LIST", " ".join(item.metadata.name for item in items))
+
+    def changed(self, kind: str, item: Envelope) -> None:
+        self.raw.append(item.raw)
+        self._note(kind, f"{item.metadata.name}@{item.metadata.resource_version}")
+
+    def told(self, kind: str, before: Any, now: Any) -> None:
+        """As the handler of an informer."""
+        self._note(kind, f"{now.metadata.name}/{now.metadata.uid}@{now.metadata.resource_version}")
+
+    def _note(self, kind: str, what: str) -> None:
+        self.entries.append((kind, what))
+
+        async def tell() -> None:
+            async with self._changed:
+                self._changed.notify_all()
+
+        task = asyncio.get_running_loop().create_task(tell())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def until(self, count: int) -> list[tuple[str, str]]:
+        """The entries, once there are that many."""
+        async with asyncio.timeout(LIMIT), self._changed:
+            await self._changed.wait_for(lambda: len(self.entries) >= count)
+        return self.entries
+
+
+class Naps:
+    """Stands in for `asyncio.sleep`: writes the waits down and takes none."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def running(work: Any) -> AsyncIterator[asyncio.Task[None]]:
+    """Runs a coroutine beside the test. What it raises ends the test."""
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is not None:
+            raise task.exception() or AssertionError
+
+
+@asynccontextmanager
+async def reflecting(
+    *script: Answer | Stream, decode: Callable[[Any], Any] = envelope, **options: Any
+) -> AsyncIterator[tuple[Scripted, Diary, Naps]]:
+    """A reflector of pods that runs against the script and feeds a diary."""
+    diary, naps = Diary(), Naps()
+    async with serving(*script) as (server, client):
+        reflector = Reflector(client, PODS, decode, diary, sleep=naps, **options)
+        async with running(reflector.run()):
+            yield server, diary, naps

@@ -1,0 +1,174 @@
+"""Lists: pages, expired continue tokens, expired versions, objects that can't be read (anchors C-20, C-21)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from scripted import (
+    Answer,
+    Diary,
+    Naps,
+    Stream,
+    error,
+    event,
+    held,
+    page,
+    pod,
+    reflecting,
+    refusal,
+    running,
+    serving,
+    watch,
+)
+
+from kube.informer import Informer, typed
+from kube.objects import ObjectMeta
+from kube.reflector import Reflector, SinkFailed
+from kube.resource import PODS
+
+
+class Pod(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
+    pages = (page(pod("a", 1), version=7, more="t1"), page(pod("b", 2), version=7, more="t2"), page(version=7))
+    async with reflecting(*pages, held(), label_selector="app=x", field_selector="spec.nodeName=n") as run:
+        server, diary, naps = run
+        await server.until_asked(4)
+    assert diary.entries == [("LIST", "a b")]
+    first, second, third, watched = server.queries
+    selectors = {"labelSelector": "app=x", "fieldSelector": "spec.nodeName=n"}
+    # No resourceVersion: the list must be the newest state, not some cached one.
+    assert first == {"limit": first["limit"], **selectors}
+    assert int(first["limit"]) > 0
+    assert second == {**first, "continue": "t1"}
+    assert third == {**first, "continue": "t2"}
+    assert 300 <= int(watched.pop("timeoutSeconds")) <= 600
+    assert watched == {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "7", **selectors}
+    assert {request.path for request in server.requests} == {"/api/v1/pods"}
+    assert naps.taken == []
+
+
+async def test_an_expired_continue_token_restarts_the_list_without_telling_half_of_it() -> None:
+    script = (
+        page(pod("a", 1), version=7, more="t1"),
+        refusal(410, "Expired"),
+        page(pod("b", 2), version=9, more="t2"),
+        page(pod("c", 3), version=9),
+        held(),
+    )
+    async with reflecting(*script) as (server, diary, naps):
+        await server.until_asked(5)
+    assert server.asked == "LCLCW"
+    assert diary.entries == [("LIST", "b c")]
+    assert server.watched_from == ["9"]
+    assert len(naps.taken) == 1
+
+
+GONE: dict[str, Answer | Stream] = {
+    "as a status": refusal(410, "Gone"),
+    "as an event": watch(error(410, "Expired")),
+    "as an event on a stream that stays open": held(error(410, "Expired")),
+}
+
+
+@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
+async def test_an_expired_version_lists_again_and_each_difference_is_told_once(gone: Answer | Stream) -> None:
+    before = (pod("same", 1), pod("changed", 2), pod("left", 3), pod("remade", 4))
+    after = (pod("same", 1), pod("changed", 12), pod("remade", 13, uid="second"), pod("new", 14))
+    script = (page(*before, version=5), gone, page(*after, version=15), held(event("MODIFIED", pod("new", 16))))
+    diary = Diary()
+    async with serving(*script) as (server, client):
+        informer = Informer(client, PODS, typed(Pod))
+        informer.add_handler(diary.told)
+        async with running(informer.run()):
+            await informer.synced()
+            assert len(diary.entries) == 4
+            told = (await diary.until(10))[4:]
+    assert server.asked == "LWLW"
+    assert server.watched_from == ["5", "15"]
+    assert sorted(told[:-1]) == [
+        ("ADDED", "new/uid-new@14"),
+        ("ADDED", "remade/second@13"),
+        ("DELETED", "left/uid-left@3"),
+        ("DELETED", "remade/uid-remade@4"),
+        ("MODIFIED", "changed/uid-changed@12"),
+    ]
+    assert told.index(("DELETED", "remade/uid-remade@4")) < told.index(("ADDED", "remade/second@13"))
+    assert told[-1] == ("MODIFIED", "new/uid-new@16")
+
+
+async def test_a_server_that_always_says_gone_is_asked_less_and_less() -> None:
+    script = [page(version=5), refusal(410, "Gone")] * 12
+    async with reflecting(*script) as (server, _, naps):
+        await server.until_asked(25)
+    assert server.asked.startswith("LW" * 12)
+    assert len(naps.taken) >= 12
+
+
+async def test_an_object_that_does_not_fit_its_type_counts_as_absent_and_blocks_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Strict(msgspec.Struct):
+        metadata: ObjectMeta
+        spec: dict[str, int]
+
+    def strict(name: str, version: int, value: Any) -> dict[str, Any]:
+        return {**pod(name, version), "spec": {"n": value}}
+
+    script = (
+        page(strict("good", 1, 1), strict("bad", 2, "x"), version=5),
+        watch(event("MODIFIED", strict("good", 6, "x"))),
+        page(strict("good", 6, "x"), strict("bad", 7, 7), version=8),
+        held(event("ADDED", strict("next", 9, 9))),
+    )
+    diary = Diary()
+    async with serving(*script) as (server, client):
+        informer = Informer(client, PODS, typed(Strict))
+        informer.add_handler(diary.told)
+        async with running(informer.run()):
+            told = await diary.until(4)
+    assert told == [
+        ("ADDED", "good/uid-good@1"),
+        ("DELETED", "good/uid-good@1"),
+        ("ADDED", "bad/uid-bad@7"),
+        ("ADDED", "next/uid-next@9"),
+    ]
+    assert server.asked == "LWLW"
+    assert "pods ns/bad cannot be read" in caplog.text
+    assert "pods ns/good cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("broken", [b"{", b"", b'{"metadata":{},"items":[{"metadata":{"name":"\xff"}}]}'])
+async def test_a_broken_list_is_asked_for_again(broken: bytes) -> None:
+    async with reflecting(Answer(broken), page(pod("a", 1), version=5), held()) as (server, diary, naps):
+        await server.until_asked(3)
+    assert diary.entries == [("LIST", "a")]
+    assert len(naps.taken) == 1
+
+
+class Failing:
+    """A sink with a bug. Its error is of a sort that the reflector would retry, came it from the network."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def replaced(self, items: list[Any]) -> None:
+        if items:
+            raise self.error
+
+    def changed(self, kind: str, item: Any) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("cause", [KeyError("x"), OSError("disk full"), msgspec.ValidationError("x")], ids=repr)
+@pytest.mark.parametrize("items", [[pod("a", 1)], []], ids=["in the list", "in an event"])
+async def test_an_error_in_a_handler_ends_the_reflector_loudly(cause: Exception, items: list[Any]) -> None:
+    async with serving(page(*items, version=5), held(event("ADDED", pod("b", 6)))) as (_, client):
+        reflector = Reflector(client, PODS, typed(Pod), Failing(cause), sleep=Naps())
+        with pytest.raises(SinkFailed, match="pods: taking in") as caught:
+            await reflector.run()
+    assert caught.value.__cause__ is cause
