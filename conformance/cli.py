@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 
 from conformance.cluster import commands as cluster
 from conformance.errors import Exit, HarnessError, UsageError
+from conformance.scale.commands import scale
 from conformance.validate import validate
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.add_typer(cluster.app, name="cluster")
 app.command()(cluster.assets)
 app.command("validate")(validate)
+app.command("scale")(scale)
 
 
 def main() -> None:
@@ -39,7 +41,8 @@ def run(command: Callable[[], object]) -> int:
         print(f"grove-conformance: {error}", file=sys.stderr)
         return error.exit_code
     except TyperException as error:  # wrong options: typer has its own words for them
-        print(error.format_message() or "grove-conformance: wrong usage", file=sys.stderr)
+        if text := error.format_message():  # none after the help that no arguments at all bring
+            print(f"grove-conformance: {text} — see --help", file=sys.stderr)
         return Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):
         print("grove-conformance: interrupted", file=sys.stderr)

@@ -30,21 +30,21 @@ class AuditKey(NamedTuple):
         return self.agent.partition("/")[0]
 
 
-class _User(msgspec.Struct, gc=False):
+class _User(msgspec.Struct, frozen=True, gc=False):
     username: str = ""
 
 
-class _Object(msgspec.Struct, gc=False):
+class _Object(msgspec.Struct, frozen=True, gc=False):
     resource: str = ""
     subresource: str = ""
     apiGroup: str = ""  # noqa: N815 - the log's own word
 
 
-class _Status(msgspec.Struct, gc=False):
+class _Status(msgspec.Struct, frozen=True, gc=False):
     code: int = 0
 
 
-class _Event(msgspec.Struct, gc=False):
+class _Event(msgspec.Struct, frozen=True, gc=False):
     stage: str
     verb: str
     user: _User = _User()

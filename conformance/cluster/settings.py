@@ -48,11 +48,16 @@ def audit_policy() -> dict[str, Any]:
 
 
 def scheduler_configuration(name: str) -> dict[str, Any]:
-    """kube-scheduler with one profile, `name` (FC-011)."""
+    """kube-scheduler with one profile, `name` (FC-011).
+
+    The limits stand here again, because a scheduler with a configuration file ignores the flags that FC-013 sets: it
+    would bind 50 pods a second.
+    """
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
+        "clientConnection": {"qps": 5000, "burst": 10000},
         "profiles": [{"schedulerName": name}],
     }
 
