@@ -1,0 +1,171 @@
+"""The cache of programs: one build for two processes, nothing half-built, everything swept up."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.cluster import pins, processes
+from conformance.cluster.assets import RECEIPT, Assets, Store, programs, resolve_all
+from conformance.cluster.download import Sites
+from conformance.cluster.pins import Program
+from conformance.cluster.progress import Report, silent
+from conformance.errors import HarnessError, UsageError
+from tests.cluster.conftest import Spawn, wait_for
+
+OFFLINE = "http://127.0.0.1:9"
+
+WORKER = """
+import pathlib, sys, time
+from conformance.cluster import assets, download, gobuild
+root, folder = map(pathlib.Path, sys.argv[1:])
+
+def build(program, into, *, marker, cache, report):
+    with (folder / "builds").open("a") as log:
+        log.write(program.name + "\\n")
+    wait = "import pathlib, sys, time\\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.005)"
+    environment = {**gobuild.os.environ, assets.processes.BUILD: marker}
+    gobuild.run([sys.executable, "-c", wait, str(folder / "go")], environment, what="a build")
+    into.write_text("#!/bin/sh\\n")
+    return "a slow build"
+
+def report(subject, step):
+    if "waiting" in step:
+        (folder / "waits").touch()
+
+program = next(program for program in assets.programs() if program.name == "kubectl")
+print(assets.Store(root, sites=download.Sites(), build=build).resolve(program, report))
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    for group in ("KUBERNETES", "KWOK", "ETCD"):
+        monkeypatch.setenv(f"GROVE_CONFORMANCE_RELEASES_{group}", OFFLINE)
+
+
+def kubectl() -> Program:
+    return next(program for program in programs() if program.name == "kubectl")
+
+
+def quick(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+    into.write_text("#!/bin/sh\n")
+    return "a quick build"
+
+
+def store(root: Path) -> Store:
+    return Store(root, sites=Sites(), build=quick)
+
+
+def test_two_processes_build_once(tmp_path: Path, spawn: Spawn) -> None:
+    workers = [spawn(WORKER, tmp_path / "cache", tmp_path) for _ in range(2)]
+    wait_for(lambda: (tmp_path / "builds").exists() and (tmp_path / "waits").exists())
+    (tmp_path / "go").touch()
+    outputs = [worker.communicate(timeout=30)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], outputs
+    assert (tmp_path / "builds").read_text() == "kubectl\n"
+
+
+def test_a_killed_build_leaves_nothing_visible_and_is_swept_up(tmp_path: Path, spawn: Spawn) -> None:
+    cache = tmp_path / "cache"
+    worker = spawn(WORKER, cache, tmp_path)
+
+    def builders() -> list[psutil.Process]:
+        marker = str(cache / "scratch" / "kubernetes")
+        return [process for process, _ in processes.marked(lambda env: env.get(processes.BUILD) == marker)]
+
+    orphan = wait_for(builders)[0]
+    worker.send_signal(signal.SIGKILL)
+    worker.wait(timeout=10)
+    assert not store(cache).path(kubectl()).exists()
+    path = store(cache).resolve(kubectl(), silent)
+    assert path.read_text() == "#!/bin/sh\n"
+    assert not processes.alive(orphan.pid, orphan.create_time()) if psutil.pid_exists(orphan.pid) else True
+    assert not builders()
+    assert not any((cache / "scratch").rglob("*.*")) and not list((cache / "scratch" / "kubernetes").iterdir())
+
+
+def test_leftovers_are_swept_up_even_when_the_program_is_there(tmp_path: Path) -> None:
+    store(tmp_path).resolve(kubectl(), silent)
+    left = tmp_path / "scratch" / "kubernetes" / "left-over"
+    left.mkdir()
+    store(tmp_path).resolve(kubectl(), silent)
+    assert not left.exists()
+
+
+def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
+    def broken(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+        into.write_text("half")
+        raise HarnessError("the compiler says no")
+
+    with pytest.raises(HarnessError, match="says no"):
+        Store(tmp_path, sites=Sites(), build=broken).resolve(kubectl(), silent)
+    assert not store(tmp_path).path(kubectl()).parent.exists()
+    assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
+
+
+def test_the_receipt_names_source_and_sum_and_a_damaged_program_is_made_anew(tmp_path: Path) -> None:
+    path = store(tmp_path).resolve(kubectl(), silent)
+    receipt = json.loads(path.with_name(RECEIPT).read_text())
+    assert receipt["source"] == "a quick build" and len(receipt["sha256"]) == 64
+    path.write_text("damaged, by whatever it was")
+    assert store(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+
+
+def test_a_given_path_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "my-kubectl"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(own))
+    assert store(tmp_path).resolve(kubectl(), silent) == own
+
+
+@pytest.mark.parametrize("mode", [None, 0o644])
+def test_a_given_path_that_cannot_be_run_is_the_users_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int | None
+) -> None:
+    own = tmp_path / "my-kubectl"
+    if mode is not None:
+        own.write_text("#!/bin/sh\n")
+        own.chmod(mode)
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(own))
+    with pytest.raises(UsageError, match="GROVE_CONFORMANCE_ASSET_KUBECTL"):
+        store(tmp_path).resolve(kubectl(), silent)
+
+
+def test_a_cache_that_cannot_be_written_is_the_users_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UsageError, match="XDG_CACHE_HOME") as caught:
+        store(tmp_path / "file").resolve(kubectl(), silent)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_platform_is_the_users_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(UsageError, match="riscv64"):
+        pins.platform_name()
+
+
+def test_every_field_of_assets_is_a_pinned_program() -> None:
+    names = {program.name.replace("-", "_") for program in programs()}
+    assert names == set(Assets.__dataclass_fields__)
+    for program in programs():
+        assert (program.group.module / "go.sum").is_file()
+        assert program.group.version in (program.group.module / "go.mod").read_text()
+
+
+@pytest.mark.cluster
+def test_the_programs_say_the_pinned_versions() -> None:
+    import subprocess
+
+    assets = resolve_all()
+    for program in programs():
+        path = getattr(assets, program.name.replace("-", "_"))
+        arguments = ["version", "--client"] if program.name == "kubectl" else ["--version"]
+        said = subprocess.run([path, *arguments], capture_output=True, text=True, check=True, timeout=30)
+        assert program.group.version in said.stdout + said.stderr
