@@ -88,14 +88,13 @@ def parse(path: Path) -> Document:
 
 
 def check(document: Document, schema: Mapping[str, Any]) -> None:
-    """Raises UsageError with the first violation of `schema`, by line."""
+    """Raises UsageError with the first violation of `schema`, by line; a missing field, which is often another one
+    misspelt, comes last."""
     validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
-    found = sorted(
-        (_complaint(document, leaf) for error in validator.iter_errors(document.value) for leaf in [_deepest(error)]),
-        key=lambda complaint: complaint[0],
-    )
-    if found:
-        _, field, what, mend = found[0]
+    errors = [_deepest(error) for error in validator.iter_errors(document.value)]
+    if errors:
+        found = [(error.validator == "required", *_complaint(document, error)) for error in errors]
+        _, _, field, what, mend = min(found, key=lambda complaint: complaint[:2])
         raise UsageError(what, where=document.where(*field), mend=mend)
 
 

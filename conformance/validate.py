@@ -13,12 +13,14 @@ import typer
 from conformance.cluster import nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
+from conformance.implementation import descriptor
 
 Validator = tuple[str, str, Callable[[Path], object]]
 
 VALIDATORS: list[Validator] = [
     ("kwok-profiles", "nodes/*.yaml", nodes.load_profile),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
+    ("fixtures", "implementations/*.yaml", descriptor.validate),
 ]
 """Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
 

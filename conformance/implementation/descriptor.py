@@ -166,13 +166,7 @@ def load(
 
     `settings` are the values of `--set`; `features`, if given, are all that may be claimed. Raises UsageError.
     """
-    path = locate(name_or_path)
-    document = documents.read(path, folder() / "implementation.schema.json")
-    file = msgspec.convert(document.value, _File)
-    _check_roles(document, file)
-    _check_placeholders(document, file)
-    _check_patterns(document, file)
-    _check_expected_failures(document, file)
+    document, file = _read(locate(name_or_path))
     if features is not None:
         _check_features(document, file, features)
     canonical = json.dumps(document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -194,6 +188,11 @@ def load(
     descriptor.manifests("crds")
     descriptor.manifests("webhooks")
     return descriptor
+
+
+def validate(path: Path) -> None:
+    """Finds the mistakes in a file that need no values of its parameters. Raises UsageError."""
+    _read(path)
 
 
 def folder() -> Path:
@@ -226,6 +225,16 @@ def locate(name_or_path: str) -> Path:
             mend=f"{suggestion(name_or_path, names())} or give the path of a descriptor",
         )
     return folder() / f"{name_or_path}.yaml"
+
+
+def _read(path: Path) -> tuple[Document, _File]:
+    document = documents.read(path, folder() / "implementation.schema.json")
+    file = msgspec.convert(document.value, _File)
+    _check_roles(document, file)
+    _check_placeholders(document, file)
+    _check_patterns(document, file)
+    _check_expected_failures(document, file)
+    return document, file
 
 
 def _check_roles(document: Document, file: _File) -> None:
@@ -266,7 +275,6 @@ def _check_placeholders(document: Document, file: _File) -> None:
                 )
     for role, process in file.processes.items():
         for field, text in document.strings("processes", role):
-            # A configuration file is written before anything else, so it can name no other file that is not yet there.
             _check_text(document, field, text, process.files, file.parameters, process=True)
 
 

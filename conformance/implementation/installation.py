@@ -35,13 +35,16 @@ WEBHOOKS = {
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 }
 
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""CRDs are long: with libyaml they are read in a tenth of the time."""
+
 Manifest = Mapping[str, Any]
 
 
 def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
     """The objects of a YAML file whose text is `text` by now. Raises UsageError for another kind or no YAML."""
     try:
-        objects = [document for document in yaml.safe_load_all(text) if document]
+        objects = [document for document in yaml.load_all(text, _LOADER) if document]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(
@@ -66,8 +69,7 @@ async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
     """
     if not crds:
         return
-    for crd in crds:
-        await _apply(client, CRDS, crd)
+    await asyncio.gather(*(_apply(client, CRDS, crd) for crd in crds))
     sink = _Established(crd["metadata"]["name"] for crd in crds)
     watching = asyncio.create_task(Reflector(client, CRDS, _crds.decode, sink).run())
     try:

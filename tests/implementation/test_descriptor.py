@@ -1,0 +1,211 @@
+"""A descriptor is understood, or refused in one line that says what, where and how to mend it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import Exit, UsageError
+from conformance.implementation import descriptor
+from conformance.implementation.descriptor import Descriptor, Role
+
+GOOD = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: mine
+version: "1.2"
+roles: [operator]
+features: [hpa]
+schedulerName: mine-scheduler
+parameters:
+  binary: {description: the operator's binary, kind: path}
+  level: {description: log level, default: info}
+install:
+  crds: [crds]
+processes:
+  operator:
+    argv: ["${set.binary}", "--config=${file.c.yaml}", ["--level", "${set.level}"]]
+    files: {c.yaml: "port: ${port.health}"}
+    ready: {http: "http://127.0.0.1:${port.health}/readyz"}
+expectedFailures:
+- {id: CORE-001, reason: not done yet, expires: 2027-01-31}
+"""
+HEAD = GOOD[: GOOD.index("install:")]
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Descriptor]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "crds").mkdir()
+    (tmp_path / "crds/b.yaml").write_text("b")
+    (tmp_path / "crds/a.yaml").write_text("a")
+    (tmp_path / "crds/readme.txt").write_text("no")
+    binary = tmp_path / "operator"
+    binary.write_text("#!/bin/sh\n")
+    binary.chmod(0o755)
+
+    def load(text: str = GOOD, settings: dict[str, str] | None = None, **options: object) -> Descriptor:
+        (tmp_path / "mine.yaml").write_text(text)
+        return descriptor.load("./mine.yaml", {"binary": "operator"} if settings is None else settings, **options)
+
+    return load
+
+
+def refusal(load: Callable[..., Descriptor], *arguments: object, **options: object) -> str:
+    with pytest.raises(UsageError) as caught:
+        load(*arguments, **options)
+    assert caught.value.exit_code == Exit.USAGE
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def test_a_good_one_is_understood(load, tmp_path: Path) -> None:
+    mine = load()
+    assert (mine.name, mine.version, mine.scheduler_name, mine.start) == ("mine", "1.2", "mine-scheduler", "processes")
+    assert mine.roles == {Role.OPERATOR}
+    assert mine.features == {"hpa"}
+    assert mine.settings == {"binary": str(tmp_path / "operator"), "level": "info"}
+    assert mine.manifests("crds") == [tmp_path / "crds/a.yaml", tmp_path / "crds/b.yaml"]
+    (expected,) = mine.expected_failures
+    assert (expected.id, expected.expires) == ("CORE-001", datetime.date(2027, 1, 31))
+    assert not expected.expired(datetime.date(2027, 1, 30))
+    assert expected.expired(datetime.date(2027, 1, 31))
+
+
+def test_the_digest_sees_content_and_nothing_else(load) -> None:
+    digest = load().digest
+    assert digest.startswith("sha256:")
+    assert load("# a comment\n" + GOOD, {"binary": "operator", "level": "debug"}).digest == digest
+    assert load(GOOD.replace("1.2", "1.3")).digest != digest
+
+
+def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
+    assert {"reference", "grove-operator", "blank"} <= set(descriptor.names())
+    assert descriptor.load("reference").roles == set(Role)
+    assert descriptor.load("blank").start == "running"
+    for name in descriptor.names():
+        descriptor.validate(descriptor.locate(name))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "expected"),
+    [
+        ("kind: Implementation", "knd: Implementation", 'mine.yaml:2: knd: unknown field — did you mean "kind"?'),
+        ("[operator]", "[operater]", 'mine.yaml:5: roles[0]: "operater" is not known here — did you mean "operator"?'),
+        ("[operator]", "[]", "mine.yaml:5: roles: is empty — the roles it plays: operator, gang-scheduler or both"),
+        (
+            "[operator]",
+            "[operator, gang-scheduler]",
+            'mine.yaml:5: roles[1]: the role "gang-scheduler" has no process — '
+            "add processes.gang-scheduler, or say start: running",
+        ),
+        (
+            "${set.binary}",
+            "${set.binry}",
+            "mine.yaml:15: processes.operator.argv[0]: ${set.binry}: there is no such parameter — "
+            'did you mean "binary"?',
+        ),
+        (
+            "port: ${port.health}",
+            "port: ${prt.health}",
+            'mine.yaml:16: processes.operator.files.c.yaml: ${prt.health} is not known — did you mean "port.health"?',
+        ),
+        (
+            "http://127.0.0.1:",
+            "http://example.com:",
+            'mine.yaml:17: processes.operator.ready.http: "http://example.com:${port.health}/readyz" '
+            "has not the right form — a URL that starts with http://127.0.0.1: and answers 200 when ready",
+        ),
+        (
+            'ready: {http: "http://127.0.0.1:${port.health}/readyz"}',
+            "ready: {log: '(unclosed'}",
+            "mine.yaml:17: processes.operator.ready.log: is no regular expression: missing ), unterminated subpattern "
+            "at position 0 — mend it, or escape its special characters with \\",
+        ),
+        (
+            "crds: [crds]",
+            "crds: [crd]",
+            "mine.yaml:12: install.crds[0]: no YAML file at crd — "
+            "give a file, a folder with *.yaml files or a glob; relative ones start at the descriptor",
+        ),
+        (
+            "crds: [crds]",
+            'crds: ["${directory}/crds"]',
+            "mine.yaml:12: install.crds[0]: ${directory} has no meaning in a path — "
+            "use ${here}, ${project} or ${set.…}",
+        ),
+        (
+            "reason: not done yet, ",
+            "",
+            'mine.yaml:19: expectedFailures[0]: the field "reason" is missing — '
+            "add it (one line that says why it fails)",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_line_field_and_remedy(load, wrong: str, right: str, expected: str) -> None:
+    assert wrong in GOOD
+    assert refusal(load, GOOD.replace(wrong, right)) == expected
+
+
+def test_an_expected_failure_stands_once(load) -> None:
+    line = refusal(load, GOOD + "- {id: CORE-001, reason: again}\n")
+    assert line == "mine.yaml:20: expectedFailures[1]: CORE-001 stands here twice — keep one of them"
+
+
+def test_an_unknown_feature_is_told(load) -> None:
+    assert load(features={"hpa", "topology"}).features == {"hpa"}
+    line = refusal(load, GOOD.replace("[hpa]", "[topologi]"), features={"hpa", "topology"})
+    assert line == 'mine.yaml:6: features[0]: the feature "topologi" is not known — did you mean "topology"?'
+
+
+def test_one_that_runs_already_has_no_processes(load) -> None:
+    line = refusal(load, GOOD + "start: running\n")
+    assert line.startswith("mine.yaml:13: processes: an implementation that runs already has no processes — ")
+    assert load(HEAD + "start: running\n").processes == {}
+
+
+def test_a_required_parameter_must_be_given(load) -> None:
+    assert refusal(load, GOOD, {}) == (
+        'mine.yaml:9: parameters.binary: the parameter "binary" is required (the operator\'s binary) — '
+        "give --set binary=PATH"
+    )
+
+
+def test_an_unknown_parameter_is_told(load) -> None:
+    line = refusal(load, GOOD, {"binary": "operator", "lvel": "x"})
+    assert line == '--set lvel: there is no parameter "lvel" — did you mean "level"?'
+
+
+def test_a_binary_must_be_there_and_executable(load, tmp_path: Path) -> None:
+    assert refusal(load, GOOD, {"binary": "nowhere"}) == (
+        "--set binary: nowhere does not exist — give the path of an existing file or folder"
+    )
+    (tmp_path / "text").write_text("")
+    assert refusal(load, GOOD, {"binary": "text"}) == "--set binary: text is not executable — run: chmod +x text"
+    assert refusal(load, GOOD, {"binary": "crds"}) == (
+        "--set binary: crds is a folder — give the path of the binary in it"
+    )
+    assert refusal(load, GOOD, {"binary": ""}) == "--set binary: is empty — give a path"
+    line = refusal(load, GOOD.replace("${set.binary}", "no-such-program-here"))
+    assert line == (
+        'mine.yaml:15: processes.operator.argv[0]: "no-such-program-here" is not on PATH — install it, or give its path'
+    )
+
+
+def test_an_unknown_implementation_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        descriptor.load("referense", {})
+    assert str(caught.value) == (
+        '--implementation: there is no implementation "referense" — did you mean "reference"? '
+        "or give the path of a descriptor"
+    )
+    with pytest.raises(UsageError, match="there is no such file"):
+        descriptor.load(str(tmp_path / "none.yaml"), {})
+    with pytest.raises(UsageError, match="is a folder"):
+        descriptor.load(f"{tmp_path}/", {})
+    with pytest.raises(UsageError, match="is empty"):
+        descriptor.load("", {})

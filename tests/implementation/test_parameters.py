@@ -1,0 +1,26 @@
+"""`--set NAME=VALUE` as it is typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.implementation.parameters import assignments
+
+
+def test_values_may_hold_equals_signs_and_be_empty() -> None:
+    assert assignments(["a=1", "b=x=y", "c="]) == {"a": "1", "b": "x=y", "c": ""}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["binary"], "--set: 'binary' is not NAME=VALUE — for example: --set binary=./operator"),
+        (["=x"], "--set: '=x' is not NAME=VALUE — for example: --set binary=./operator"),
+        (["a=1", "a=2"], '--set: "a" is given twice — give it once'),
+    ],
+)
+def test_a_malformed_assignment_is_told(given: list[str], expected: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        assignments(given)
+    assert str(caught.value) == expected

@@ -1,0 +1,100 @@
+"""Each mistake in a data file is one line with file, line and field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance import documents
+from conformance.errors import UsageError
+
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name"],
+    "properties": {
+        "name": {"type": "string", "pattern": "^[a-z]+$", "description": "lower-case letters"},
+        "count": {"type": "integer"},
+        "colour": {"enum": ["red", "green"]},
+        "day": {"type": "string", "format": "date"},
+        "items": {
+            "type": "array",
+            "items": {"type": "object", "additionalProperties": False, "properties": {"size": {"type": "number"}}},
+        },
+    },
+}
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+
+    def read(text: str) -> documents.Document:
+        (tmp_path / "data.yaml").write_text(text)
+        return documents.read(tmp_path / "data.yaml", tmp_path / "schema.json")
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("name: a\nconut: 1\n", 'data.yaml:2: conut: unknown field — did you mean "count"?'),
+        ("name: a\ncount: many\n", "data.yaml:2: count: holds a text — give a whole number"),
+        ("count: 1\n", 'data.yaml:1: the field "name" is missing — add it (lower-case letters)'),
+        ("name: a\ncolour: gren\n", 'data.yaml:2: colour: "gren" is not known here — did you mean "green"?'),
+        ("name: A1\n", 'data.yaml:1: name: "A1" has not the right form — lower-case letters'),
+        (
+            "name: a\nitems:\n- size: 1\n- sise: 2\n",
+            'data.yaml:4: items[1].sise: unknown field — did you mean "size"?',
+        ),
+        ("name: a\ncount: 1\ncount: 2\n", "data.yaml:3: count: stands here twice — keep one of them"),
+        ("- a\n", "data.yaml:1: holds a list — its root must be a mapping"),
+        ("", "data.yaml:1: holds nothing — its root must be a mapping"),
+        ("name: a\n1: 2\n", "data.yaml:2: the key 1 is no text — put it in quotes"),
+        ("name: a\nday: 2026-13-45x\n", "data.yaml:2: day: '2026-13-45x' is not a 'date' — mend the value"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(read, text: str, complaint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(text)
+    assert str(caught.value) == complaint
+
+
+def test_broken_yaml_is_told_with_its_line(read) -> None:
+    with pytest.raises(UsageError, match=r"^data\.yaml:3: is not YAML: .* — mend the syntax there$"):
+        read("name: a\ncount: [1\n")
+
+
+def test_a_value_that_holds_itself_is_refused(read) -> None:
+    with pytest.raises(UsageError, match="holds itself"):
+        read("name: a\nitems: &loop\n- *loop\n")
+
+
+def test_two_documents_in_a_file_are_refused(read) -> None:
+    with pytest.raises(UsageError, match="is not YAML"):
+        read("name: a\n---\nname: b\n")
+
+
+def test_of_several_mistakes_the_first_by_line_is_told(read) -> None:
+    with pytest.raises(UsageError, match=r"^data\.yaml:2: "):
+        read("name: a\nfoo: 1\nitems:\n- bar: 1\n")
+
+
+def test_a_missing_file_and_a_file_that_is_no_text_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        documents.parse(tmp_path / "none.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        documents.parse(tmp_path / "binary.yaml")
+
+
+def test_dates_are_texts_and_places_are_kept(read) -> None:
+    document = read("name: a\nday: 2026-01-31\nitems:\n- size: 1\n- size: 2\n")
+    assert document.value["day"] == "2026-01-31"
+    assert document.where("items", 1, "size") == "data.yaml:5: items[1].size"
+    assert document.where("items", 1, "colour") == "data.yaml:5: items[1].colour"
+    assert list(document.strings()) == [(("name",), "a"), (("day",), "2026-01-31")]
