@@ -127,6 +127,7 @@ class Informer(Generic[T]):
         if known is not None and known.metadata.uid == item.metadata.uid:
             self._leaving.add(item.metadata.uid)
             _mark_deleted(known)
+            self._index(known)
 
     def changed(self, kind: str, item: T) -> None:
         """Takes in one watch event. An object made anew under its old name is a deletion and an addition; what is
@@ -150,8 +151,7 @@ class Informer(Generic[T]):
             _mark_deleted(item)
             if kind == "DELETED":
                 self._leaving.discard(item.metadata.uid)
-        for name, function in self._index_functions.items():
-            self._file(name, key, item, () if kind == "DELETED" else tuple(function(item)))
+        self._index(item, gone=kind == "DELETED")
         if kind == "DELETED":
             self._items.pop(key, None)
         else:
@@ -159,17 +159,20 @@ class Informer(Generic[T]):
         for handler in self._handlers:
             handler(kind, old, item)
 
-    def _file(self, name: str, key: Key, item: T, values: tuple[str, ...]) -> None:
-        """Puts an object into an index under just these values. The former ones are remembered, not computed from the
-        former object: that one may have been changed since it was filed."""
-        index, filed = self._indices[name], self._filed[name]
-        for value in filed.pop(key, ()):
-            bucket = index.get(value)
-            if bucket is not None and value not in values:
-                bucket.pop(key, None)
-                if not bucket:
-                    del index[value]
-        for value in values:
-            index.setdefault(value, {})[key] = item
-        if values:
-            filed[key] = values
+    def _index(self, item: T, *, gone: bool = False) -> None:
+        """Puts an object into the indices under just its present values. Its former ones are remembered, not computed
+        anew from the former object: that one may have been changed since."""
+        key = item.metadata.key
+        for name, function in self._index_functions.items():
+            index, filed = self._indices[name], self._filed[name]
+            values = () if gone else tuple(function(item))
+            for value in filed.pop(key, ()):
+                bucket = index.get(value)
+                if bucket is not None and value not in values:
+                    bucket.pop(key, None)
+                    if not bucket:
+                        del index[value]
+            for value in values:
+                index.setdefault(value, {})[key] = item
+            if values:
+                filed[key] = values

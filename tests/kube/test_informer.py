@@ -1,0 +1,337 @@
+"""The watch cache: identity, staleness, indices and handlers (anchors C-21, C-25, C-26)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted import Diary, event, held, page, pod, running, serving
+
+from kube.client import Client
+from kube.config import Connection
+from kube.informer import Informer, typed
+from kube.objects import ObjectMeta, OwnerReference
+from kube.resource import PODS
+
+
+class Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class Pod(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: Spec = msgspec.field(default_factory=Spec)
+
+
+def by_owner(item: Pod) -> Iterable[str]:
+    return [owner.uid for owner in item.metadata.owner_references or ()]
+
+
+def by_label(item: Pod) -> Iterable[str]:
+    return (f"{key}={value}" for key, value in (item.metadata.labels or {}).items())
+
+
+def by_node(item: Pod) -> Iterable[str]:
+    return (item.spec.node_name,) if item.spec.node_name and item.metadata.deletion_timestamp is None else ()
+
+
+INDICES = {"owner": by_owner, "label": by_label, "node": by_node}
+decode = typed(Pod)
+
+
+def read(item: dict[str, Any]) -> Pod:
+    return decode(orjson.dumps(item))
+
+
+def informer() -> Informer[Pod]:
+    nobody = Client(Connection("http://127.0.0.1:1", None, lambda: None), user_agent="test")
+    made = Informer(nobody, PODS, decode)
+    for name, function in INDICES.items():
+        made.add_index(name, function)
+    return made
+
+
+class Book:
+    """A handler that keeps a copy of the collection by what it is told, and checks that each call makes sense."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, str], Pod] = {}
+        self.calls: list[tuple[str, str]] = []
+
+    def __call__(self, kind: str, before: Pod | None, now: Pod) -> None:
+        key = now.metadata.key
+        known = self.items.get(key)
+        assert before is known
+        self.calls.append((kind, f"{now.metadata.uid}@{now.metadata.resource_version}"))
+        if kind == "ADDED":
+            assert known is None
+        else:
+            assert known is not None
+            assert known.metadata.uid == now.metadata.uid
+        if kind == "DELETED":
+            del self.items[key]
+        else:
+            assert known is None or known.metadata.resource_version != now.metadata.resource_version, "told twice"
+            self.items[key] = now
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
+
+
+def fed(book: Book, *events: tuple[str, dict[str, Any]]) -> Informer[Pod]:
+    made = informer()
+    made.add_handler(book)
+    for kind, item in events:
+        made.changed(kind, read(item))
+    return made
+
+
+def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Book) -> None:
+    made = fed(book, ("ADDED", pod("a", 1)), ("MODIFIED", pod("a", 5, uid="second")))
+    assert book.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1"), ("ADDED", "second@5")]
+    found = made.get("ns", "a")
+    assert found is not None
+    assert found.metadata.uid == "second"
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        ("MODIFIED", pod("a", 9)),
+        ("MODIFIED", pod("a", 10)),
+        ("ADDED", pod("a", 10)),
+        ("ADDED", pod("a", 3, uid="first")),
+        ("DELETED", pod("a", 4, uid="first")),
+        # It left the selector and came back; the return is known from the answer to our own write.
+        ("DELETED", pod("a", 9)),
+    ],
+)
+def test_what_is_older_than_what_is_known_is_ignored(book: Book, late: tuple[str, dict[str, Any]]) -> None:
+    made = fed(book, ("ADDED", pod("a", 10)), late)
+    assert book.calls == [("ADDED", "uid-a@10")]
+    assert len(made) == 1
+
+
+def test_versions_compare_as_numbers(book: Book) -> None:
+    fed(book, ("ADDED", pod("a", 9)), ("MODIFIED", pod("a", 10)), ("MODIFIED", pod("a", 9)))
+    assert book.calls == [("ADDED", "uid-a@9"), ("MODIFIED", "uid-a@10")]
+
+
+def test_the_end_of_an_unseen_successor_ends_the_old_object(book: Book) -> None:
+    made = fed(book, ("ADDED", pod("a", 1)), ("DELETED", pod("a", 6, uid="second")))
+    assert book.calls == [("ADDED", "uid-a@1"), ("DELETED", "uid-a@1")]
+    assert len(made) == 0
+
+
+def test_the_end_of_an_unknown_object_is_nothing(book: Book) -> None:
+    fed(book, ("DELETED", pod("a", 6)))
+    assert book.calls == []
+
+
+def test_an_index_survives_an_object_that_was_changed_in_place() -> None:
+    made = informer()
+    made.changed("ADDED", read({**pod("a", 1), "spec": {"nodeName": "n"}}))
+    held_by_somebody = made.get("ns", "a")
+    assert held_by_somebody is not None
+    held_by_somebody.spec.node_name = "other"
+    made.changed("MODIFIED", read({**pod("a", 2), "spec": {"nodeName": "m"}}))
+    assert [made.indexed("node", node) for node in ("n", "other")] == [[], []]
+    assert len(made.indexed("node", "m")) == 1
+
+
+def test_our_deletion_shows_at_once_and_stays_shown(book: Book) -> None:
+    made = fed(book, ("ADDED", {**pod("a", 1), "spec": {"nodeName": "n"}}))
+    made.observe_deletion(read(pod("a", 1, uid="another")))
+    assert len(made.indexed("node", "n")) == 1
+    made.observe_deletion(read(pod("a", 1)))
+    assert made.indexed("node", "n") == []
+    made.changed("MODIFIED", read(pod("a", 2)))  # an older state than our deletion, delivered late
+    found = made.get("ns", "a")
+    assert found is not None
+    assert found.metadata.deletion_timestamp is not None
+    made.changed("DELETED", read(pod("a", 3)))
+    made.changed("ADDED", read(pod("a", 4, uid="second")))
+    found = made.get("ns", "a")
+    assert found is not None
+    assert found.metadata.deletion_timestamp is None
+
+
+async def test_handlers_have_heard_the_list_before_synced_returns() -> None:
+    diary = Diary()
+    async with serving(page(pod("a", 1), version=5), held(event("MODIFIED", pod("a", 6)))) as (_, client):
+        made = Informer(client, PODS, decode)
+        made.add_handler(diary.told)
+        async with running(made.run()):
+            await made.synced()
+            assert diary.entries[0] == ("ADDED", "a/uid-a@1")
+            await diary.until(2)
+            assert [item.metadata.resource_version for item in made] == ["6"]
+
+
+async def test_each_object_that_comes_over_the_wire_is_decoded_once() -> None:
+    decoded = []
+
+    def counting(raw: msgspec.Raw | bytes) -> Pod:
+        item = decode(raw)
+        decoded.append(item.metadata.resource_version)
+        return item
+
+    diaries = [Diary(), Diary(), Diary()]
+    async with serving(page(pod("a", 1), version=5), held(event("MODIFIED", pod("a", 6)))) as (_, client):
+        made = Informer(client, PODS, counting)
+        for name, function in INDICES.items():
+            made.add_index(name, function)
+        for diary in diaries:
+            made.add_handler(diary.told)
+        async with running(made.run()):
+            for diary in diaries:
+                await diary.until(2)
+    assert decoded == ["1", "6"]
+
+
+def test_the_controller_is_the_owner_that_says_so() -> None:
+    owners = [OwnerReference(uid="other"), OwnerReference(uid="boss", controller=True)]
+    assert ObjectMeta(owner_references=owners).controller is owners[1]
+    assert ObjectMeta(owner_references=owners[:1]).controller is None
+    assert ObjectMeta().controller is None
+    assert ObjectMeta(labels={"a": "b"}).label("a") == "b"
+    assert ObjectMeta().label("a") == ""
+
+
+NAMES = st.sampled_from("abc")
+STATES = st.fixed_dictionaries(
+    {
+        "labels": st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"), max_size=2),
+        "owners": st.lists(st.sampled_from(["o1", "o2"]), max_size=2),  # doubles, too
+        "node": st.sampled_from(["", "n1", "n2"]),
+    }
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), NAMES, STATES),
+        st.tuples(st.just("remake"), NAMES, STATES),
+        st.tuples(st.just("delete"), NAMES),
+        st.tuples(st.just("leave and return"), NAMES, STATES),
+        st.tuples(st.just("deliver"), st.integers(1, 4)),
+        st.tuples(st.just("list")),
+        st.tuples(st.just("replay"), st.integers(0, 30)),
+        st.tuples(st.just("answer"), st.integers(0, 30)),
+        st.tuples(st.just("our deletion"), NAMES),
+    ),
+    max_size=40,
+)
+
+
+@dataclass
+class World:
+    """A naive collection: the log of all that happened to it, and how much of that the cache can know."""
+
+    log: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    now: dict[str, dict[str, Any]] = field(default_factory=dict)
+    delivered: int = 0
+    answered: set[int] = field(default_factory=set)
+    leaving: set[str] = field(default_factory=set)
+
+    def happen(self, kind: str, name: str, state: dict[str, Any], uid: str) -> None:
+        item = pod(name, len(self.log) + 1, uid, labels=state["labels"])
+        item["metadata"]["ownerReferences"] = [{"uid": owner} for owner in state["owners"]]
+        item["spec"] = {"nodeName": state["node"]}
+        self.log.append((kind, item))
+        if kind == "DELETED":
+            del self.now[name]
+        else:
+            self.now[name] = {**state, "uid": uid}
+
+    def write(self, name: str, state: dict[str, Any]) -> None:
+        known = self.now.get(name)
+        self.happen("MODIFIED" if known else "ADDED", name, state, known["uid"] if known else f"uid{len(self.log)}")
+
+    def delete(self, name: str) -> None:
+        if name in self.now:
+            self.happen("DELETED", name, self.now[name], self.now[name]["uid"])
+
+    def leave_and_return(self, name: str, state: dict[str, Any]) -> None:
+        if name in self.now:
+            uid = self.now[name]["uid"]
+            self.delete(name)
+            self.happen("ADDED", name, state, uid)
+
+    def known(self) -> dict[str, dict[str, Any]]:
+        """What the cache must show: all that it heard, in the order in which it happened."""
+        state: dict[str, dict[str, Any]] = {}
+        for number, (kind, item) in enumerate(self.log):
+            if number < self.delivered or number in self.answered:
+                name = item["metadata"]["name"]
+                if kind == "DELETED":
+                    state.pop(name, None)
+                else:
+                    state[name] = item
+        return state
+
+
+def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
+    """One step, on the world and on the cache, whose reflector is played by this function."""
+    match action:
+        case ("write", name, state):
+            world.write(name, state)
+        case ("remake", name, state):
+            world.delete(name)
+            world.write(name, state)
+        case ("delete", name):
+            world.delete(name)
+        case ("leave and return", name, state):
+            world.leave_and_return(name, state)
+        case ("deliver", count):
+            for kind, item in world.log[world.delivered : world.delivered + count]:
+                cache.changed(kind, read(item))
+                cache._reflector._move(item["metadata"]["resourceVersion"])
+                world.delivered += 1
+        case ("list",):
+            world.delivered = len(world.log)
+            cache._reflector._move(str(world.delivered or 1))
+            cache.replaced([read(item) for item in world.known().values()])
+        case ("replay", number) if number < world.delivered:
+            kind, item = world.log[number]
+            # A watch never tells of an object again after its end.
+            if item["metadata"]["name"] in world.known():
+                cache.changed(kind, read(item))
+        case ("answer", number) if number < len(world.log) and world.log[number][0] != "DELETED":
+            world.answered.add(number)
+            cache.observe(read(world.log[number][1]))
+        case ("our deletion", name) if name in world.known():
+            cache.observe_deletion(read(world.known()[name]))
+
+
+@settings(max_examples=400)
+@given(STEPS)
+def test_the_cache_shows_all_that_it_heard_in_order(steps: list[tuple[Any, ...]]) -> None:
+    world, cache, book = World(), informer(), Book()
+    cache.add_handler(book)
+    for action in steps:
+        before = len(book.calls)
+        step(world, cache, action)
+        expected = world.known()
+        shown = {item.metadata.name: item for item in cache}
+        assert {name: item.metadata.resource_version for name, item in shown.items()} == {
+            name: item["metadata"]["resourceVersion"] for name, item in expected.items()
+        }
+        assert book.items == {item.metadata.key: item for item in cache}
+        if action[0] == "replay":
+            assert len(book.calls) == before
+        for name, function in INDICES.items():
+            naive: dict[str, dict[tuple[str, str], Pod]] = {}
+            for item in cache:
+                for value in function(item):
+                    naive.setdefault(value, {})[item.metadata.key] = item
+            assert cache._indices[name] == naive
+            for value, bucket in naive.items():
+                assert {item.metadata.key for item in cache.indexed(name, value)} == set(bucket)
+        assert cache._leaving <= {item.metadata.uid for item in cache}
