@@ -58,18 +58,27 @@ class WorkQueue(Generic[K]):
         while not self._ready:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
-            await waiter
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                # A worker that ends between the call and its turn passes the call on, or the key would lie there.
+                if waiter.done() and not waiter.cancelled() and self._ready:
+                    self._call()
+                raise
         key = self._ready.popleft()
         self._dirty.discard(key)
         self._working.add(key)
         return key
 
     def done(self, key: K) -> None:
-        self._working.discard(key)
+        """Ends the work on a key. Raises KeyError for one that nobody works on: a second `done` could hand a key that
+        waits already out to two workers."""
+        self._working.remove(key)
         if key in self._dirty:
             self._hand_out(key)
 
     def __len__(self) -> int:
+        """How many keys could be taken now: neither those that settle nor those that are worked on."""
         return len(self._ready)
 
     def _due(self, key: K) -> None:
@@ -85,6 +94,10 @@ class WorkQueue(Generic[K]):
 
     def _hand_out(self, key: K) -> None:
         self._ready.append(key)
+        self._call()
+
+    def _call(self) -> None:
+        """Wakes one waiting worker."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

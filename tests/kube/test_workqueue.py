@@ -1,0 +1,305 @@
+"""The work queue: no doubles, one worker a key, delays and back-off. Time leaps (`leaping`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from leaping import leap
+
+from kube.workqueue import WorkQueue, work
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def test_a_key_added_often_is_handed_out_once() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str]()
+        for key in ("a", "b", "a", "a"):
+            queue.add(key)
+        assert len(queue) == 2
+        assert [await queue.take(), await queue.take()] == ["a", "b"]
+        assert len(queue) == 0
+
+    leap(scenario())
+
+
+def test_a_key_added_while_it_is_worked_on_comes_again_only_after_that() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str]()
+        queue.add("a")
+        assert await queue.take() == "a"
+        queue.add("a")
+        queue.add("a")
+        assert len(queue) == 0
+        queue.done("a")
+        assert len(queue) == 1
+        assert await queue.take() == "a"
+        queue.done("a")
+        assert len(queue) == 0
+
+    leap(scenario())
+
+
+def test_done_for_a_key_that_nobody_works_on_is_an_error() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str]()
+        queue.add("a")
+        await queue.take()
+        queue.add("a")
+        queue.done("a")
+        with pytest.raises(KeyError):
+            queue.done("a")
+        assert len(queue) == 1
+
+    leap(scenario())
+
+
+def test_a_burst_of_events_costs_one_pass_after_the_settle_time() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str](settle=0.5)
+        for _ in range(4):
+            queue.add("a")
+            await asyncio.sleep(0.1)
+        assert len(queue) == 0
+        assert await queue.take() == "a"
+        # Counted from the first: a steady trickle must not put a key off for ever.
+        assert now() == pytest.approx(0.5)
+        assert len(queue) == 0
+
+    leap(scenario())
+
+
+def test_of_several_delays_the_earliest_holds() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str]()
+        for seconds in (5.0, 2.0, 9.0):
+            queue.add_after("a", seconds)
+        await queue.take()
+        assert now() == 2.0
+        queue.done("a")
+        await asyncio.sleep(60)
+        assert len(queue) == 0
+
+    leap(scenario())
+
+
+def test_retries_come_later_and_later_until_forgotten() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str](first_retry=1.0, retry_cap=10.0)
+        waits = []
+        for number in range(8):
+            if number == 6:
+                queue.forget("a")
+            before = now()
+            queue.retry("a")
+            queue.retry("b") if number == 0 else None
+            assert await queue.take() == "a"
+            waits.append(now() - before)
+            queue.done("a")
+            if number == 0:
+                assert await queue.take() == "b"  # failures are counted by key
+                assert now() == 1.0
+                queue.done("b")
+        assert waits == [1, 2, 4, 8, 10, 10, 1, 2]
+        for _ in range(2000):
+            queue.retry("c")
+
+    leap(scenario())
+
+
+@pytest.mark.parametrize("settle", [0.0, 0.01])
+def test_several_workers_are_never_on_one_key_and_no_addition_is_lost(settle: float) -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[int](settle=settle)
+        busy: set[int] = set()
+        added: dict[int, float] = {}
+        worked: dict[int, float] = {}
+        most = 0
+
+        async def reconcile(key: int) -> None:
+            nonlocal most
+            assert key not in busy
+            busy.add(key)
+            most = max(most, len(busy))
+            worked[key] = now()
+            await asyncio.sleep(0.003 * (key + 1))
+            busy.discard(key)
+
+        task = asyncio.create_task(work(queue, reconcile, 3))
+        for number in range(300):
+            key = number * 7 % 5
+            queue.add(key)
+            added[key] = now()
+            await asyncio.sleep(0.001 * (number % 4))
+        await asyncio.sleep(1)
+        assert not busy
+        assert most == 3
+        assert all(worked[key] >= added[key] for key in added)
+        task.cancel()
+        await asyncio.wait([task])
+
+    leap(scenario())
+
+
+def test_work_repeats_after_the_time_asked_for_and_retries_what_raises(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> list[tuple[str, float]]:
+        queue = WorkQueue[str](first_retry=1.0)
+        passes: list[tuple[str, float]] = []
+
+        async def reconcile(key: str) -> float | None:
+            passes.append((key, now()))
+            number = len(passes)
+            if number <= 2 or number == 4:
+                raise RuntimeError(f"pass {number}")
+            return 100.0 if number == 3 else None
+
+        queue.add("a")
+        task = asyncio.create_task(work(queue, reconcile, 2))
+        await asyncio.sleep(1000)
+        task.cancel()
+        await asyncio.wait([task])
+        return passes
+
+    with caplog.at_level(logging.WARNING):
+        passes = leap(scenario())
+    # Two failures (1 s, 2 s), a success that asks for 100 s, a failure (a new row: 1 s), a success.
+    assert [at for _, at in passes] == [0, 1, 3, 103, 104]
+    assert "a: pass 1" in caplog.text
+
+
+def test_a_worker_that_is_cancelled_on_its_call_leaves_the_key_to_another() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str]()
+        first, second = (asyncio.create_task(queue.take()) for _ in range(2))
+        await asyncio.sleep(0)
+        queue.add("a")
+        first.cancel()
+        async with asyncio.timeout(1):
+            assert await second == "a"
+        await asyncio.wait([first])
+
+    leap(scenario())
+
+
+def test_a_cancelled_worker_gives_its_key_back() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str]()
+
+        async def for_ever(key: str) -> None:
+            await asyncio.Event().wait()
+
+        queue.add("a")
+        task = asyncio.create_task(work(queue, for_ever, 1))
+        await asyncio.sleep(1)
+        queue.add("a")
+        task.cancel()
+        await asyncio.wait([task])
+        assert await queue.take() == "a"
+
+    leap(scenario())
+
+
+KEYS = st.sampled_from("abc")
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["add", "retry", "forget", "done"]), KEYS),
+        st.tuples(st.just("later"), KEYS, st.integers(0, 20)),
+        st.tuples(st.just("take")),
+        st.tuples(st.just("pass"), st.integers(1, 15)),
+    ),
+    max_size=50,
+)
+
+
+class Model:
+    """The queue, told naively. Times are whole seconds."""
+
+    def __init__(self, settle: int) -> None:
+        self.settle, self.clock = settle, 0
+        self.ready: list[str] = []
+        self.working: set[str] = set()
+        self.again: set[str] = set()
+        self.due: dict[str, tuple[int, int]] = {}
+        self.failures: dict[str, int] = {}
+        self.count = 0
+
+    def later(self, key: str, seconds: int) -> None:
+        self.count += 1
+        at = self.clock + seconds
+        if key not in self.due or self.due[key][0] > at:
+            self.due[key] = (at, self.count)
+
+    def put(self, key: str) -> None:
+        if key in self.working:
+            self.again.add(key)
+        elif key not in self.ready:
+            self.ready.append(key)
+
+    def run(self, seconds: int) -> None:
+        self.clock += seconds
+        for key, (at, _) in sorted(self.due.items(), key=lambda pair: pair[1]):
+            if at <= self.clock:
+                del self.due[key]
+                self.put(key)
+
+
+async def play(queue: WorkQueue[str], model: Model, action: tuple[Any, ...]) -> None:
+    match action:
+        case ("add", key):
+            queue.add(key)
+            model.later(key, model.settle) if model.settle else model.put(key)
+        case ("later", key, seconds):
+            queue.add_after(key, seconds)
+            model.later(key, seconds)
+        case ("retry", key):
+            queue.retry(key)
+            model.failures[key] = model.failures.get(key, 0) + 1
+            model.later(key, min(8, 2 ** (model.failures[key] - 1)))
+        case ("forget", key):
+            queue.forget(key)
+            model.failures.pop(key, None)
+        case ("take",) if model.ready:
+            key = model.ready.pop(0)
+            assert await queue.take() == key
+            model.working.add(key)
+        case ("done", key) if key in model.working:
+            queue.done(key)
+            model.working.discard(key)
+            if key in model.again:
+                model.again.discard(key)
+                model.ready.append(key)
+        case ("pass", seconds):
+            # In steps of a second, so that the model's order of timers is that of the clock.
+            for _ in range(seconds):
+                await asyncio.sleep(1)
+                model.run(1)
+
+
+@settings(max_examples=300)
+@given(STEPS, st.sampled_from([0, 3]))
+def test_the_queue_does_what_a_naive_one_does(steps: list[tuple[Any, ...]], settle: int) -> None:
+    async def scenario() -> None:
+        queue, model = WorkQueue[str](settle=settle, first_retry=1.0, retry_cap=8.0), Model(settle)
+        for action in steps:
+            await play(queue, model, action)
+            # Timers of this very moment (a delay of 0) run in the next turn of the loop.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            model.run(0)
+            assert len(queue) == len(model.ready)
+        # Whatever is left is handed out in the end, each key once.
+        await play(queue, model, ("pass", 30))
+        for key in sorted(model.working):
+            await play(queue, model, ("done", key))
+        taken = [await queue.take() for _ in range(len(queue))]
+        assert sorted(taken) == sorted(model.ready)
+        assert len(set(taken)) == len(taken)
+
+    leap(scenario())
