@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,13 +33,20 @@ def _encode(body: Body) -> bytes:
 class Client:
     """Talks to one API server. Use as an async context manager, inside one event loop.
 
-    `in_flight` bounds the concurrent requests (watches not counted). There is no client-side rate limit (anchors C-27).
+    `in_flight` bounds the concurrent requests (watches not counted). There is no other client-side limit, and the time
+    spent waiting for this one is counted (`seconds_queued`, anchors C-27). `timeout` is the time in seconds that one
+    request may take once it is its turn.
     """
 
-    def __init__(self, connection: config.Connection, *, user_agent: str, in_flight: int = 64) -> None:
+    def __init__(
+        self, connection: config.Connection, *, user_agent: str, in_flight: int = 64, timeout: float = 60.0
+    ) -> None:
         self._connection = connection
-        self._headers = {"User-Agent": user_agent, "Accept": JSON}
-        self._in_flight = in_flight
+        # Packing an answer costs more than sending it over loopback.
+        self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
+        self._in_flight, self._timeout = in_flight, timeout
+        self._turns: asyncio.Semaphore | None = None
+        self.seconds_queued = 0.0
         self._session: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
 
@@ -49,11 +58,11 @@ class Client:
         def session(limit: int) -> aiohttp.ClientSession:
             tls = self._connection.tls
             connector = aiohttp.TCPConnector(ssl=tls if tls is not None else True, limit=limit)
-            return aiohttp.ClientSession(
-                connector=connector, headers=self._headers, timeout=aiohttp.ClientTimeout(total=60)
-            )
+            timeout = aiohttp.ClientTimeout(total=self._timeout)
+            return aiohttp.ClientSession(connector=connector, headers=self._headers, timeout=timeout)
 
         self._session, self._watches = session(self._in_flight), session(0)
+        self._turns = asyncio.Semaphore(self._in_flight)
         return self
 
     async def __aexit__(
@@ -79,25 +88,36 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """One request; the body of the answer. Raises ApiError for a status of 400 or more, aiohttp.ClientError for a
-        broken connection, TimeoutError after 60 s."""
-        assert self._session is not None, "use `async with Client(…)`"
+        broken connection, TimeoutError after the client's `timeout`."""
+        assert self._session is not None and self._turns is not None, "use `async with Client(…)`"
         send = {"Content-Type": content_type, **self._authorization(), **(headers or {})}
         data = None if body is None else _encode(body)
-        async with self._session.request(
-            method, self._connection.server + path, params=params, data=data, headers=send
-        ) as response:
-            content = await response.read()
-            if response.status >= 400:
-                raise ApiError.of(response.status, content, response.headers.get("Retry-After"))
-            return content
+        came = time.monotonic()
+        async with self._turns:
+            self.seconds_queued += time.monotonic() - came
+            async with self._session.request(
+                method,
+                self._connection.server + path,
+                params=params,
+                data=data,
+                headers=send,
+                server_hostname=self._connection.tls_server_name,
+            ) as response:
+                content = await response.read()
+                if response.status >= 400:
+                    raise ApiError.of(response.status, content, response.headers.get("Retry-After"))
+                return content
 
     @asynccontextmanager
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
         """Opens a long-lived response (a watch); the caller reads chunks."""
         assert self._watches is not None, "use `async with Client(…)`"
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         async with self._watches.get(
-            self._connection.server + path, params=params, headers=self._authorization(), timeout=timeout
+            self._connection.server + path,
+            params=params,
+            headers=self._authorization(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            server_hostname=self._connection.tls_server_name,
         ) as response:
             if response.status >= 400:
                 raise ApiError.of(response.status, await response.read(), response.headers.get("Retry-After"))

@@ -10,22 +10,36 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Connection:
-    """Where an API server is and how to prove who we are. `token` is asked anew for each request (it may expire)."""
+    """Where an API server is and how to prove who we are.
+
+    `token` gives the whole Authorization header and is asked anew for each request (it may expire). `tls_server_name`
+    is the name to expect in the server's certificate, where it is not that of the host.
+    """
 
     server: str
     tls: ssl.SSLContext | None
     token: Callable[[], str | None]
+    tls_server_name: str | None = None
 
 
 def load(kubeconfig: Path | str) -> Connection:
     """Reads a kubeconfig file (client certificates, tokens, exec plugins).
 
-    Raises FileNotFoundError, or kubernetes.config.ConfigException with the loader's own words.
+    Raises FileNotFoundError, or kubernetes.config.ConfigException with the file's path and what is wrong with it.
     """
-    from kubernetes import client, config
+    from kubernetes.config import ConfigException
 
     if not Path(kubeconfig).is_file():
         raise FileNotFoundError(f"{kubeconfig}: no such kubeconfig file")
+    try:
+        return _load(kubeconfig)
+    except Exception as error:  # the loader lets through whatever YAML, base64 or TypeError a broken file leads to
+        raise ConfigException(f"{kubeconfig}: not a usable kubeconfig: {' '.join(str(error).split())}") from error
+
+
+def _load(kubeconfig: Path | str) -> Connection:
+    from kubernetes import client, config
+
     settings = client.Configuration()
     load_kube_config: Callable[..., None] = config.load_kube_config
     load_kube_config(config_file=str(kubeconfig), client_configuration=settings)
@@ -36,4 +50,10 @@ def load(kubeconfig: Path | str) -> Connection:
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         if settings.cert_file:
             tls.load_cert_chain(settings.cert_file, settings.key_file)
-    return Connection(settings.host, tls, lambda: settings.get_api_key_with_prefix("authorization"))
+
+    def token() -> str | None:
+        # Under which of the two names the loader files the token depends on its version.
+        found: str | None = settings.get_api_key_with_prefix("BearerToken", alias="authorization")
+        return found
+
+    return Connection(settings.host, tls, token, settings.tls_server_name)

@@ -21,9 +21,15 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The request path; without a namespace the collection of all namespaces, without a name the collection."""
+        """The request path; without a namespace the collection of all namespaces, without a name the collection.
+
+        Raises ValueError for an empty name, or a name without the namespace that it needs: such a path would mean a
+        whole collection, or nothing.
+        """
+        if name is not None and (not name or (self.namespaced and not namespace)):
+            raise ValueError(f"{self}: no path for name {name!r} in namespace {namespace!r}")
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
-        if self.namespaced and namespace is not None:
+        if self.namespaced and namespace:
             parts += ["namespaces", namespace]
         parts.append(self.plural)
         if name is not None:

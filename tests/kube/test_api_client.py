@@ -1,0 +1,207 @@
+"""The client: methods, paths, content types, refusals, bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from scripted import Answer, held, page, pod, refusal, serving, watch
+
+from kube.client import APPLY_PATCH, JSON_PATCH, STRATEGIC_PATCH, Client
+from kube.config import Connection
+from kube.errors import ApiError
+from kube.resource import NODES, PODS
+
+A = pod("a", 1)
+NS = "/api/v1/namespaces/ns/pods"
+CALLS: dict[str, tuple[Callable[[Client], Awaitable[Any]], tuple[str, str, str, Any]]] = {
+    "create": (lambda c: c.create(PODS, A), ("POST", NS, "application/json", A)),
+    "create elsewhere": (
+        lambda c: c.create(PODS, A, namespace="other"),
+        ("POST", "/api/v1/namespaces/other/pods", "application/json", A),
+    ),
+    "create a binding": (
+        lambda c: c.create(PODS, A, subresource="binding"),
+        ("POST", f"{NS}/a/binding", "application/json", A),
+    ),
+    "replace": (lambda c: c.replace(PODS, A), ("PUT", f"{NS}/a", "application/json", A)),
+    "replace the status": (
+        lambda c: c.replace(PODS, A, subresource="status"),
+        ("PUT", f"{NS}/a/status", "application/json", A),
+    ),
+    "merge patch": (
+        lambda c: c.patch(PODS, "ns", "a", {"x": None}),
+        ("PATCH", f"{NS}/a", "application/merge-patch+json", {"x": None}),
+    ),
+    "JSON patch": (
+        lambda c: c.patch(PODS, "ns", "a", [{"op": "remove"}], content_type=JSON_PATCH, subresource="status"),
+        ("PATCH", f"{NS}/a/status", "application/json-patch+json", [{"op": "remove"}]),
+    ),
+    "strategic patch": (
+        lambda c: c.patch(PODS, "ns", "a", b'{"y":1}', content_type=STRATEGIC_PATCH),
+        ("PATCH", f"{NS}/a", "application/strategic-merge-patch+json", {"y": 1}),
+    ),
+    "apply": (
+        lambda c: c.apply(PODS, A, manager="m"),
+        ("PATCH", f"{NS}/a?fieldManager=m&force=true", APPLY_PATCH, A),
+    ),
+    "apply gently": (
+        lambda c: c.apply(PODS, A, manager="m", force=False),
+        ("PATCH", f"{NS}/a?fieldManager=m&force=false", "application/apply-patch+yaml", A),
+    ),
+    "delete": (
+        lambda c: c.delete(PODS, "ns", "a"),
+        (
+            "DELETE",
+            f"{NS}/a",
+            "application/json",
+            {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"},
+        ),
+    ),
+    "delete just this one": (
+        lambda c: c.delete(NODES, None, "n", uid="u", propagation="Foreground", grace_seconds=0),
+        (
+            "DELETE",
+            "/api/v1/nodes/n",
+            "application/json",
+            {
+                "kind": "DeleteOptions",
+                "apiVersion": "v1",
+                "propagationPolicy": "Foreground",
+                "preconditions": {"uid": "u"},
+                "gracePeriodSeconds": 0,
+            },
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "expected"), CALLS.values(), ids=CALLS)
+async def test_what_is_sent(
+    call: Callable[[Client], Awaitable[Any]], expected: tuple[str, str, str, dict[str, Any]]
+) -> None:
+    async with serving(Answer(b'{"answer":1}')) as (server, client):
+        await call(client)
+    (request,) = server.requests
+    sent = (request.method, str(request.rel_url), request.headers["Content-Type"], orjson.loads(server.bodies[0]))
+    assert sent == expected
+    assert request.headers["User-Agent"] == "test"
+    assert request.headers["Accept"] == "application/json"
+    assert "Authorization" not in request.headers
+    # Packed answers cost more than they save on loopback.
+    assert request.headers["Accept-Encoding"] == "identity"
+
+
+async def test_what_is_read() -> None:
+    async with serving(Answer(b'{"a":1}'), page(A, version=5)) as (server, client):
+        assert await client.get(PODS, "ns", "a", "status") == b'{"a":1}'
+        assert await client.list(PODS, selector="app in (x, y)") == [A]
+    assert server.requests[0].path == f"{NS}/a/status"
+    assert server.queries[1] == {"labelSelector": "app in (x, y)"}
+
+
+async def test_what_is_gone_is_none_to_get_and_no_error_to_delete() -> None:
+    missing = refusal(404, "NotFound")
+    async with serving(missing, missing, missing) as (_, client):
+        assert await client.get_or_none(PODS, "ns", "a") is None
+        await client.delete(PODS, "ns", "a")
+        with pytest.raises(ApiError, match="404 NotFound"):
+            await client.get(PODS, "ns", "a")
+
+
+async def test_other_refusals_are_errors() -> None:
+    async with serving(refusal(403, "Forbidden"), refusal(409, "Conflict"), Answer(b"no", 503)) as (_, client):
+        with pytest.raises(ApiError, match="403"):
+            await client.get_or_none(PODS, "ns", "a")
+        with pytest.raises(ApiError) as caught:
+            await client.delete(PODS, "ns", "a", uid="u")
+        assert caught.value.conflict
+        with pytest.raises(ApiError, match="503: no"):
+            await client.create(PODS, A)
+
+
+async def test_a_refused_stream_is_an_error_with_its_body() -> None:
+    async with serving(refusal(429, "TooManyRequests", Retry_After="9")) as (_, client):
+        with pytest.raises(ApiError, match="TooManyRequests") as caught:
+            async with client.stream("/x", {}):
+                pass
+    assert caught.value.retry_after == 9.0
+
+
+async def test_requests_in_flight_are_bounded_and_streams_do_not_count() -> None:
+    async with serving(*[held()] * 5, in_flight=3) as (server, client), asyncio.TaskGroup() as group:
+        async with client.stream("/watch", {}), client.stream("/watch", {}):
+            tasks = [group.create_task(client.request("GET", f"/{n}")) for n in range(20)]
+            await server.until_asked(5)
+            # A round trip through the server later, no more than these have come.
+            async with aiohttp.ClientSession() as other, other.get(f"{server.address}/other"):
+                pass
+            paths = [request.path for request in server.requests]
+            assert sum(path not in ("/watch", "/other") for path in paths) == 3
+        for task in tasks:
+            task.cancel()
+
+
+async def test_waiting_for_a_turn_is_counted_and_not_part_of_the_time_out() -> None:
+    async with serving(*[held()] * 4, in_flight=1, timeout=0.1) as (server, client):
+        results = await asyncio.gather(*(client.request("GET", "/x") for _ in range(4)), return_exceptions=True)
+        assert [type(result) for result in results] == [TimeoutError] * 4
+        # Each of them had its turn, although the last one waited longer than the time-out.
+        assert len(server.requests) == 4
+        assert client.seconds_queued == pytest.approx(0.1 + 0.2 + 0.3, abs=0.3)
+
+
+async def test_a_request_that_gets_no_answer_times_out() -> None:
+    assert inspect.signature(Client).parameters["timeout"].default == 60.0
+    async with serving(timeout=0.05) as (_, client):
+        with pytest.raises(TimeoutError):
+            await client.get(PODS, "ns", "a")
+
+
+async def test_a_stream_has_no_time_out() -> None:
+    async with (
+        serving(watch(b"one", then="hold"), held(), timeout=0.05) as (_, client),
+        client.stream("/x", {}) as stream,
+    ):
+        assert await stream.readany() == b"one"
+        # A request that is sent after the stream has been opened times out, the stream still stands.
+        with pytest.raises(TimeoutError):
+            await client.request("GET", "/y")
+        assert not stream.at_eof()
+        assert stream.exception() is None
+
+
+async def test_a_token_is_asked_for_at_each_request() -> None:
+    tokens = iter(["Bearer one", "Bearer two", "Bearer three"])
+    async with (
+        serving(Answer(b"{}"), Answer(b"{}"), watch()) as (server, _),
+        Client(Connection(server.address, None, lambda: next(tokens)), user_agent="test") as client,
+    ):
+        await client.request("GET", "/x")
+        await client.request("GET", "/x")
+        async with client.stream("/x", {}):
+            pass
+    assert [request.headers["Authorization"] for request in server.requests] == [
+        "Bearer one",
+        "Bearer two",
+        "Bearer three",
+    ]
+
+
+async def test_a_client_that_was_not_opened_says_how_to_use_it() -> None:
+    client = Client(Connection("http://127.0.0.1:1", None, lambda: None), user_agent="test")
+    with pytest.raises(AssertionError, match="async with"):
+        await client.request("GET", "/x")
+
+
+async def test_nobody_at_the_other_end_is_a_client_error() -> None:
+    async with serving() as (server, _):
+        address = server.address
+    async with Client(Connection(address, None, lambda: None), user_agent="test") as client:
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await client.request("GET", "/x")
