@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 from conformance.cluster import commands as cluster
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.scale.commands import scale
+from conformance.suite import commands as suite
 from conformance.validate import validate
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app.add_typer(cluster.app, name="cluster")
 app.command()(cluster.assets)
 app.command("validate")(validate)
 app.command("scale")(scale)
+suite.mount(app)
 
 
 def main() -> None:

@@ -57,6 +57,12 @@ class Checks:
         self._record(id, what, outcome, None if verdict else "holds at every moment", plain(seen), at)
         return verdict is True
 
+    def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: float | None = None) -> None:
+        """As `holds`, for a rule that is judged in every test: a test that breaks it need not have declared it."""
+        if id not in self.declared:
+            self.declared = (*self.declared, id)
+        self.holds(id, what, verdict, seen, at=at)
+
     def fail(self, ids: Ids, what: str, expected: object, seen: object, *, at: float | None = None) -> CheckFailed:
         """Records failures and returns the exception to end the test with."""
         for id in _each(ids):

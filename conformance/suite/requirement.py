@@ -128,16 +128,19 @@ def declared(item: pytest.Item) -> tuple[str, ...]:
 def problems(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:
     """What is wrong between the registry and the collected tests (node id → declared ids), one sentence each."""
     found: list[str] = []
-    judged: set[str] = set()
     for test, ids in sorted(tests.items()):
         listed = list(ids)
         if not listed:
             found.append(f"{test}: has no @requirements(…): a conformance test says what it judges")
         for id in listed:
-            judged.add(id)
             if id in registry.retired:
                 found.append(f"{test}: declares {id}, which is retired ({registry.retired[id].reason})")
             elif id not in registry.requirements:
                 found.append(f"{test}: declares {id}, unknown ({documents.suggestion(id, registry.requirements)})")
-    found += [f"{id}: no test declares it" for id in registry.requirements if id not in judged]
     return found
+
+
+def unjudged(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:
+    """The requirements that no collected test declares."""
+    judged = {id for ids in tests.values() for id in ids}
+    return [id for id in registry.requirements if id not in judged]

@@ -1,0 +1,157 @@
+"""`report.yaml`: the report as a document, checked against `report.schema.json` before it is written.
+
+The `verdict` part is the same, byte for byte, for runs with the same outcomes; everything that differs from run to run
+(times, workers, namespaces) is in the `run` part. The digest is over the verdict part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from conformance.errors import HarnessError
+from conformance.report.model import Failure, Outcome, Profile, Report, Result, Word
+
+SCHEMA = Path(__file__).parent / "report.schema.json"
+API_VERSION = "conformance.grove.io/v1alpha1"
+
+Document = dict[str, Any]
+
+
+def document(report: Report) -> Document:
+    """The whole document, in the order in which it is written."""
+    verdict = _verdict(report)
+    canonical = json.dumps(verdict, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ConformanceReport",
+        "digest": "sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
+        "verdict": verdict,
+        "run": _run(report),
+    }
+
+
+def validate(content: Document) -> None:
+    """Raises HarnessError where a report is not what its schema promises."""
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
+    error = next(iter(sorted(validator.iter_errors(content), key=lambda e: list(map(str, e.absolute_path)))), None)
+    if error is not None:
+        field = ".".join(str(p) for p in error.absolute_path)
+        raise HarnessError(f"the report breaks its own schema: {field}: {error.message[:300]}", mend="report this bug")
+
+
+def render(content: Document) -> str:
+    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def write(path: Path, report: Report) -> Document:
+    """Checks, then writes beside and renames: a report that can be seen is whole."""
+    content = document(report)
+    validate(content)
+    beside = path.with_suffix(".tmp")
+    beside.write_text(render(content), encoding="utf-8")
+    beside.replace(path)
+    return content
+
+
+def _verdict(report: Report) -> Document:
+    who = report.started.implementation
+    return {
+        "result": str(report.verdict),
+        "exitCode": int(report.exit),
+        "complete": report.complete,
+        "implementation": {
+            "name": who.name,
+            "version": who.version,
+            "roles": sorted(who.roles),
+            "features": sorted(who.features),
+            "digest": who.digest,
+            "suppliedRoles": dict(sorted(who.supplied.items())),
+        },
+        "suite": {"version": report.started.suite_version, "digest": report.started.suite_digest},
+        "selection": {"profiles": list(report.started.profiles), "ids": list(report.started.ids)},
+        "counts": _counts(report.counts),
+        "profiles": [
+            {"name": p.name, "verdict": _profile_word(p), "counts": _counts(p.counts)} for p in report.profiles
+        ],
+        "requirements": [_requirement(result) for result in report.results],
+        "harnessErrors": list(report.faults),
+    }
+
+
+def _profile_word(profile: Profile) -> str:
+    claimed = any(n for outcome, n in profile.counts.items() if outcome is not Outcome.NOT_CLAIMED)
+    return str(profile.verdict) if claimed else str(Word.UNKNOWN)
+
+
+def _counts(counts: Any) -> dict[str, int]:
+    return {str(outcome): counts[outcome] for outcome in Outcome}
+
+
+def _requirement(result: Result) -> Document:
+    entry = result.requirement
+    found: Document = {
+        "id": entry.id,
+        "profile": entry.profile,
+        "level": str(entry.level),
+        "text": entry.text,
+        "outcome": str(result.outcome),
+        "checks": result.checks,
+        "tests": list(result.tests),
+    }
+    if result.reason:
+        found["reason"] = result.reason
+    if result.failures:
+        found["failures"] = [_failure(f) for f in result.failures]
+    return found
+
+
+def _failure(failure: Failure) -> Document:
+    found: Document = {
+        "test": failure.test,
+        "what": failure.what,
+        "expected": failure.expected,
+        "seen": failure.seen,
+    }
+    if failure.bundle:
+        found["bundle"] = failure.bundle
+    return found
+
+
+def _run(report: Report) -> Document:
+    started = report.started
+    return {
+        "id": started.run,
+        "started": _instant(started.wall),
+        "seconds": report.seconds,
+        "workers": started.workers,
+        "timeScale": started.time_scale,
+        "seed": started.seed,
+        "environment": dict(sorted(started.environment.items())),
+        "tests": [
+            {
+                "test": t.test,
+                "outcome": t.outcome,
+                "worker": t.worker,
+                "namespace": t.namespace,
+                "seconds": dict(sorted(t.seconds.items())),
+            }
+            for t in report.tests
+        ],
+        "failedAt": [
+            {"id": r.requirement.id, "test": f.test, "what": f.what, "at": f.at}
+            for r in report.results
+            for f in r.failures
+            if f.at is not None
+        ],
+    }
+
+
+def _instant(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,105 @@
+"""What a run is doing, while it does it: a consumer of the ledger's events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event as Signal
+from threading import Thread
+from types import TracebackType
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from conformance.report.terminal import clean
+from conformance.suite.ledger import (
+    AnyEvent,
+    Check,
+    HarnessFault,
+    Phase,
+    Tail,
+    TestFinished,
+    TestStarted,
+    WorkerLost,
+)
+
+LOOK_EVERY = 0.1
+"""Seconds between two looks at the ledger; it bounds only how old the display is."""
+
+_STYLE = {"passed": "green", "failed": "bold red", "blocked": "red", "harness-error": "bold magenta"}
+
+
+class Progress:
+    """Shows a growing ledger from a thread of its own. A live line on a terminal, plain lines elsewhere."""
+
+    def __init__(self, folder: Path, total: int, console: Console, begin: float) -> None:
+        self._tail, self._total, self._console, self._begin = Tail(folder), total, console, begin
+        self._done = 0
+        self._workers: dict[str, str] = {}
+        self._failing: dict[str, list[str]] = {}
+        self._status: Status | None = None
+        self._end = Signal()
+        self._thread = Thread(target=self._follow, name="progress", daemon=True)
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal:
+            self._status = self._console.status(Text("starting"))
+            self._status.start()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+        if self._status is not None:
+            self._status.stop()
+
+    def _follow(self) -> None:
+        while True:
+            last = self._end.wait(LOOK_EVERY)
+            for event in self._tail.poll():
+                self._take(event)
+            if self._status is not None:
+                self._status.update(Text(self._now()))
+            if last:
+                return
+
+    def _now(self) -> str:
+        doing = " · ".join(f"{worker}: {what}" for worker, what in sorted(self._workers.items()))
+        return f"{self._done}/{self._total} tests  {doing}"
+
+    def _take(self, event: AnyEvent) -> None:
+        match event:
+            case Phase():
+                what = event.phase + (f" ({event.detail})" if event.detail else "")
+                self._workers[event.worker] = clean(what)
+                if not event.detail:
+                    self._say(event.wall, f"{event.worker}: {event.phase}", "dim")
+            case TestStarted():
+                self._workers[event.worker] = event.test
+                if self._status is None:
+                    self._say(event.wall, f"{event.worker}: {event.test}", "dim")
+            case Check() if event.outcome != "passed":
+                self._failing.setdefault(event.test, []).append(event.id)
+            case TestFinished():
+                self._done += 1
+                self._workers[event.worker] = "between tests"
+                ids = sorted(set(self._failing.pop(event.test, [])))
+                more = f" ({', '.join(ids)})" if ids else ""
+                took = sum(event.seconds.values())
+                text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
+                self._say(event.wall, text, _STYLE.get(event.outcome, ""))
+            case WorkerLost():
+                self._workers.pop(event.worker, None)
+                self._say(event.wall, f"{event.worker}: died", "bold magenta")
+            case HarnessFault():
+                self._say(event.wall, f"{event.worker}: harness error: {event.what}", "bold magenta")
+            case _:
+                pass
+
+    def _say(self, wall: float, text: str, style: str) -> None:
+        line = Text(f"[{wall - self._begin:6.1f} s] ", "dim")
+        line.append(clean(text), style)
+        self._console.print(line, soft_wrap=True)

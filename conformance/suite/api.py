@@ -1,0 +1,153 @@
+"""A synchronous face of `kube.Client` for tests: objects as dicts, resources found by discovery.
+
+An answer of the API server that refuses is `kube.errors.ApiError`; one that never comes is a HarnessError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiohttp
+import orjson
+
+from conformance.errors import HarnessError
+from kube.client import MERGE_PATCH, Client
+from kube.errors import ApiError
+from kube.resource import Resource
+
+T = TypeVar("T")
+Object = dict[str, Any]
+
+_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class NotServed(Exception):
+    """The API server knows no such kind or resource."""
+
+
+class Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="suite-api", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine and waits for it; Ctrl-C interrupts the waiting and cancels the coroutine."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=5)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+
+class Api:
+    """One client with a user agent of its own (anchors M-37). `server` is its kubeconfig."""
+
+    def __init__(self, loop: Loop, kubeconfig: Path, user_agent: str, served: Mapping[str, Resource] | None = None):
+        self._loop, self._kubeconfig = loop, kubeconfig
+        self._client = Client.from_kubeconfig(kubeconfig, user_agent=user_agent)
+        self._run(self._client.__aenter__())
+        self.served: dict[str, Resource] = dict(served) if served is not None else self.discover()
+
+    def close(self) -> None:
+        self._run(self._client.__aexit__(None, None, None))
+
+    def discover(self) -> dict[str, Resource]:
+        """Every served resource by `plural.group` (`pods.` for the core group), in its preferred version."""
+        found: dict[str, Resource] = {}
+        for path in ("/api", "/apis"):
+            answer = self._run(self._client.request("GET", path, headers={"Accept": _DISCOVERY}))
+            for group in orjson.loads(answer).get("items", []):
+                name = group.get("metadata", {}).get("name", "")
+                for version in group.get("versions", []):
+                    for entry in version.get("resources", []):
+                        kind = entry.get("responseKind", {}).get("kind", "")
+                        resource = Resource(
+                            name, version["version"], entry["resource"], kind, entry.get("scope") == "Namespaced"
+                        )
+                        found.setdefault(f"{resource.plural}.{name}", resource)
+        return found
+
+    def of_object(self, obj: Mapping[str, Any]) -> Resource:
+        """The resource of an object by its apiVersion and kind. Raises NotServed."""
+        for resource in self.served.values():
+            if resource.kind == obj.get("kind") and resource.api_version == obj.get("apiVersion"):
+                return resource
+        raise NotServed(
+            f"the API server serves no {obj.get('kind')} of {obj.get('apiVersion')} (is its CRD installed?)"
+        )
+
+    def of_plural(self, plural: str) -> Resource:
+        """The resource of a plural (`podcliques`; `events.events.k8s.io` where it is ambiguous). Raises NotServed."""
+        if plural in self.served:
+            return self.served[plural]
+        fits = [r for r in self.served.values() if r.plural == plural]
+        if not fits:
+            raise NotServed(f"the API server serves no {plural} (is the CRD installed?)")
+        return min(fits, key=lambda r: (r.group != "", r.group))
+
+    def create(self, obj: Mapping[str, Any]) -> Object:
+        return self._object(self._client.create(self.of_object(obj), obj))
+
+    def create_all(self, resource: Resource, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Creates many at once."""
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*(self._client.create(resource, obj) for obj in objects))
+
+        self._run(all_of_them())
+
+    def get(self, plural: str, namespace: str | None, name: str) -> Object:
+        return self._object(self._client.get(self.of_plural(plural), namespace, name))
+
+    def patch(
+        self, plural: str, namespace: str | None, name: str, body: Mapping[str, Any], subresource: str | None = None
+    ) -> Object:
+        """A JSON merge patch."""
+        resource = self.of_plural(plural)
+        return self._object(
+            self._client.patch(resource, namespace, name, body, content_type=MERGE_PATCH, subresource=subresource)
+        )
+
+    def delete(self, plural: str, namespace: str | None, names: Iterable[str], propagation: str = "Background") -> None:
+        """Deletes objects by name, all at once; those that are gone already are no error."""
+        resource = self.of_plural(plural)
+
+        async def all_of_them() -> None:
+            await asyncio.gather(
+                *(self._client.delete(resource, namespace, name, propagation=propagation) for name in names)
+            )
+
+        self._run(all_of_them())
+
+    def _object(self, work: Coroutine[Any, Any, bytes]) -> Object:
+        answer: Object = orjson.loads(self._run(work))
+        return answer
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return self._loop.run(work)
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            raise HarnessError(
+                f"the API server does not answer ({type(error).__name__}: {error})", where=str(self._kubeconfig)
+            ) from error
+
+
+def words(error: ApiError | NotServed) -> str:
+    """A refusal in one line."""
+    if isinstance(error, NotServed):
+        return str(error)
+    return f"the API server answered {error.status} {error.reason}: {' '.join(error.message.split())}"

@@ -1,0 +1,224 @@
+"""What a conformance test works with: the `case` fixture.
+
+Everything about time is asked of the history; nothing here sleeps. Whatever the implementation does wrong ends as a
+failed check with the reason, never as a traceback.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from conformance.cluster import nodes
+from conformance.errors import HarnessError
+from conformance.grove import workloads
+from conformance.history.query import History, Miss, NotSeen
+from conformance.history.record import Record
+from conformance.history.verdict import Verdict
+from conformance.history.view import View
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.driver import Driver, NotStarted
+from conformance.suite.api import Api, NotServed, Object, words
+from conformance.suite.checks import Checks, Ids
+from kube.errors import ApiError
+from kube.resource import NODES
+
+R = TypeVar("R")
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at whether the implementation's processes live, while something is waited for."""
+_UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
+
+
+class Case:
+    """One test's namespace, pool of nodes, history and checks. Time-outs are in seconds at time scale 1."""
+
+    def __init__(
+        self,
+        *,
+        checks: Checks,
+        namespace: str,
+        pool: str,
+        history: History,
+        api: Api,
+        driver: Driver,
+        kubeconfig: Path,
+        time_scale: float,
+        randomness: random.Random,
+    ) -> None:
+        self.checks, self.namespace, self.pool = checks, namespace, pool
+        self.history, self.random = history, randomness
+        self.made: list[tuple[str, Object]] = []
+        """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
+        self._api, self._driver, self._kubeconfig, self._scale = api, driver, kubeconfig, time_scale
+        self._nodes: dict[str, int] = {}
+        self._deaths = len(driver.failures())
+
+    @property
+    def implementation(self) -> Descriptor:
+        return self._driver.descriptor
+
+    @cached_property
+    def kubernetes(self) -> Any:
+        """The official client (`kubernetes.client.ApiClient`), for use with dicts: models break on odd objects."""
+        from kubernetes import config
+
+        make: Callable[..., Any] = config.new_client_from_config
+        return make(str(self._kubeconfig))
+
+    # -- making and changing -------------------------------------------------------------------------------------
+
+    def nodes(self, profile: str, count: int) -> list[str]:
+        """Adds nodes to the test's own pool and returns their names when they are Ready and schedulable."""
+        begin = self._nodes.get(profile, 0)
+        wanted = nodes.manifests(profile, begin + count, self.pool)[begin:]
+        self._nodes[profile] = begin + count
+        names = [str(node["metadata"]["name"]) for node in wanted]
+        try:
+            self._api.create_all(NODES, wanted)
+        except ApiError as error:
+            raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
+
+        def ready(view: View) -> bool | Miss:
+            late = [name for name in names if not _schedulable(view.get("nodes", name))]
+            return not late or Miss(f"{len(late)} of {count} nodes are not Ready, the first: {late[0]}")
+
+        try:
+            self.history.wait(f"{count} nodes are Ready", ready, 60 * self._scale, resources=("nodes",))
+        except NotSeen as error:
+            raise HarnessError(error.miss or str(error), where=f"pool {self.pool}") from error
+        return names
+
+    def workload(self, name: str, **values: object) -> Object:
+        """A PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. Not created."""
+        obj = dict(workloads.load(name, values))
+        obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
+        for clique in obj["spec"]["template"]["cliques"]:
+            pod = clique["spec"]["podSpec"]
+            pod["nodeSelector"] = {**pod.get("nodeSelector", {}), nodes.POOL: self.pool}
+            pod["tolerations"] = [*pod.get("tolerations", []), nodes.toleration(self.pool)]
+        return obj
+
+    def create(self, obj: Object) -> Object:
+        """Creates an object; a refusal fails every id of the test that is still open."""
+        metadata = obj.get("metadata", {})
+        self.made.append(("create", obj))
+        return self._attempt(f"{obj.get('kind')} {metadata.get('name')} is accepted", lambda: self._create(obj))
+
+    def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
+        """A JSON merge patch on an object of the test's namespace (or on a cluster-scoped one)."""
+        self.made.append((f"patch {resource}/{name}", dict(patch)))
+        return self._attempt(
+            f"a patch of {resource}/{name} is accepted",
+            lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
+        )
+
+    def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
+        self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
+        self._attempt(
+            f"the deletion of {resource}/{name} is accepted",
+            lambda: self._api.delete(resource, self._place(resource), [name], propagation),
+        )
+
+    def kill(self, role: str) -> None:
+        """SIGKILL to the process of a role."""
+        self._driver.kill(Role(role))
+        self._deaths = len(self._driver.failures())
+
+    def restart(self, role: str) -> None:
+        """Stops the process of a role, or starts a killed one; a role that doesn't come back fails the open ids."""
+        try:
+            self._driver.restart(Role(role))
+        except NotStarted as error:
+            raise self.checks.fail(self._open(), f"the {role} starts again", "ready", str(error)) from None
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def until(
+        self,
+        ids: Ids,
+        what: str,
+        predicate: Callable[[View], R | Miss | None],
+        timeout: float = 60,
+        *,
+        resources: Sequence[str] | None = None,
+    ) -> R:
+        """Waits until the history shows it: a pass for the ids. A time-out fails them and ends the test.
+
+        It ends at once when a process of the implementation ends by itself: then nothing can come any more.
+        A predicate that cannot read what it finds (KeyError, TypeError, …) has not seen what it waits for.
+        """
+        limit = timeout * self._scale
+        deadline = time.monotonic() + limit
+
+        def careful(view: View) -> R | Miss | None:
+            try:
+                return predicate(view)
+            except _UNREADABLE as error:
+                return Miss(f"unreadable: {type(error).__name__}: {error}")
+
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                answer = self.history.wait(what, careful, max(0.0, min(left, LOOK_EVERY)), resources=resources)
+            except NotSeen as error:
+                dead = self._dead()
+                if not dead and left > LOOK_EVERY:
+                    continue
+                error.timeout = limit
+                seen = f"{dead}\n{error}" if dead else str(error)
+                raise self.checks.fail(ids, what, what, seen, at=round(self.history.now(), 3)) from None
+            self.checks.passed(ids, what, at=round(self.history.now(), 3))
+            return answer
+
+    def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
+        """Equality, judged at the end of the test; the test goes on."""
+        return self.checks.expect(id, what, expected, seen, at=round(at.at, 3) if at is not None else None)
+
+    def holds(self, id: str, what: str, verdict: Verdict | bool | None) -> bool:
+        """An invariant or another three-valued verdict; the test goes on. Unknown (None) is not a pass."""
+        if isinstance(verdict, Verdict):
+            at = round(verdict.records[-1].at, 3) if verdict.records else None
+            return self.checks.holds(id, what or verdict.what, verdict.holds, str(verdict), at=at)
+        return self.checks.holds(id, what, verdict)
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _create(self, obj: Object) -> Object:
+        if "namespace" not in obj.get("metadata", {}) and self._api.of_object(obj).namespaced:
+            obj = {**obj, "metadata": {**obj.get("metadata", {}), "namespace": self.namespace}}
+        return self._api.create(obj)
+
+    def _attempt(self, what: str, action: Callable[[], R]) -> R:
+        try:
+            return action()
+        except (ApiError, NotServed) as error:
+            dead = self._dead()
+            seen = words(error) + (f"; {dead}" if dead else "")
+            raise self.checks.fail(self._open(), what, "accepted", seen, at=round(self.history.now(), 3)) from None
+
+    def _open(self) -> Sequence[str]:
+        return self.checks.open() or self.checks.declared
+
+    def _place(self, resource: str) -> str | None:
+        try:
+            return self.namespace if self._api.of_plural(resource).namespaced else None
+        except NotServed:
+            return self.namespace
+
+    def _dead(self) -> str:
+        """Which processes ended by themselves since the test began."""
+        return "; ".join(str(failure) for failure in self._driver.failures()[self._deaths :])
+
+
+def _schedulable(node: Mapping[str, Any] | None) -> bool:
+    if node is None:
+        return False
+    conditions = node.get("status", {}).get("conditions") or []
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+    taints = node.get("spec", {}).get("taints") or []
+    return ready and not any(t.get("key") == "node.kubernetes.io/not-ready" for t in taints)

@@ -1,0 +1,264 @@
+"""`grove-conformance run | list | explain | docs`. Arguments are checked here; each error is one line, exit code 4."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import secrets
+import shlex
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from conformance import data
+from conformance.cluster.assets import programs
+from conformance.documents import suggestion
+from conformance.errors import UsageError
+from conformance.implementation import parameters
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.suite import catalogue, launch, ledger, requirement, session
+from conformance.suite.selection import scope
+from conformance.suite.settings import RunSettings
+
+SUITE = ("suite", "history", "grove", "tests")
+"""The folders of `conformance/` that decide what a verdict means: they make the suite's digest."""
+
+
+def run(
+    implementation: Annotated[str, typer.Option(help="Name of a descriptor, or the path of one.")] = "reference",
+    setting: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for its parameters.")] = None,
+    profile: Annotated[list[str] | None, typer.Option(help="Judge this profile (repeatable); default: all.")] = None,
+    id: Annotated[list[str] | None, typer.Option(help="Judge only this requirement (repeatable).")] = None,
+    workers: Annotated[str, typer.Option(help="`auto`, or how many clusters at a time; 0: in this process.")] = "auto",
+    time_scale: Annotated[str, typer.Option(help="Multiplies every wait, for slow machines.")] = "1",
+    report_dir: Annotated[Path, typer.Option(help="Where the run's folder is made.")] = Path("reports"),
+    seed: Annotated[int | None, typer.Option(help="Of the random choices of tests.")] = None,
+    cluster: Annotated[str, typer.Option(help="`own`: a fake one for each worker; `existing`: --kubeconfig.")] = "own",
+    kubeconfig: Annotated[Path | None, typer.Option(help="Of the existing cluster.")] = None,
+) -> int:
+    """Judge an implementation; the report is in reports/<run>/report.yaml.
+
+    Exit codes: 0 conformant, 1 not conformant, 2 interrupted, 3 harness or cluster error, 4 usage, 5 nothing ran,
+    6 partial (not everything was judged), 7 stale expectation.
+    """
+    scale, count = _time_scale(time_scale), _workers(workers)
+    where = _cluster(cluster, kubeconfig)
+    registry = requirement.load()
+    _folder(report_dir)
+    settings = RunSettings(
+        run=_run_id(),
+        directory="",
+        implementation=implementation,
+        parameters=parameters.assignments(setting or ()),
+        profiles=tuple(sorted(set(profile or ()))),
+        ids=tuple(sorted(set(id or ()))),
+        time_scale=scale,
+        seed=secrets.randbelow(1 << 31) if seed is None else seed,
+        cluster="existing" if where else "own",
+        kubeconfig=where,
+    )
+    judged, supplied = session.load_implementation(settings)
+    _expectations(judged, registry)
+    _features(judged, registry)
+    roles, features = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
+    scope(registry, settings.profiles, settings.ids, roles, features)
+    settings = _with(settings, directory=str((report_dir / settings.run).absolute()), roles=roles, features=features)
+    settings = _with(settings, reproduce=_reproduce(settings, judged, setting or ()))
+    plan = launch.collect(settings)
+    # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
+    err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+    settings = _with(settings, workers=_how_many(count, len(plan.selected)))
+    say = f"run {settings.run}: {judged.name} {judged.version}, {len(plan.selected)} tests, "
+    err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)
+    return launch.run(
+        settings,
+        plan,
+        _facts(judged, supplied),
+        suite=(metadata.version("grove-conformance"), suite_digest()),
+        environment=_environment(),
+        out=Console(file=sys.stdout, highlight=False),
+        err=err,
+    )
+
+
+def list_requirements(
+    profile: Annotated[list[str] | None, typer.Option(help="Only this profile (repeatable).")] = None,
+    level: Annotated[str, typer.Option(help="Only MUST, SHOULD or MAY.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List the requirements."""
+    registry = requirement.load()
+    scope(registry, profile or (), (), tuple(Role), registry.features)
+    if level and level not in list(requirement.Level):
+        raise UsageError(f"unknown level {level!r}", where="--level", mend=suggestion(level, requirement.Level))
+    for entry in registry.requirements.values():
+        if (not profile or entry.profile in profile) and level in ("", entry.level):
+            typer.echo(
+                catalogue.json_line(entry) if json else f"{entry.id}  {entry.profile}  {entry.level}  {entry.text}"
+            )
+
+
+def explain(id: Annotated[str, typer.Argument(help="For example GANG-001.")]) -> None:
+    """Show one requirement: its text, level, sources, and how to see it by hand."""
+    registry = requirement.load()
+    typer.echo(catalogue.explain(registry, id))
+
+
+def docs(
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the file is up to date.")] = False,
+    to: Annotated[Path, typer.Option(help="Where to write it.")] = data.PROJECT / "docs" / "requirements.md",
+) -> None:
+    """Write docs/requirements.md from the registry."""
+    text = catalogue.markdown(requirement.load())
+    if check:
+        if not to.is_file() or to.read_text("utf-8") != text:
+            raise UsageError("is not up to date", where=str(to), mend="run: grove-conformance docs")
+        return
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_text(text, "utf-8")
+    typer.echo(str(to))
+
+
+def mount(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    app.command("run")(run)
+    app.command("list")(list_requirements)
+    app.command("explain")(explain)
+    app.command("docs")(docs)
+
+
+def suite_digest() -> str:
+    """`sha256:` over the files that decide what a verdict means, by path."""
+    total = hashlib.sha256()
+    root = Path(__file__).resolve().parent.parent
+    places = [*(root / name for name in SUITE), data.folder("fixtures") / "workloads"]
+    for place in places:
+        for path in sorted(p for p in place.rglob("*") if p.suffix in (".py", ".yaml", ".json")):
+            total.update(f"{place.name}/{path.relative_to(place).as_posix()}\0".encode())
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+    return "sha256:" + total.hexdigest()
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _time_scale(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.1 <= value <= 100:
+        raise UsageError(f"{text!r} is no time scale", where="--time-scale", mend="give a number from 0.1 to 100")
+    return value
+
+
+def _workers(text: str) -> int | None:
+    """None for `auto`."""
+    if text == "auto":
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) > 64:
+        raise UsageError(f"{text!r} is no number of workers", where="--workers", mend="give `auto` or 0 to 64")
+    return int(text)
+
+
+def _how_many(wanted: int | None, tests: int) -> int:
+    return max(1, min(os.cpu_count() or 1, tests)) if wanted is None else min(wanted, max(tests, 1))
+
+
+def _cluster(cluster: str, kubeconfig: Path | None) -> str:
+    """The kubeconfig of an existing cluster; empty for our own."""
+    if cluster not in ("own", "existing"):
+        raise UsageError(
+            f"unknown kind of cluster {cluster!r}", where="--cluster", mend=suggestion(cluster, ("own", "existing"))
+        )
+    if cluster == "own":
+        if kubeconfig is not None:
+            raise UsageError("needs --cluster existing", where="--kubeconfig", mend="add it, or drop --kubeconfig")
+        return ""
+    if kubeconfig is None:
+        raise UsageError("needs --kubeconfig FILE", where="--cluster existing", mend="say which cluster")
+    if not kubeconfig.is_file():
+        raise UsageError("no such file", where=f"--kubeconfig {kubeconfig}", mend="give the path of a kubeconfig")
+    return str(kubeconfig.absolute())
+
+
+def _folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".probe-{secrets.token_hex(4)}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}", where=f"--report-dir {path}", mend="give another folder"
+        ) from None
+
+
+def _run_id() -> str:
+    return time.strftime("r%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(2)
+
+
+def _expectations(judged: Descriptor, registry: requirement.Registry) -> None:
+    for number, entry in enumerate(judged.expected_failures):
+        if entry.id not in registry.requirements:
+            raise UsageError(
+                f"unknown requirement {entry.id!r}",
+                where=judged.document.where("expectedFailures", number, "id"),
+                mend=suggestion(entry.id, registry.requirements),
+            )
+
+
+def _features(judged: Descriptor, registry: requirement.Registry) -> None:
+    for feature in sorted(judged.features - registry.features):
+        raise UsageError(
+            f"unknown feature {feature!r}",
+            where=judged.document.where("features", list(judged.document.value["features"]).index(feature)),
+            mend=suggestion(feature, registry.features),
+        )
+
+
+def _reproduce(settings: RunSettings, judged: Descriptor, given: list[str] | tuple[str, ...]) -> str:
+    words = ["grove-conformance", "run", "--implementation", settings.implementation]
+    for text in given:
+        words += ["--set", text]
+    words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
+    if settings.cluster == "existing":
+        words += ["--cluster", "existing", "--kubeconfig", settings.kubeconfig]
+    return shlex.join(words)
+
+
+def _facts(judged: Descriptor, supplied: Descriptor | None) -> ledger.Implementation:
+    absent = sorted(set(Role) - judged.roles)
+    return ledger.Implementation(
+        name=judged.name,
+        version=judged.version,
+        roles=tuple(sorted(map(str, judged.roles))),
+        features=tuple(sorted(judged.features)),
+        digest=judged.digest,
+        supplied={str(role): f"{supplied.name} {supplied.version}" for role in absent} if supplied else {},
+        expected_failures=tuple(
+            ledger.ExpectedFailure(e.id, e.reason, e.link or "", e.expires.isoformat() if e.expires else "")
+            for e in judged.expected_failures
+        ),
+    )
+
+
+def _environment() -> dict[str, str]:
+    versions = {program.group.name: program.group.version for program in programs()}
+    return {
+        **{name: str(version) for name, version in versions.items()},
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}".lower(),
+        "cpus": str(os.cpu_count() or 0),
+    }
+
+
+def _with(settings: RunSettings, **changes: object) -> RunSettings:
+    return msgspec.structs.replace(settings, **changes)

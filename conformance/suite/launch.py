@@ -1,0 +1,221 @@
+"""One conformance run, from settings to an exit code: collect, start pytest, watch over it, judge, report.
+
+pytest runs in this process (with xdist's workers as children); its own words go to `pytest.log` of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import psutil
+import pytest
+from rich.console import Console
+
+from conformance.errors import Exit, HarnessError
+from conformance.report import document, model, terminal
+from conformance.report.progress import Progress
+from conformance.suite import ledger, plugin, requirement
+from conformance.suite.settings import RunSettings
+
+CONFIGURATION = Path(__file__).parent / "pytest.ini"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The collected tests of a run with the ids that they declare: all of them, and those that it selects."""
+
+    collected: Mapping[str, tuple[str, ...]]
+    selected: Mapping[str, tuple[str, ...]]
+
+
+def collect(settings: RunSettings) -> Plan:
+    """Imports the tests. Raises HarnessError where they, or the registry, are broken."""
+    settings.save()
+    catcher = _Catcher()
+    with _quietly(settings.log):
+        status = pytest.main([*_arguments(settings), "--collect-only"], plugins=[catcher])
+    if catcher.judge is None or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise HarnessError("the conformance tests cannot be collected", where=str(settings.log), mend="see the log")
+    found = catcher.judge
+    problems = requirement.problems(found.registry, found.collected)
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise HarnessError(problems[0] + more, where=settings.registry)
+    return Plan(found.collected, found.selected)
+
+
+def run(
+    settings: RunSettings,
+    plan: Plan,
+    implementation: ledger.Implementation,
+    *,
+    suite: tuple[str, str],
+    environment: Mapping[str, str],
+    out: Console,
+    err: Console,
+) -> Exit:
+    """Runs a plan and reports; `suite` is the suite's version and digest. Nothing of the run is left behind."""
+    settings.save()
+    book = ledger.Ledger(settings.ledger, "run")
+    begin = time.time()
+    book.write(
+        ledger.RunStarted(
+            run=settings.run,
+            suite_version=suite[0],
+            suite_digest=suite[1],
+            implementation=implementation,
+            profiles=settings.profiles,
+            ids=settings.ids,
+            plan=tuple(ledger.PlannedTest(test, ids) for test, ids in sorted(plan.selected.items())),
+            workers=settings.workers,
+            time_scale=settings.time_scale,
+            seed=settings.seed,
+            reproduce=settings.reproduce,
+            environment=dict(environment),
+        )
+    )
+    if plan.selected:
+        watch = _Watch(settings, book)
+        with _stoppable(err), Progress(settings.ledger, len(plan.selected), err, begin):
+            status = _pytest(settings, watch)
+            interrupted = status == pytest.ExitCode.INTERRUPTED or watch.interrupted
+            _sweep(settings, book)
+        book.write(ledger.RunFinished(interrupted=interrupted, status=status))
+    else:
+        err.print("nothing to run: no test judges what was selected and is claimed", markup=False, highlight=False)
+        book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.NO_TESTS_COLLECTED))
+    book.close()
+    report = model.judge(
+        requirement.load(Path(settings.registry)), ledger.read(settings.ledger), datetime.now(UTC).date()
+    )
+    path = settings.folder / "report.yaml"
+    document.write(path, report)
+    terminal.show(report, path, out)
+    return report.exit
+
+
+def _pytest(settings: RunSettings, watch: _Watch) -> int:
+    """Runs pytest to its end, whatever that is; its exit status."""
+    arguments = _arguments(settings)
+    arguments += ["--junitxml", str(settings.folder / "junit.xml"), "--alluredir", str(settings.folder / "allure")]
+    if settings.workers:
+        arguments += ["-n", str(settings.workers), "--dist", "worksteal", "--max-worker-restart", "4"]
+    with _quietly(settings.log):
+        try:
+            return int(pytest.main(arguments, plugins=[watch]))
+        except KeyboardInterrupt:  # outside of pytest's own session
+            watch.interrupted = True
+            return int(pytest.ExitCode.INTERRUPTED)
+        except SystemExit as end:
+            return int(end.code) if isinstance(end.code, int) else int(pytest.ExitCode.INTERNAL_ERROR)
+
+
+def _arguments(settings: RunSettings) -> list[str]:
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # workers read it too: only the plugins named here
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    return [
+        settings.tests,
+        *("-c", str(CONFIGURATION), "--rootdir", settings.tests),
+        *("-p", plugin.__name__, "-p", "xdist.plugin", "-p", "allure_pytest.plugin", "-p", "no:cacheprovider"),
+        *("--capture=sys", "--import-mode=importlib", "-q"),
+        *("--conformance-run", str(settings.folder / "run.json")),
+    ]
+
+
+class _Catcher:
+    """Keeps the plugin of a collection."""
+
+    judge: plugin.Judge | None = None
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        found = session.config.pluginmanager.get_plugin(plugin.NAME)
+        assert isinstance(found, plugin.Judge)
+        self.judge = found
+
+
+class _Watch:
+    """Looks after the workers from the controlling process."""
+
+    def __init__(self, settings: RunSettings, book: ledger.Ledger) -> None:
+        self.interrupted = False
+        self._settings, self._book = settings, book
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Ctrl-C reaches the workers through the terminal, SIGTERM doesn't: each is told, and clears up by itself."""
+        self.interrupted = True
+        for pid in self._workers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object, error: object | None) -> None:
+        if error is None or self.interrupted:
+            return
+        worker = str(getattr(getattr(node, "gateway", None), "id", "?"))
+        self._book.write(ledger.WorkerLost(worker=worker))
+        _sweep(self._settings, self._book, worker)
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        last = str(excrepr).strip().splitlines()[-1:]
+        what = "pytest ended with an internal error: " + "".join(last)
+        self._book.write(ledger.HarnessFault(worker="run", what=what, log=str(self._settings.log)))
+
+    def _workers(self) -> list[int]:
+        """The workers' processes: those that said so in the ledger and are children of ours."""
+        told = {e.pid for e in ledger.read(self._settings.ledger) if isinstance(e, ledger.WorkerStarted)}
+        return [p.pid for p in psutil.Process().children() if p.pid in told]
+
+
+def _sweep(settings: RunSettings, book: ledger.Ledger, worker: str = "") -> None:
+    """Takes down what killed workers left."""
+    from conformance.suite.session import sweep
+
+    try:
+        sweep(settings.run, worker)
+    except Exception as error:
+        book.write(ledger.HarnessFault(worker="run", what=f"clusters cannot be taken down: {error}"))
+
+
+@contextlib.contextmanager
+def _quietly(log: Path) -> Iterator[None]:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        log.open("a", encoding="utf-8") as file,
+        contextlib.redirect_stdout(file),
+        contextlib.redirect_stderr(file),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _stoppable(err: Console) -> Iterator[None]:
+    """SIGINT and SIGTERM stop the run once; while it clears up, further ones only get an answer."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    stopping = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal stopping
+        if stopping:
+            err.print("stopping: clusters are being taken down", markup=False, highlight=False)
+            return
+        stopping = True
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

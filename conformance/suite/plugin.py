@@ -1,0 +1,275 @@
+"""The pytest plugin (`-p conformance.suite.plugin --conformance-run FILE`): selects tests, gives them the `case`
+fixture, and writes to the ledger what becomes of them.
+
+The invariant: a test that ended leaves an outcome for every id that it declares, or a harness error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+import pytest
+
+from conformance.errors import HarnessError
+from conformance.suite import hooks, ledger, requirement, settings
+from conformance.suite.bench import Bench, MakeBench, Trial
+from conformance.suite.checks import Blocked, CheckFailed, Checks
+from conformance.suite.requirement import Requirement
+from conformance.suite.selection import scope
+
+NAME = "conformance-judge"
+_SEVERITY = {requirement.Level.MUST: "critical", requirement.Level.SHOULD: "normal", requirement.Level.MAY: "minor"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("conformance").addoption(
+        "--conformance-run",
+        metavar="FILE",
+        default="",
+        help="run.json of a run; `grove-conformance run` writes it, and starts pytest with it",
+    )
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(hooks)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{requirement.MARK}(*ids): the requirements that a conformance test judges")
+    if file := config.getoption("conformance_run"):
+        config.pluginmanager.register(Judge(config, settings.load(Path(file))), NAME)
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest) -> Iterator[object]:
+    """What a conformance test works with: its namespace, nodes and history, and the checks that it makes."""
+    judge = request.config.pluginmanager.get_plugin(NAME)
+    if not isinstance(judge, Judge):
+        raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
+    with judge.bench().play(judge.trial) as given:
+        yield given
+    _attach(judge.trial)
+
+
+class Judge:
+    """The plugin's state in one process: the controller of a distributed run, a worker, or the only process."""
+
+    def __init__(self, config: pytest.Config, run: settings.RunSettings) -> None:
+        self.config, self.run = config, run
+        self.registry = requirement.load(Path(run.registry))
+        self.collected: dict[str, tuple[str, ...]] = {}
+        self.selected: dict[str, tuple[str, ...]] = {}
+        self._trial: Trial | None = None
+        self._bench: Bench | None = None
+        self._refusal: Exception | None = None
+        worker = getattr(config, "workerinput", {}).get("workerid")
+        self.worker = str(worker or "main")
+        self.controls = worker is None and bool(getattr(config.option, "numprocesses", None))
+        self._ledger = None if self.controls or config.option.collectonly else ledger.Ledger(run.ledger, self.worker)
+        if self._ledger is not None:
+            self._ledger.write(ledger.WorkerStarted(worker=self.worker, pid=os.getpid()))
+            if worker is not None:
+                self._own_standard_error()
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, _interrupt)
+
+    @property
+    def trial(self) -> Trial:
+        assert self._trial is not None, "no test is running"
+        return self._trial
+
+    def bench(self) -> Bench:
+        """The worker's bench, made at the first call. A bench that cannot be made is not tried again."""
+        if self._refusal is not None:
+            raise self._refusal
+        if self._bench is None:
+            make: MakeBench | None = self.config.hook.pytest_conformance_bench(config=self.config)
+            assert self._ledger is not None
+            try:
+                self._bench = (make or _cluster())(self.run, self.worker, self._ledger)
+            except Exception as error:
+                self._refusal = error
+                raise
+        return self._bench
+
+    # -- collection ----------------------------------------------------------------------------------------------
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        self.collected = {item.nodeid: requirement.declared(item) for item in items}
+        chosen = scope(self.registry, self.run.profiles, self.run.ids, self.run.roles, self.run.features)
+        keep = [item for item in items if chosen.takes(self.collected[item.nodeid])]
+        drop = [item for item in items if not chosen.takes(self.collected[item.nodeid])]
+        self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
+        if drop:
+            config.hook.pytest_deselected(items=drop)
+        items[:] = keep
+        for item in items:
+            _label(item, [self.registry.requirements[i] for i in self.collected[item.nodeid]])
+
+    # -- one test ------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        assert self._ledger is not None
+        ids = requirement.declared(item)
+        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write))
+        self._ledger.write(ledger.TestStarted(test=trial.test, ids=ids, worker=self.worker))
+        try:
+            result = yield
+        except BaseException as error:
+            trial.problem = error
+            self._finish(trial)
+            raise
+        self._finish(trial)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        try:
+            result = yield
+        except CheckFailed:
+            self.trial.at_end()
+            raise
+        self.trial.at_end()
+        self.trial.checks.finish()
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        trial = self.trial
+        trial.seconds[call.when] = round(call.duration, 3)
+        error = call.excinfo.value if call.excinfo else None
+        if error is not None and (trial.problem is None or isinstance(trial.problem, CheckFailed)):
+            trial.problem = error
+        if isinstance(error, CheckFailed):
+            report.longrepr = str(error)
+        elif isinstance(error, Blocked):
+            if error.cause == "circumstances":
+                report.outcome = "skipped"
+                report.longrepr = (item.nodeid, 0, f"Skipped: {error.reason}")
+            else:
+                report.longrepr = f"blocked: {error.reason}"
+        return report
+
+    def _finish(self, trial: Trial) -> None:
+        assert self._ledger is not None
+        outcome, reason, cause = _judged(trial)
+        if outcome == "harness-error":
+            log = str(self.run.log)
+            self._ledger.write(ledger.HarnessFault(worker=self.worker, what=reason, test=trial.test, log=log))
+        bundle = os.path.relpath(trial.bundle, self.run.folder) if trial.bundle else ""
+        self._ledger.write(
+            ledger.TestFinished(
+                test=trial.test,
+                outcome=outcome,
+                worker=self.worker,
+                reason=reason,
+                cause=cause,
+                seconds=trial.seconds,
+                bundle=bundle,
+                namespace=trial.namespace,
+            )
+        )
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        self._close()
+
+    def pytest_unconfigure(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._bench is None:
+            return
+        # Nothing may stop the clearing up: whoever cannot wait has SIGKILL and `cluster prune`.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+        bench, self._bench = self._bench, None
+        try:
+            bench.close()
+        except Exception as error:
+            assert self._ledger is not None
+            self._ledger.write(ledger.HarnessFault(worker=self.worker, what=f"clearing up failed: {error}"))
+            raise
+
+    def _own_standard_error(self) -> None:
+        """A worker's last words (a broken pipe to a controller that is gone) go to a file, not to the terminal."""
+        file = os.open(self.run.folder / f"worker-{self.worker}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(file, 2)
+        os.close(file)
+
+
+def _judged(
+    trial: Trial,
+) -> tuple[Literal["passed", "failed", "blocked", "harness-error", "interrupted"], str, ledger.Cause]:
+    """Outcome of a test, reason, and for a blocked one the cause."""
+    error = trial.problem
+    match error:
+        case None:
+            return "passed", "", ""
+        case CheckFailed():
+            return "failed", str(error), ""
+        case Blocked():
+            return "blocked", error.reason, error.cause
+        case pytest.skip.Exception():
+            return "blocked", str(error), "circumstances"
+        case KeyboardInterrupt() | SystemExit() | pytest.exit.Exception():
+            return "interrupted", "interrupted", ""
+        case HarnessError():
+            return "harness-error", str(error), ""
+        case AssertionError():
+            first = str(error).partition("\n")[0]
+            return "harness-error", f"a bare assert judged something: {first} (use case.expect)", ""
+        case _:
+            return "harness-error", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}", ""
+
+
+def _cluster() -> MakeBench:
+    from conformance.suite.session import open_bench  # with all that a cluster needs, only where one is needed
+
+    return open_bench
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(f"signal {number}")
+
+
+def _label(item: pytest.Item, entries: list[Requirement]) -> None:
+    """Properties for JUnit and labels for Allure."""
+    if not entries:
+        return
+    item.user_properties += [("id", e.id) for e in entries]
+    item.user_properties += [("level", level) for level in sorted({str(e.level) for e in entries})]
+    item.user_properties += [("profile", profile) for profile in sorted({e.profile for e in entries})]
+    severity = _SEVERITY[min((e.level for e in entries), key=list(_SEVERITY).index)]
+    for kind, values in (
+        ("epic", sorted({e.profile for e in entries})),
+        ("story", [f"{e.id}: {e.text}" for e in entries]),
+        ("severity", [severity]),
+    ):
+        item.add_marker(pytest.mark.allure_label(*values, label_type=kind))
+
+
+def _attach(trial: Trial) -> None:
+    """The files of the failure bundle, for Allure; nothing happens where no Allure results are written."""
+    if trial.bundle is None:
+        return
+    import allure
+
+    attach: Callable[..., None] = allure.attach.file
+    kinds = {".txt": allure.attachment_type.TEXT, ".log": allure.attachment_type.TEXT}
+    for path in sorted(p for p in trial.bundle.rglob("*") if p.is_file()):
+        kind = kinds.get(path.suffix, allure.attachment_type.YAML if path.suffix == ".yaml" else None)
+        attach(str(path), name=str(path.relative_to(trial.bundle)), attachment_type=kind, extension=path.suffix[1:])

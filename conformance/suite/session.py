@@ -1,0 +1,235 @@
+"""The real bench: one cluster with one implementation for one worker, and a namespace and a pool for each test.
+
+The invariant: whatever way a worker ends, what it opened is closed in reverse; SIGKILL leaves it to `sweep`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from conformance.cluster.controlplane import Cluster, list_clusters
+from conformance.cluster.nodes import POOL
+from conformance.cluster.settings import ClusterSettings
+from conformance.errors import HarnessError, UsageError
+from conformance.grove.kinds import GROVE
+from conformance.history import invariants
+from conformance.history.query import History
+from conformance.history.recorder import WATCHED, Recorder
+from conformance.implementation import descriptor
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
+from conformance.suite import bundle, requirement
+from conformance.suite.api import Api, Loop, words
+from conformance.suite.bench import Trial, folder_name, randomness, short_name
+from conformance.suite.case import Case
+from conformance.suite.checks import Blocked
+from conformance.suite.ledger import Ledger, Phase
+from conformance.suite.settings import RunSettings
+from kube.errors import ApiError
+
+REFERENCE = "reference"
+"""The descriptor that supplies the roles which an implementation doesn't play."""
+
+
+def open_bench(settings: RunSettings, worker: str, ledger: Ledger) -> ClusterBench:
+    """Brings everything up. Raises HarnessError (cluster), or Blocked (the implementation cannot be installed)."""
+    return ClusterBench(settings, worker, ledger)
+
+
+def sweep(run: str, worker: str = "") -> list[str]:
+    """Takes down what is left of a run's clusters (of one worker, or of all); gives their names."""
+    gone = []
+    for cluster in list_clusters():
+        if cluster.name == f"{run}-{worker}" or (not worker and cluster.name.startswith(f"{run}-")):
+            cluster.down()
+            gone.append(cluster.name)
+    return gone
+
+
+def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor | None]:
+    """The implementation, and who supplies the roles that it doesn't play. Raises UsageError."""
+    judged = descriptor.load(settings.implementation, settings.parameters)
+    supplied = None if judged.roles == set(Role) else descriptor.load(REFERENCE)
+    return _patient(judged, settings.time_scale), supplied and _patient(supplied, settings.time_scale)
+
+
+class ClusterBench:
+    """A cluster of its own (or an existing one), a driver, a recorder, an API client; see `Bench`."""
+
+    def __init__(self, settings: RunSettings, worker: str, book: Ledger) -> None:
+        self._settings, self._worker, self._book = settings, worker, book
+        self._stack = ExitStack()
+        self._registry = requirement.load(Path(settings.registry))
+        try:
+            self._open()
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _open(self) -> None:
+        facts = self._existing() if self._settings.cluster == "existing" else self._own()
+        judged, supplied = load_implementation(self._settings)
+        self._phase("installing CRDs and webhooks")
+        self.driver = Driver(judged, facts, supplied)
+        self._stack.callback(self.driver.stop)
+        self._implementation("install", self.driver.install)
+        self._phase(f"starting {judged.name}")
+        self._implementation("start", self.driver.start)
+        self._phase("recording")
+        self._kubeconfig = facts.kubeconfig
+        loop = Loop()
+        self._stack.callback(loop.close)
+        self._loop = loop
+        api = Api(loop, facts.kubeconfig, "grove-conformance/suite")
+        self._served = api.served
+        self._stack.callback(api.close)
+        missing = {str(kind) for kind in GROVE} - set(api.served)
+        watched = [(resource, labels) for resource, labels in WATCHED if str(resource) not in missing]
+        self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched)
+        self._stack.callback(self._recorder.stop)
+        self._recorder.start(60 * self._settings.time_scale)
+        self._phase("ready")
+
+    def _own(self) -> ClusterFacts:
+        def down() -> None:
+            self._phase("taking the cluster down")
+            cluster.down()
+            self._phase("down")
+
+        self._phase("bringing the cluster up")
+        name = f"{self._settings.run}-{self._worker}"
+        cluster = Cluster.up(
+            name,
+            settings=ClusterSettings(),
+            owner=True,
+            report=lambda subject, step: self._phase("bringing the cluster up", f"{subject}: {step}"),
+        )
+        self._stack.callback(down)
+        self._complaint: Callable[[], str] = cluster.complaint
+        return ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+
+    def _existing(self) -> ClusterFacts:
+        raise HarnessError("--cluster existing is not there yet")
+
+    def _implementation(self, step: str, action: Callable[[], None]) -> None:
+        """Runs a step of the driver; what goes wrong is the implementation's fault unless the cluster is not well or
+        the role is not its own."""
+        try:
+            action()
+        except (HarnessError, UsageError) as error:
+            if complaint := self._complaint():
+                raise HarnessError(f"the cluster is not well: {complaint}") from error
+            judged = self.driver.descriptor
+            if isinstance(error, NotStarted) and error.role not in judged.roles:
+                raise HarnessError(f"a supplied role cannot be started: {error}") from error
+            raise Blocked(f"{judged.name} cannot be {step}ed: {error}", "implementation") from error
+
+    # -- one test ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def play(self, trial: Trial) -> Iterator[Case]:
+        """See `Bench.play`."""
+        name = short_name(trial.test, self._settings.run)
+        self._revive()
+        offsets = {role: _size(self.driver.log(role)) for role in Role}
+        api = Api(self._loop, self._kubeconfig, f"grove-conformance/{name}", self._served)
+        history = History(self._recorder, name)
+        try:
+            self._namespace(api, name)
+            trial.namespace = name
+            case = Case(
+                checks=trial.checks,
+                namespace=name,
+                pool=name,
+                history=history,
+                api=api,
+                driver=self.driver,
+                kubeconfig=self._kubeconfig,
+                time_scale=self._settings.time_scale,
+                randomness=randomness(trial.test, self._settings.seed),
+            )
+            trial.at_end = lambda: self._invariants(trial, history)
+            try:
+                yield case
+            finally:
+                if not isinstance(trial.problem, KeyboardInterrupt):
+                    self._after(trial, case, api, offsets)
+        finally:
+            self._recorder.forget(name)
+            api.close()
+
+    def _after(self, trial: Trial, case: Case, api: Api, offsets: Mapping[Role, int]) -> None:
+        """Keeps evidence of what went wrong, then deletes what the test made (without waiting for it to be gone)."""
+        if trial.wrong:
+            folder = self._settings.folder / "bundles" / folder_name(trial.test)
+            bundle.write(
+                folder,
+                checks=trial.checks.made,
+                history=case.history,
+                made=case.made,
+                logs={str(role): (self.driver.log(role), offset) for role, offset in offsets.items()},
+                reproduce=self._reproduce(trial),
+            )
+            trial.bundle = folder
+        try:
+            api.delete("namespaces", None, [case.namespace])
+            api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
+        except (ApiError, HarnessError) as error:
+            if not trial.wrong:
+                raise HarnessError(f"the test's namespace or nodes cannot be deleted: {error}") from error
+
+    def _invariants(self, trial: Trial, history: History) -> None:
+        """The rules of any history: a broken one fails every test, an unknown one only a test that declares it."""
+        for verdict in invariants.judge(history):
+            known = verdict.id in self._registry.requirements
+            if known and (verdict.id in trial.checks.declared or verdict.holds is False):
+                at = round(verdict.records[-1].at, 3) if verdict.records else None
+                trial.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
+
+    def _revive(self) -> None:
+        """A process that ended in an earlier test is started again, so that one crash is not the end of all tests."""
+        if complaint := self._complaint():
+            raise HarnessError(f"the cluster is not well: {complaint}")
+        self._implementation("start", self.driver.start)  # those that run already are left alone
+
+    def _namespace(self, api: Api, name: str) -> None:
+        try:
+            api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        except ApiError as error:
+            raise HarnessError(f"the namespace {name} cannot be made: {words(error)}") from error
+
+    def _reproduce(self, trial: Trial) -> list[str]:
+        lines = ["# Runs this test again:"]
+        lines.append(" ".join([self._settings.reproduce, *(f"--id {id}" for id in trial.checks.declared)]))
+        for id in trial.checks.declared:
+            entry = self._registry.requirements.get(id)
+            if entry is not None and entry.reproduce:
+                lines += ["", f"# {id} by hand: {entry.text}", *entry.reproduce]
+        return lines
+
+    def _phase(self, phase: str, detail: str = "") -> None:
+        self._book.write(Phase(worker=self._worker, phase=phase, detail=detail))
+
+
+def _patient(given: Descriptor, time_scale: float) -> Descriptor:
+    """The same implementation with its time to become ready scaled."""
+    processes = {
+        role: msgspec.structs.replace(
+            process, ready=msgspec.structs.replace(process.ready, within=process.ready.within * time_scale)
+        )
+        for role, process in given.processes.items()
+    }
+    return dataclasses.replace(given, processes=processes)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
