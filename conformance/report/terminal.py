@@ -33,17 +33,26 @@ MOST_LINES = 24
 
 def show(report: Report, path: Path, console: Console) -> None:
     """Prints the report that was written to `path`."""
+    plain = not console.is_terminal or bool(console.no_color)
     for profile in report.profiles:
-        console.print(_table(profile))
+        console.print()
+        if plain:
+            for line in _lines(profile):
+                console.print(line, soft_wrap=True)
+        else:
+            console.print(_table(profile, console.width))
+    told = {result.reason for result in report.results if result.outcome is Outcome.HARNESS_ERROR}
     for fault in report.faults:
-        console.print(_line(f"harness error: {fault}", "bold magenta"))
+        if fault in told:
+            continue
+        _print(console, _line(f"harness error: {fault}", "bold magenta"))
     _unjudged(report, console)
     for result in report.results:
         if result.outcome in (Outcome.FAILED, Outcome.STALE_EXPECTATION):
             _failure(result, report, path.parent, console)
     for word in _summary(report):
-        console.print(_line(*word))
-    console.print(_line(f"report: {path}"))
+        _print(console, _line(*word))
+    _print(console, _line(f"report: {path}"))
 
 
 def clean(text: str) -> str:
@@ -72,18 +81,37 @@ def verdict_line(report: Report) -> str:
     return f"{who.name} {who.version} {said} ({names or 'no profile'}: {counts or 'nothing'})"
 
 
-def _table(profile: Profile) -> Table:
-    table = Table(title=Text(f"{profile.name}: {clean(profile.text)}"), title_justify="left", title_style="bold")
-    for column in ("", "id", "level"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("requirement", ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column("outcome", no_wrap=True)
+def _table(profile: Profile, width: int) -> Table:
+    """Every column has its full width, and the sentences what is left."""
+    ids = max(len(r.requirement.id) for r in profile.results)
+    outcomes = max(len("outcome"), *(len(r.outcome) for r in profile.results))
+    table = Table(title=Text(_title(profile)), title_justify="left", title_style="bold")
+    table.add_column("", width=1)
+    table.add_column("id", width=ids)
+    table.add_column("level", width=6)
+    sentences = max(20, width - ids - outcomes - 7 - 16)
+    table.add_column("requirement", width=sentences, no_wrap=True, overflow="ellipsis")
+    table.add_column("outcome", width=outcomes)
     for result in profile.results:
         mark, style = _MARK[result.outcome]
         entry = result.requirement
         outcome = Text(str(result.outcome), style)
         table.add_row(Text(mark, style), entry.id, str(entry.level), Text(entry.text), outcome)
     return table
+
+
+def _lines(profile: Profile) -> list[Text]:
+    """The same without a terminal: a line each, to be searched."""
+    lines = [_line(_title(profile))]
+    for result in profile.results:
+        entry = result.requirement
+        mark = _MARK[result.outcome][0]
+        lines.append(_line(f"  {mark} {entry.id:<10} {entry.level:<6} {result.outcome:<17} {entry.text}"))
+    return lines
+
+
+def _title(profile: Profile) -> str:
+    return f"{profile.name}: {profile.verdict} — {clean(profile.text)}"
 
 
 def _unjudged(report: Report, console: Console) -> None:
@@ -93,27 +121,29 @@ def _unjudged(report: Report, console: Console) -> None:
         if result.outcome in (Outcome.BLOCKED, Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.HARNESS_ERROR):
             reasons.setdefault((result.outcome, result.reason), []).append(result.requirement.id)
     for (outcome, reason), ids in reasons.items():
-        console.print(_line(f"{outcome}: {reason} ({', '.join(ids)})", _MARK[outcome][1]))
+        _print(console, _line(f"{outcome}: {reason} ({', '.join(ids)})", _MARK[outcome][1]))
 
 
 def _failure(result: Result, report: Report, folder: Path, console: Console) -> None:
     entry = result.requirement
     console.print()
-    console.print(_line(f"{_MARK[result.outcome][0]} {entry.id} {entry.text}", _MARK[result.outcome][1]))
+    _print(console, _line(f"{_MARK[result.outcome][0]} {entry.id} {entry.text}", _MARK[result.outcome][1]))
     if result.reason:
-        console.print(_line(f"    {result.reason}"))
+        _print(console, _line(f"    {result.reason}"))
     if entry.level is not Level.MUST:
-        console.print(_line(f"    ({entry.level}: does not decide the verdict)", "dim"))
+        _print(console, _line(f"    ({entry.level}: does not decide the verdict)", "dim"))
     for failure in result.failures:
         for label, text in _facts(failure, folder):
-            console.print(_block(label, text))
+            _print(console, _block(label, text))
     if result.failures:
-        console.print(_block("reproduce", f"{report.started.reproduce} --id {entry.id}"))
+        _print(console, _block("reproduce", f"{report.started.reproduce} --id {entry.id}"))
 
 
 def _facts(failure: Failure, folder: Path) -> list[tuple[str, str]]:
-    facts = [("test", failure.test), ("check", failure.what)]
-    if failure.expected is not None and failure.expected != failure.what:
+    facts = [("test", failure.test)]
+    if failure.expected != failure.what:
+        facts.append(("check", failure.what))
+    if failure.expected is not None:
         facts.append(("expected", _value(failure.expected)))
     facts.append(("seen", _value(failure.seen)))
     if failure.at is not None:
@@ -133,7 +163,7 @@ def _value(value: object) -> str:
 
 def _block(label: str, text: str) -> Text:
     head, *rest = clean(text).split("\n")
-    block = Text(f"    {label + ':':<10} {head}", overflow="fold", no_wrap=False)
+    block = Text(f"    {label + ':':<10} {head}")
     for line in rest:
         block.append(f"\n    {'':<10} {line}")
     return block
@@ -147,6 +177,11 @@ def _summary(report: Report) -> list[tuple[str, str]]:
         lines.append(("the report is incomplete", "yellow"))
     lines.append((verdict_line(report), "bold green" if report.verdict in _GOOD else "bold red"))
     return lines
+
+
+def _print(console: Console, text: Text) -> None:
+    """As one line, however long: the terminal folds it, and a path stays in one piece."""
+    console.print(text, soft_wrap=True)
 
 
 def _line(text: str, style: str = "") -> Text:

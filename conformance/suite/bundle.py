@@ -49,7 +49,7 @@ def write(
         _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", body)
     for name, (log, offset) in logs.items():
         with contextlib.suppress(FileNotFoundError):
-            _copy(log, offset, folder / "logs" / f"{name}.log")
+            copy_log(log, offset, folder / "logs" / f"{name}.log")
     (folder / "reproduce.txt").write_text("\n".join(reproduce) + "\n", encoding="utf-8")
 
 
@@ -62,7 +62,8 @@ def _dump(path: Path, value: Any, *, many: bool = False) -> None:
             yaml.dump(value, file, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
 
 
-def _copy(log: Path, offset: int, to: Path) -> None:
+def copy_log(log: Path, offset: int, to: Path) -> None:
+    """Copies what stands behind `offset`, at most the last `MOST_LOG` bytes. Raises FileNotFoundError."""
     with log.open("rb") as file:
         end = file.seek(0, 2)
         file.seek(max(offset if offset <= end else 0, end - MOST_LOG))

@@ -212,7 +212,11 @@ class Case:
 
     def _dead(self) -> str:
         """Which processes ended by themselves since the test began."""
-        return "; ".join(str(failure) for failure in self._driver.failures()[self._deaths :])
+        dead = self._driver.failures()[self._deaths :]
+        # The cluster's folder goes with the cluster; the window of the log is kept in the bundle.
+        return "; ".join(
+            str(d).replace(str(self._driver.log(d.role)), f"logs/{d.role}.log of the bundle") for d in dead
+        )
 
 
 def _schedulable(node: Mapping[str, Any] | None) -> bool:

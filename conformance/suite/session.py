@@ -128,10 +128,21 @@ class ClusterBench:
         except (HarnessError, UsageError) as error:
             if complaint := self._complaint():
                 raise HarnessError(f"the cluster is not well: {complaint}") from error
+            text = self._keep_logs(str(error))
             judged = self.driver.descriptor
             if isinstance(error, NotStarted) and error.role not in judged.roles:
-                raise HarnessError(f"a supplied role cannot be started: {error}") from error
-            raise Blocked(f"{judged.name} cannot be {step}ed: {error}", "implementation") from error
+                raise HarnessError(f"a supplied role cannot be started: {text}") from error
+            raise Blocked(f"{judged.name} cannot be {step}ed: {text}", "implementation") from error
+
+    def _keep_logs(self, text: str) -> str:
+        """Copies the logs out of the cluster's folder, which goes; gives a text with their new paths."""
+        for role in Role:
+            log = self.driver.log(role)
+            if log.exists():
+                kept = self._settings.folder / "logs" / f"{self._worker}-{role}.log"
+                bundle.copy_log(log, 0, kept)
+                text = text.replace(str(log), str(kept))
+        return text
 
     # -- one test ------------------------------------------------------------------------------------------------
 
