@@ -23,6 +23,7 @@ SETTLE_SECONDS = 0.02
 """Events of a burst that are taken together. Sets settle longer: a pass over one looks at all its replicas."""
 SET_SETTLE_SECONDS = 0.2
 WORKERS = 24
+STATUS_WORKERS = 3
 
 
 class Operator:
@@ -33,13 +34,16 @@ class Operator:
         writer = Writer(client)
         self._sets: WorkQueue[Key] = WorkQueue(settle=SET_SETTLE_SECONDS)
         self._cliques: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
+        self._clique_statuses: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name)
         self._work = (
-            (self._sets, SetReconciler(self.cache, writer, scheduler_name), 2),
-            (self._cliques, CliqueReconciler(self.cache, writer, scheduler_name), WORKERS),
-            (self._groups, GroupReconciler(self.cache, writer), 8),
-            (self._gangs, GangReconciler(self.cache, writer), WORKERS),
+            (self._sets, SetReconciler(self.cache, writer, scheduler_name).reconcile, 2),
+            (self._cliques, cliques.reconcile, WORKERS),
+            (self._clique_statuses, cliques.reconcile_status, STATUS_WORKERS),
+            (self._groups, GroupReconciler(self.cache, writer).reconcile, 8),
+            (self._gangs, GangReconciler(self.cache, writer).reconcile, WORKERS),
         )
         self.cache.sets.add_handler(self._on_set)
         self.cache.cliques.add_handler(self._on_clique)
@@ -57,8 +61,8 @@ class Operator:
                 await informer.synced()
             gc.freeze()  # what has been listed lives long; collections need not look at it again (anchors C-13)
             self.ready.set()
-            for queue, reconciler, workers in self._work:
-                group.create_task(work(queue, reconciler.reconcile, workers))
+            for queue, reconcile, workers in self._work:
+                group.create_task(work(queue, reconcile, workers))
 
     def _wake_set(self, item: Object) -> None:
         if pcs := item.metadata.label(labels.PART_OF):
@@ -82,6 +86,7 @@ class Operator:
 
     def _on_clique(self, kind: str, old: PodClique | None, item: PodClique) -> None:
         self._cliques.add(item.metadata.key)
+        self._clique_statuses.add(item.metadata.key)
         group = item.metadata.label(labels.SCALING_GROUP)
         if group:
             self._groups.add((item.metadata.namespace, group))
@@ -102,6 +107,7 @@ class Operator:
     def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
         namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)
         self._cliques.add((namespace, clique))
+        self._clique_statuses.add((namespace, clique))
         living = not item.terminating and kind != "DELETED"
         if old is None or kind == "DELETED" or old.terminating == living:
             self._gangs.add((namespace, item.metadata.label(labels.PODGANG)))

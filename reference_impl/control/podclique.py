@@ -11,19 +11,19 @@ from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import gates, labels, pods, statuses
 
-STATUS_SECONDS = 0.5
-"""A clique's status is written at once, then at most this often: what happens in between goes into one write."""
+STATUS_SECONDS = 1.0
+"""What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A
+write of a clique costs the API server more than one of a pod: it carries a whole pod spec through a CRD's schema."""
 
 
 class CliqueReconciler:
     def __init__(self, cache: Cache, writer: Writer, scheduler_name: str) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
-        self._written: dict[Key, float] = {}
+        self._unwritten: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
         if clique is None:
-            self._written.pop(key, None)
             return None
         if clique.metadata.deletion_timestamp is not None:
             # The pods go through the garbage collector, by their owner reference (CHG-DEL-05).
@@ -34,7 +34,7 @@ class CliqueReconciler:
             # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
             await self._balance(clique)
             await self._release(clique, gang)
-        return await self._status(key)
+        return None
 
     async def _balance(self, clique: PodClique) -> None:
         """Creates the pods that are missing and deletes those that are too many."""
@@ -65,16 +65,23 @@ class CliqueReconciler:
         body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": labels.GATE}]}}
         await self._writer.strategic(self._cache.pods, pod, body)
 
-    async def _status(self, key: Key) -> float | None:
+    async def reconcile_status(self, key: Key) -> float | None:
+        """Writes the status, if it differs. A queue of its own with few workers feeds this, so that under load pods
+        come first and statuses are written less often."""
         clique = self._cache.cliques.get(*key)
-        if clique is None:
+        if clique is None or clique.metadata.deletion_timestamp is not None:
+            self._unwritten.pop(key, None)
             return None
-        status = statuses.clique_status(clique, self._cache.pods_of(clique), self._cache.set_of(clique), now())
+        pods_now = self._cache.pods_of(clique)
+        status = statuses.clique_status(clique, pods_now, self._cache.set_of(clique), now())
         if status == clique.status:
+            self._unwritten.pop(key, None)
             return None
-        wait = self._written.get(key, 0.0) + STATUS_SECONDS - time.monotonic()
-        if wait > 0:
+        arrived = status.ready_replicas == len(pods_now) == clique.spec.replicas
+        since = self._unwritten.setdefault(key, time.monotonic())
+        wait = since + STATUS_SECONDS - time.monotonic()
+        if wait > 0 and not arrived:
             return wait
-        self._written[key] = time.monotonic()
         await self._writer.status(self._cache.cliques, clique, status)
+        self._unwritten.pop(key, None)
         return None

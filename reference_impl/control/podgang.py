@@ -17,7 +17,7 @@ from reference_impl.control.cache import GANG, Cache, key_text
 from reference_impl.control.writer import Writer, now
 from reference_impl.plan import conditions, gangs
 
-PATIENCE_SECONDS = 1.0
+PATIENCE_SECONDS = 5.0
 """How long a gang may fill up before its status says that it is not complete: in an ordinary start it never has to."""
 
 

@@ -1,0 +1,98 @@
+"""`grove-conformance scale`: parse, run, print."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from conformance.cluster import progress
+from conformance.errors import Exit
+from conformance.implementation import descriptor
+from conformance.implementation.parameters import assignments
+from conformance.scale import run as runs
+from conformance.scale import scenario as scenarios
+
+REFERENCE = "reference"
+ROWS = 14
+
+
+class Binder(StrEnum):
+    """Who binds the pods."""
+
+    KUBE = "kube"
+    GANG = "gang"
+
+
+def scale(
+    implementation: Annotated[str, typer.Option(help="Name or descriptor file.")] = REFERENCE,
+    scenario: Annotated[str, typer.Option(help="A scenario of fixtures/scale/.")] = "scale-1000",
+    scheduler: Annotated[Binder, typer.Option(help="Who binds: kube-scheduler or the gang scheduler.")] = Binder.KUBE,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the descriptor.")] = None,
+    report_dir: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("reports"),
+) -> int:
+    """Deploy and delete a big PodCliqueSet, timed beside the raw floor of the same run."""
+    judged = descriptor.load(implementation, assignments(settings or []))
+    supplied = None if judged.name == REFERENCE else descriptor.load(REFERENCE, {})
+    plan = runs.Plan(scenarios.load(scenario), judged, supplied, scheduler.value)
+    with progress.terminal("scale") as report:
+        try:
+            result = runs.run(plan, report)
+        except runs.RunFailed as failure:
+            print(f"not reached: {failure}", file=sys.stderr)  # noqa: T201
+            return Exit.NOT_CONFORMANT
+    report_dir.mkdir(parents=True, exist_ok=True)
+    path = report_dir / runs.file_name(result)
+    path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
+    show(result, Console())
+    typer.echo(f"result: {path}")
+    return Exit.CONFORMANT
+
+
+def show(result: dict[str, Any], console: Console) -> None:
+    """The tables of a result."""
+    floor = result["floors"]["podsReadySeconds"]
+    deploy, delete = result["phases"]["deploy"], result["phases"]["delete"]
+    times = Table(
+        "marker",
+        "seconds",
+        "× floor",
+        title=f"{result['scenario']}: {result['pods']} pods, {result['nodes']} nodes, bound by {result['binder']}",
+    )
+    for side in ("before", "after"):
+        times.add_row(f"raw floor, {side}", f"{result['floors'][side]['podsReadySeconds']:.2f}", "")
+    for name, seconds in {**deploy["markers"], **delete["markers"]}.items():
+        times.add_row(name, "-" if seconds is None else f"{seconds:.2f}", _ratio(seconds, floor))
+    console.print(times)
+    for phase, data in (("create", deploy), ("delete", delete)):
+        writes = Table(
+            "program",
+            "verb",
+            "resource",
+            "count",
+            "a pod",
+            title=f"API writes, {phase}: {data['writes']['perPod']} a pod (KWOK, kube-scheduler, harness not counted)",
+        )
+        for row in data["writes"]["rows"][:ROWS]:
+            writes.add_row(row["program"], row["verb"], row["resource"], str(row["count"]), f"{row['perPod']:.2f}")
+        console.print(writes)
+    cost = Table("process", "CPU s, floor", "CPU s, create", "CPU s, delete", "MiB")
+    for name, create in deploy["processes"].items():
+        cost.add_row(
+            name,
+            f"{result['floors']['after']['processes'].get(name, {}).get('cpuSeconds', 0):.1f}",
+            f"{create['cpuSeconds']:.1f}",
+            f"{delete['processes'].get(name, {}).get('cpuSeconds', 0):.1f}",
+            f"{create['memoryMiB']:.0f}",
+        )
+    console.print(cost)
+
+
+def _ratio(seconds: float | None, floor: float) -> str:
+    return "" if seconds is None or not floor else f"{seconds / floor:.2f}"

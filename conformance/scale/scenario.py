@@ -1,0 +1,92 @@
+"""Scale scenarios: data in `fixtures/scale/`, and the manifests that a run makes of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import documents
+from conformance.data import folder
+from conformance.errors import UsageError
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One shape of load. `pods` are all pods of the set."""
+
+    name: str
+    description: str
+    replicas: int
+    pods_per_replica: int
+    node_profile: str
+    node_count: int
+    manifest: Mapping[str, Any]
+
+    @property
+    def pods(self) -> int:
+        return self.replicas * self.pods_per_replica
+
+    def pod_clique_set(self, namespace: str, scheduler_name: str | None) -> dict[str, Any]:
+        """The PodCliqueSet; its pods name `scheduler_name`, or none where the implementation shall choose."""
+        manifest: dict[str, Any] = copy.deepcopy(dict(self.manifest))
+        manifest["metadata"]["namespace"] = namespace
+        manifest["spec"]["replicas"] = self.replicas
+        if scheduler_name is not None:
+            for clique in manifest["spec"]["template"]["cliques"]:
+                clique["spec"]["podSpec"]["schedulerName"] = scheduler_name
+        return manifest
+
+    def plain_pods(self, namespace: str) -> list[dict[str, Any]]:
+        """The same pods without any operator, for kube-scheduler: the raw floor."""
+        result = []
+        for clique in self.manifest["spec"]["template"]["cliques"]:
+            for index in range(self.replicas * clique["spec"]["replicas"]):
+                spec = {**clique["spec"]["podSpec"], "schedulerName": DEFAULT_SCHEDULER}
+                metadata = {"name": f"{clique['name']}-{index}", "namespace": namespace}
+                result.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        return result
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in (folder("fixtures") / "scale").glob("*.yaml"))
+
+
+def load(name: str) -> Scenario:
+    """The scenario in `fixtures/scale/<name>.yaml`. Raises UsageError."""
+    path = folder("fixtures") / "scale" / f"{name}.yaml"
+    if not path.is_file():
+        raise UsageError(f'there is no scale scenario "{name}"', mend=documents.suggestion(name, names()))
+    return read(path)
+
+
+def read(path: Path) -> Scenario:
+    """Reads and checks one scenario file. Raises UsageError with file, line and field."""
+    document = documents.read(path, folder("fixtures") / "scale" / "scenario.schema.json")
+    data = document.value
+    cliques = data["manifest"]["spec"]["template"]["cliques"]
+    pods = sum(clique["spec"]["replicas"] for clique in cliques)
+    if pods != data["podsPerReplica"]:
+        raise UsageError(
+            f"is {data['podsPerReplica']}, but the cliques have {pods} pods",
+            where=document.where("podsPerReplica"),
+            mend="make them agree",
+        )
+    return Scenario(
+        name=data["name"],
+        description=data["description"],
+        replicas=data["replicas"],
+        pods_per_replica=data["podsPerReplica"],
+        node_profile=data["nodes"]["profile"],
+        node_count=data["nodes"]["count"],
+        manifest=data["manifest"],
+    )
+
+
+def validate() -> list[str]:
+    """Checks every scenario file; gives their paths. Raises UsageError for the first that is wrong."""
+    return [str(path) for name in names() if read(path := folder("fixtures") / "scale" / f"{name}.yaml")]
