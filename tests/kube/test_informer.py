@@ -310,7 +310,7 @@ def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
             cache.observe_deletion(read(world.known()[name]))
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(STEPS)
 def test_the_cache_shows_all_that_it_heard_in_order(steps: list[tuple[Any, ...]]) -> None:
     world, cache, book = World(), informer(), Book()

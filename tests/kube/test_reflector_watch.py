@@ -7,7 +7,7 @@ import random
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import (
     Answer,
@@ -219,6 +219,7 @@ async def test_a_broken_end_of_a_stream_loses_nothing(broken: bytes, end: str) -
     assert server.watched_from[1] == "6"
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.data())
 def test_the_line_cutter_gives_the_lines_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in lines) + b"rest"
