@@ -26,6 +26,9 @@ WATCHED: tuple[tuple[Resource, str | None], ...] = (
 )
 """What is recorded, with a label selector where only an operator's objects are of interest."""
 
+RECORDED = tuple(resource.plural for resource, _ in WATCHED if resource.namespaced and resource is not EVENTS)
+"""The namespaced resources of which a history knows every object (of some only an operator's), events left out."""
+
 
 class Recorder(Log):
     """A log that fills itself from all namespaces of a cluster, between `start` and `stop`."""

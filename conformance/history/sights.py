@@ -1,0 +1,121 @@
+"""What conformance tests wait for: predicates over a view, each with the nearest miss in words.
+
+Pods are found by their controller and not by their labels, so that a wrong label fails its own requirement only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from conformance.grove import pods
+from conformance.grove.expected import Clique, Expected, Gang
+from conformance.grove.fields import condition_is, controller, number, terminating, text
+from conformance.history.query import Miss
+from conformance.history.view import View
+
+Pods = list[Mapping[str, Any]]
+
+Sight = Callable[[View], bool | Miss]
+
+
+def pods_of(view: View, clique: str) -> Pods:
+    """The pods of a clique that are not being deleted, by name."""
+    return [pod for pod in view.list("pods") if _owner(pod) == ("PodClique", clique) and not terminating(pod)]
+
+
+def by_clique(view: View, cliques: Iterable[Clique]) -> dict[str, Pods]:
+    """As `pods_of`, for several cliques in one pass."""
+    found: dict[str, Pods] = {clique.name: [] for clique in cliques}
+    for pod in view.list("pods"):
+        kind, name = _owner(pod)
+        if kind == "PodClique" and name in found and not terminating(pod):
+            found[name].append(pod)
+    return found
+
+
+def bound(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
+    """How many pods of each clique are bound."""
+    return {name: sum(map(pods.bound, found)) for name, found in by_clique(view, cliques).items()}
+
+
+def gated(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
+    """How many pods of each clique keep Grove's gate."""
+    return {name: sum(map(pods.gated, found)) for name, found in by_clique(view, cliques).items()}
+
+
+def sizes(cliques: Iterable[Clique]) -> dict[str, int]:
+    """How many pods each clique is to have."""
+    return {clique.name: clique.template.replicas for clique in cliques}
+
+
+def none(cliques: Iterable[Clique]) -> dict[str, int]:
+    """No pod of any of the cliques."""
+    return {clique.name: 0 for clique in cliques}
+
+
+def all_exist(cliques: Sequence[Clique]) -> Sight:
+    """Every clique has the pods that it is to have."""
+
+    def seen(view: View) -> bool | Miss:
+        return _short(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
+
+    return seen
+
+
+def all_ungated(cliques: Sequence[Clique]) -> Sight:
+    """Every pod of the cliques exists and has lost Grove's gate."""
+
+    def seen(view: View) -> bool | Miss:
+        free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+        return _short(sizes(cliques), free, "are ungated")
+
+    return seen
+
+
+def all_bound(cliques: Sequence[Clique]) -> Sight:
+    """Every pod of the cliques exists and is bound."""
+    return lambda view: _short(sizes(cliques), bound(view, cliques), "are bound")
+
+
+def admitted(wanted: Expected, gang: Gang) -> Sight:
+    """Every PodGroup of the gang has at least minReplicas bound pods."""
+    cliques = wanted.of_gang(gang.name)
+    return lambda view: _short(gang.floors, bound(view, cliques), "are bound")
+
+
+def available(set_name: str, replicas: int) -> Sight:
+    """The set reports that many available replicas for its current generation."""
+
+    def seen(view: View) -> bool | Miss:
+        found = view.get("podcliquesets", set_name)
+        if found is None:
+            return Miss(f"podcliquesets/{set_name} does not exist")
+        reported, generation = number(found, "status", "availableReplicas"), number(found, "metadata", "generation")
+        observed = number(found, "status", "observedGeneration")
+        if reported == replicas and observed == generation:
+            return True
+        return Miss(
+            f"availableReplicas is {reported} of {replicas}, observedGeneration {observed} of generation {generation}"
+        )
+
+    return seen
+
+
+def initialized(gang: str) -> Sight:
+    def seen(view: View) -> bool | Miss:
+        found = condition_is(view.get("podgangs", gang), "Initialized")
+        return found == "True" or Miss(f"podgangs/{gang}: Initialized is {found or 'absent'}")
+
+    return seen
+
+
+def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
+    reference = controller(pod)
+    return text(reference, "kind"), text(reference, "name")
+
+
+def _short(wanted: Mapping[str, int], seen: Mapping[str, int], verb: str) -> bool | Miss:
+    lacks = [f"{seen.get(name, 0)} of {least} pods of {name} {verb}" for name, least in wanted.items()
+             if seen.get(name, 0) < least]  # fmt: skip
+    return not lacks or Miss("; ".join(lacks))

@@ -1,0 +1,71 @@
+"""What the statuses of a set, its cliques and its scaling groups are to say once every pod is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conformance.grove.expected import Expected
+from conformance.grove.fields import condition, number, text
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.tests.core.comparison import same
+
+Statuses = dict[str, dict[str, dict[str, object]]]
+"""By requirement and object: what a status says."""
+
+HEALTHY_CLIQUE: Mapping[str, tuple[str, str]] = {
+    "PodCliqueScheduled": ("True", "SufficientScheduledPods"),
+    "MinAvailableBreached": ("False", "SufficientReadyPods"),
+}
+HEALTHY_GROUP: Mapping[str, tuple[str, str]] = {
+    "MinAvailableBreached": ("False", "SufficientAvailablePodCliqueScalingGroupReplicas"),
+}
+"""Conditions with their status and reason. Messages bind nobody."""
+
+
+def check_statuses(case: Case, wanted: Expected, view: View, set_name: str) -> None:
+    """CORE-010, CORE-011, CORE-012, CORE-013."""
+    right, seen = told(wanted, view, set_name)
+    for id, statuses in right.items():
+        same(case, id, "statuses", statuses, seen[id])
+
+
+def told(wanted: Expected, view: View, set_name: str) -> tuple[Statuses, Statuses]:
+    """What the statuses are to say, and what they say."""
+    right: Statuses = {"CORE-010": {}, "CORE-011": {}, "CORE-012": {}, "CORE-013": {}}
+    seen: Statuses = {id: {} for id in right}
+
+    def counts(id: str, resource: str, name: str, numbers: dict[str, int]) -> None:
+        found = view.get(resource, name)
+        generation = number(found, "metadata", "generation")
+        right[id].setdefault(name, {}).update(numbers, observedGeneration=generation)
+        shown = {key: number(found, "status", key) for key in (*numbers, "observedGeneration")}
+        seen[id].setdefault(name, {}).update(shown)
+
+    def conditions(id: str, resource: str, name: str, healthy: Mapping[str, tuple[str, str]]) -> None:
+        found = view.get(resource, name)
+        right[id].setdefault(name, {}).update({kind: list(told) for kind, told in healthy.items()})
+        shown = {kind: condition(found, kind) for kind in healthy}
+        seen[id].setdefault(name, {}).update({k: [text(c, "status"), text(c, "reason")] for k, c in shown.items()})
+
+    def selector(resource: str, name: str, key: str, value: str) -> None:
+        right["CORE-013"][name] = {key: value}
+        seen["CORE-013"][name] = {key: text(view.get(resource, name), "status", key)}
+
+    replicas = len(wanted.services)
+    every = {"replicas": replicas, "availableReplicas": replicas, "updatedReplicas": replicas}
+    counts("CORE-010", "podcliquesets", set_name, every)
+    selector("podcliquesets", set_name, "hpaPodSelector", wanted.selector)
+    for clique in wanted.cliques.values():
+        pods = clique.template.replicas
+        every = {"replicas": pods, "scheduledReplicas": pods, "readyReplicas": pods, "scheduleGatedReplicas": 0}
+        counts("CORE-011", "podcliques", clique.name, every)
+        conditions("CORE-011", "podcliques", clique.name, HEALTHY_CLIQUE)
+        if clique.selector:
+            selector("podcliques", clique.name, "hpaPodSelector", clique.selector)
+    for group in wanted.groups.values():
+        keys = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
+        counts("CORE-012", "podcliquescalinggroups", group.name, dict.fromkeys(keys, group.replicas))
+        conditions("CORE-012", "podcliquescalinggroups", group.name, HEALTHY_GROUP)
+        selector("podcliquescalinggroups", group.name, "selector", group.selector)
+    return right, seen

@@ -1,0 +1,60 @@
+"""Scaled gangs wait for their base gang, even where they would fit and it does not."""
+
+from __future__ import annotations
+
+from conformance.grove.expected import Clique, expected
+from conformance.history import sights
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+
+
+@requirements(
+    "GANG-001",
+    "GANG-006",
+    "GANG-007",
+    "GANG-008",
+    "SCHED-001",
+    "SCHED-002",
+    "SCHED-005",
+    "INV-001",
+    "INV-002",
+    "INV-003",
+    "INV-004",
+)
+def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
+    # Each replica of the workers fills a node. The base gang has two of them, each scaled gang one: on the one node
+    # that there is, a scaled gang fits and the base gang does not.
+    case.nodes("dgx-h100", 1)
+    workload = case.workload(
+        "disaggregated", routers=1, workers=4, workersFloor=2, prefills=1, prefillsFloor=1, prefillGpus=4, decodeGpus=4
+    )
+    wanted = expected(workload)
+    [base] = wanted.base_gangs
+    based = wanted.of_gang(base.name)
+    scaled = [clique for gang in wanted.scaled_gangs for clique in wanted.of_gang(gang.name)]
+    case.create(workload)
+    case.until("GANG-007", "all pods exist, those of the scaled gangs too", sights.all_exist([*based, *scaled]))
+    gangs = case.history.view().names("podgangs")
+    case.expect("GANG-001", "gangs by name", sorted(wanted.gangs), gangs)
+    case.until("GANG-006", "the pods of the waiting base gang lose their gates", sights.all_ungated(based))
+
+    # A later set that becomes bound proves that operator and scheduler have gone on working.
+    later = case.workload("frontend", setName="later")
+    case.create(later)
+    case.until("SCHED-005", "a later gang that fits is bound", sights.all_bound(list(expected(later).cliques.values())))
+    view = case.quiet()
+    waiting(case, scaled, view)
+    bound = sights.bound(view, based)
+    case.expect("SCHED-001", "bound pods of the base gang", dict.fromkeys(bound, 0), bound)
+
+    case.nodes("dgx-h100", 3)
+    case.until("SCHED-002", "the base gang is bound once it fits", sights.admitted(wanted, base))
+    case.until("GANG-008", "then all pods of the scaled gangs lose their gates", sights.all_ungated(scaled))
+    case.until("SCHED-002", "and the scaled gangs are bound", sights.all_bound(scaled))
+
+
+def waiting(case: Case, scaled: list[Clique], view: View) -> None:
+    """The scaled pods are all there, all gated, none bound."""
+    case.expect("GANG-007", "gated pods of the scaled gangs", sights.sizes(scaled), sights.gated(view, scaled))
+    case.expect("GANG-007", "bound pods of the scaled gangs", sights.none(scaled), sights.bound(view, scaled))

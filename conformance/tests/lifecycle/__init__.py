@@ -1,0 +1,1 @@
+"""Objects that come and go: deletion, restarts, upgrades."""
