@@ -12,6 +12,7 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -244,7 +245,7 @@ class Cluster:
         try:
             self._kwokctl(
                 assets,
-                *("create", "cluster", "--wait", f"{READY_WITHIN:g}s"),
+                *("create", "cluster"),
                 *("--config", str(self.directory / "kwokctl.yaml")),
                 *("--kubeconfig", str(self._home / "kubeconfig")),
             )
@@ -279,7 +280,7 @@ class Cluster:
         }
         output = self.directory / "kwokctl.log"
         with output.open("w") as log:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 [str(assets.kwokctl), "--name", self.name, *arguments],
                 env=environment,
                 cwd=self.directory,
@@ -288,44 +289,50 @@ class Cluster:
                 stderr=subprocess.STDOUT,
                 umask=0o077,  # FC-022: kwokctl writes keys for everybody to read
                 start_new_session=True,  # Ctrl-C on our terminal is for us; we end the whole cluster
-                check=False,
             )
-        if done.returncode:
-            raise HarnessError(
-                f"kwokctl {' '.join(arguments[:2])} failed: {self._explain(output)}", where=f"cluster {self.name}"
-            )
+        try:
+            while process.poll() is None:
+                self._require_alive()  # kwokctl itself would go on for two minutes (FC-023)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=0.1)
+        except BaseException:  # Ctrl-C included
+            process.kill()
+            process.wait()
+            raise
+        if process.returncode:
+            raise self._failure(f"kwokctl {' '.join(arguments[:2])} failed: {_tail(output)}")
+
+    def _require_alive(self) -> None:
+        """Raises HarnessError if a component that was started is dead: nobody starts it again."""
+        for name, pid in self._pid_files().items():
+            if processes.identity(pid) is None:
+                raise self._failure(f"{name} died: {_tail(self.log(name))}")
+
+    def _failure(self, what: str) -> HarnessError:
+        return HarnessError(what, where=f"cluster {self.name}")
 
     def _wait_until_well(self, report: Report) -> None:
         report(f"cluster {self.name}", "waiting until every component is well")
         health, components = self._health(), self._components()
 
-        def complaint() -> str:
-            try:
-                return health.complaint(components)
-            except OSError as error:
-                return str(error)
-
         last = ""
 
-        def not_well(text: str) -> bool:
+        def well() -> bool:
             nonlocal last
-            last = text
-            return bool(text)
+            self._require_alive()
+            try:
+                last = health.complaint(components)
+            except OSError as error:
+                last = str(error)
+            return not last
 
+        wait = Retrying(
+            retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=stop_after_delay(READY_WITHIN)
+        )
         try:
-            Retrying(retry=retry_if_result(not_well), wait=wait_fixed(0.05), stop=stop_after_delay(READY_WITHIN))(
-                complaint
-            )
+            wait(well)
         except RetryError as error:
-            raise HarnessError(
-                f"not well after {READY_WITHIN:g} s: {last}; {self._explain()}", where=f"cluster {self.name}"
-            ) from error
-
-    def _explain(self, kwokctl: Path | None = None) -> str:
-        """The end of the logs of the components that are dead, else of kwokctl's output."""
-        dead = self.missing_components()
-        logs = [self.log(name) for name in dead if self.log(name).exists()] or ([kwokctl] if kwokctl else [])
-        return "; ".join(f"{log.name}: {_tail(log)}" for log in logs)
+            raise self._failure(f"not well after {READY_WITHIN:g} s: {last}") from error
 
     def _port_clash(self) -> str:
         for port in self._components():

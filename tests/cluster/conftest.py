@@ -1,4 +1,4 @@
-"""Fixtures of the cluster's tests: a state root of the test's own, and waiting on conditions."""
+"""Fixtures of the cluster's tests: a state root and processes of the test's own."""
 
 from __future__ import annotations
 
@@ -6,26 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from conformance.cluster import processes
 from conformance.cluster.ports import Ports
 from conformance.cluster.state import State
-
-T = TypeVar("T")
-Spawn = Callable[..., subprocess.Popen[str]]
-
-
-def wait_for(condition: Callable[[], T], *, timeout: float = 30.0) -> T:
-    """The first true value of `condition`; tenacity.RetryError after `timeout` seconds."""
-    return Retrying(
-        retry=retry_if_result(lambda value: not value), wait=wait_fixed(0.005), stop=stop_after_delay(timeout)
-    )(condition)
+from tests.cluster.waiting import Spawn
 
 
 @pytest.fixture
@@ -50,6 +39,7 @@ def spawn() -> Iterator[Spawn]:
         process = subprocess.Popen(
             [sys.executable, "-c", text, *map(str, arguments)],
             env=os.environ | environment,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

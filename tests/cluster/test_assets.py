@@ -15,7 +15,7 @@ from conformance.cluster.download import Sites
 from conformance.cluster.pins import Program
 from conformance.cluster.progress import Report, silent
 from conformance.errors import HarnessError, UsageError
-from tests.cluster.conftest import Spawn, wait_for
+from tests.cluster.waiting import Spawn, wait_for
 
 OFFLINE = "http://127.0.0.1:9"
 

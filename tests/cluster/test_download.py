@@ -42,7 +42,7 @@ class ReleaseSite:
                 if self.command == "GET":
                     self.wfile.write(body or b"")
 
-            do_HEAD = do_GET
+            do_HEAD = do_GET  # noqa: N815 - the name is the library's
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -90,7 +90,9 @@ def test_a_checksum_file_beside_the_program_is_enough(site: ReleaseSite, tmp_pat
 
 
 def test_the_digest_of_the_release_api_is_used(site: ReleaseSite, tmp_path: Path) -> None:
-    release = {"assets": [{"name": "other", "digest": None}, {"name": "kwokctl-linux-amd64", "digest": f"sha256:{SUM}"}]}
+    release = {
+        "assets": [{"name": "other", "digest": None}, {"name": "kwokctl-linux-amd64", "digest": f"sha256:{SUM}"}]
+    }
     site.files = {path_of("kwokctl"): BINARY, "/release.json": json.dumps(release).encode()}
     fetch(program("kwokctl"), tmp_path / "kwokctl", Sites())
     assert (tmp_path / "kwokctl").read_bytes() == BINARY
@@ -131,9 +133,7 @@ def test_a_pinned_checksum_wins_over_the_published_one(
 
 
 @pytest.mark.parametrize("published", [None, b"", b"not a checksum"])
-def test_without_a_checksum_nothing_is_downloaded(
-    site: ReleaseSite, tmp_path: Path, published: bytes | None
-) -> None:
+def test_without_a_checksum_nothing_is_downloaded(site: ReleaseSite, tmp_path: Path, published: bytes | None) -> None:
     site.files = {path_of("kubectl"): BINARY}
     if published is not None:
         site.files[path_of("kubectl") + ".sha256"] = published

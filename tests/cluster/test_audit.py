@@ -1,0 +1,88 @@
+"""Counting writes from an audit log."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from conformance.cluster.audit import AuditKey, AuditLog
+
+
+def event(verb: str = "create", resource: str = "pods", **more: Any) -> bytes:
+    body = {
+        "kind": "Event",
+        "level": "Metadata",
+        "stage": more.pop("stage", "ResponseComplete"),
+        "requestURI": "/api/v1/namespaces/default/pods",
+        "verb": verb,
+        "user": {"username": "kwok-admin", "groups": ["system:masters"]},
+        "userAgent": more.pop("agent", "kube-scheduler/v1.36.3 (linux/amd64)"),
+        "objectRef": {"resource": resource, "namespace": "default", "apiVersion": "v1", **more.pop("ref", {})},
+        "responseStatus": {"metadata": {}, "code": more.pop("code", 201)},
+        **more,
+    }
+    return json.dumps(body).encode() + b"\n"
+
+
+def test_writes_are_counted_by_verb_resource_agent_and_code(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(
+        event() * 3
+        + event(ref={"subresource": "binding"})
+        + event("patch", "podgangs", ref={"apiGroup": "scheduler.grove.io"}, code=409, agent="mine")
+        + event(stage="ResponseStarted")
+    )
+    agent = "kube-scheduler/v1.36.3 (linux/amd64)"
+    counts = AuditLog(log).count()
+    assert counts == {
+        AuditKey("create", "", "pods", "kwok-admin", agent, 201): 3,
+        AuditKey("create", "", "pods/binding", "kwok-admin", agent, 201): 1,
+        AuditKey("patch", "scheduler.grove.io", "podgangs", "kwok-admin", "mine", 409): 1,
+    }
+    assert {key.program for key in counts} == {"kube-scheduler", "mine"}
+
+
+def test_a_request_without_object_or_answer_is_counted_too(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_text('{"stage":"ResponseComplete","verb":"post"}\n')
+    assert AuditLog(log).count() == {AuditKey("post", "", "", "", "", 0): 1}
+
+
+def test_counts_between_marks_add_up(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    audit = AuditLog(log)
+    assert audit.mark() == 0 and not audit.count()
+    log.write_bytes(event() * 2)
+    first = audit.mark()
+    with log.open("ab") as file:
+        file.write(event("delete") * 5)
+    second = audit.mark()
+    with log.open("ab") as file:
+        file.write(event("patch"))
+    assert audit.count(0, first).total() == 2
+    assert audit.count(first, second).total() == 5
+    assert audit.count(second).total() == 1
+    assert audit.count(second, second).total() == 0
+
+
+def test_a_line_that_is_still_being_written_is_counted_once_and_later(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    line = event()
+    log.write_bytes(line + line[:100])
+    audit = AuditLog(log)
+    middle = audit.mark()
+    assert audit.count(0, middle).total() == 1
+    with log.open("ab") as file:
+        file.write(line[100:] + line)
+    end = audit.mark()
+    assert audit.count(0, middle).total() + audit.count(middle, end).total() == audit.count(0, end).total() == 3
+
+
+def test_fifty_thousand_lines_take_less_than_a_second(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(event(annotations={"padding": "x" * 400}) * 50_000)
+    begin = time.process_time()
+    assert AuditLog(log).count().total() == 50_000
+    assert time.process_time() - begin < 1

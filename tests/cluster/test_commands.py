@@ -1,0 +1,124 @@
+"""The command line of the cluster: one line for every error, a code for every end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance import cli
+from conformance.cluster import nodes
+from conformance.errors import Exit, HarnessError, UsageError
+from conformance.validate import VALIDATORS
+
+
+def grove_conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "conformance.cli", *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def raising(error: BaseException) -> int:
+    def command() -> None:
+        raise error
+
+    return cli.run(command)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("what", where="where", mend="mend"), Exit.USAGE),
+        (HarnessError("what", where="where", mend="mend"), Exit.HARNESS),
+    ],
+)
+def test_our_own_errors_are_one_line(error: Exception, code: Exit, capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(error) == code
+    assert capsys.readouterr().err == "grove-conformance: where: what — mend\n"
+
+
+def test_an_interrupt_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(KeyboardInterrupt()) == Exit.INTERRUPTED
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_any_other_error_is_one_line_and_a_log_with_the_traceback(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert raising(ValueError("two\nlines")) == Exit.HARNESS
+    line = capsys.readouterr().err
+    (log,) = tmp_path.iterdir()
+    assert line.count("\n") == 1 and "ValueError: two lines" in line and str(log) in line
+    assert "Traceback" in log.read_text()
+
+
+def test_a_command_ends_well_or_with_its_own_code() -> None:
+    assert cli.run(lambda: None) == 0
+    assert cli.run(lambda: 6) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["cluster", "--nonsense"], "--nonsense"),
+        (["cluster", "up", "x", "--nodes", "tinny:1"], "tiny"),
+        (["cluster", "up", "x", "--nodes", "tiny:many"], "--nodes"),
+        (["cluster", "up", "x", "--nodes", "tiny:1", "--nodes", "tiny:2"], "twice"),
+        (["cluster", "down", "x"], "no cluster named 'x'"),
+        (["cluster", "kubeconfig", "x"], "no cluster named 'x'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_4(state: object, arguments: list[str], told: str) -> None:
+    done = grove_conformance(*arguments)
+    assert done.returncode == Exit.USAGE and done.stdout == ""
+    assert told in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_data_files_are_valid() -> None:
+    done = grove_conformance("validate")
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_wrong_data_file_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.yaml").write_text("description: 1\n")
+    (tmp_path / "b.yaml").write_text("- x\n")
+    monkeypatch.setattr("conformance.validate.folder", lambda name: tmp_path)
+    monkeypatch.setattr("conformance.validate.VALIDATORS", [("any", "*.yaml", nodes.load_profile)])
+    assert VALIDATORS
+    monkeypatch.setattr(sys, "argv", ["grove-conformance", "validate"])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == Exit.USAGE
+    error = capsys.readouterr().err
+    assert "a.yaml:" in error and "b.yaml:" in error
+
+
+@pytest.mark.cluster
+def test_a_cluster_goes_up_is_listed_and_goes_down(state: object) -> None:
+    done = grove_conformance("cluster", "up", "play", "--nodes", "tiny:3", "--nodes", "dgx-h100:1")
+    assert done.returncode == 0, done.stderr
+    path = grove_conformance("cluster", "kubeconfig", "play").stdout.strip()
+    assert done.stdout == f"export KUBECONFIG={path}\n"
+    assert grove_conformance("cluster", "kubeconfig", "play", "--raw").stdout == Path(path).read_text()
+    (record,) = json.loads(grove_conformance("cluster", "list", "--json").stdout)
+    assert record["name"] == "play" and record["owner"] is None and record["phase"] == "ready"
+    assert "well" in grove_conformance("cluster", "list").stdout
+    listed = subprocess.run(
+        ["kubectl", "get", "nodes", "-o", "name"],
+        env=os.environ | {"KUBECONFIG": path, "PATH": f"{Path(path).parent / 'tools'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert sorted(listed.stdout.split()) == ["node/dgx-h100-0", "node/tiny-0", "node/tiny-1", "node/tiny-2"]
+    assert grove_conformance("cluster", "prune").stdout == "nothing to remove\n"
+    assert grove_conformance("cluster", "down", "play").returncode == 0
+    assert json.loads(grove_conformance("cluster", "list", "--json").stdout) == []

@@ -1,0 +1,104 @@
+"""Node profiles and the manifests made from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.cluster import nodes
+from conformance.errors import UsageError
+
+H100 = "dgx-h100"
+
+
+def test_a_dgx_h100_has_the_figures_of_the_fleet_model() -> None:
+    (node,) = nodes.manifests(H100, 1)
+    assert node["status"]["capacity"] == {"cpu": "224", "memory": "2048Gi", "pods": "110", "nvidia.com/gpu": "8"}
+    assert node["status"]["allocatable"] == {"cpu": "220", "memory": "1984Gi", "pods": "110", "nvidia.com/gpu": "8"}
+    labels = node["metadata"]["labels"]
+    assert labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
+    assert labels["nvidia.com/gpu.count"] == "8"
+    assert labels["nvidia.com/gpu.memory"] == "81559"
+    assert "nvidia.com/gpu.clique" not in labels
+
+
+def test_a_node_of_a_pool_has_its_label_and_taint_and_others_have_none() -> None:
+    (pooled,), (plain,) = nodes.manifests("tiny", 1, pool="t7"), nodes.manifests("tiny", 1)
+    assert pooled["metadata"]["name"] == "t7-tiny-0" and plain["metadata"]["name"] == "tiny-0"
+    assert pooled["metadata"]["labels"][nodes.POOL] == "t7" and nodes.POOL not in plain["metadata"]["labels"]
+    taint = {"key": nodes.POOL, "value": "t7", "effect": "NoSchedule"}
+    assert pooled["spec"]["taints"] == [taint] and plain["spec"] == {}
+    tolerated = nodes.toleration("t7")
+    assert {key: tolerated[key] for key in taint} == taint
+
+
+def test_a_node_has_the_addresses_that_its_pods_report() -> None:
+    fleet = nodes.manifests("tiny", 40, pool="a")
+    by_type = [{entry["type"]: entry["address"] for entry in node["status"]["addresses"]} for node in fleet]
+    assert [entry["Hostname"] for entry in by_type] == [node["metadata"]["name"] for node in fleet]
+    assert len({entry["InternalIP"] for entry in by_type}) == 40
+
+
+def test_extra_labels_are_added_last() -> None:
+    (node,) = nodes.manifests("tiny", 1, extra_labels={"a": "b", nodes.ZONE: "zone-z"})
+    assert node["metadata"]["labels"]["a"] == "b" and node["metadata"]["labels"][nodes.ZONE] == "zone-z"
+
+
+@pytest.mark.parametrize("name", nodes.profile_names())
+def test_domains_nest_and_fleets_are_the_same_on_every_run(name: str) -> None:
+    kind = nodes.profile(name)
+    fleet = nodes.manifests(name, 3 * kind.nodes_per_rack, pool="p")
+    assert fleet == nodes.manifests(name, 3 * kind.nodes_per_rack, pool="p")
+    labels = [node["metadata"]["labels"] for node in fleet]
+    assert len({entry[nodes.RACK] for entry in labels}) == 3
+    for narrow, wide in ((nodes.RACK, nodes.BLOCK), (nodes.BLOCK, nodes.ZONE), (nodes.HOSTNAME, nodes.RACK)):
+        pairs = {(entry[narrow], entry[wide]) for entry in labels}
+        assert len(pairs) == len({inner for inner, _ in pairs})
+
+
+def test_no_two_fleets_share_a_rack() -> None:
+    fleets = [nodes.manifests("tiny", 8, pool="a"), nodes.manifests("tiny", 8, pool="b"), nodes.manifests(H100, 8)]
+    racks = [{node["metadata"]["labels"][nodes.RACK] for node in fleet} for fleet in fleets]
+    assert not racks[0] & racks[1] and not racks[0] & racks[2]
+
+
+def test_a_gb200_rack_is_one_nvlink_domain_of_72_gpus() -> None:
+    fleet = nodes.manifests("gb200-nvl72", 36)
+    cliques: dict[str, int] = {}
+    for node in fleet:
+        clique = node["metadata"]["labels"]["nvidia.com/gpu.clique"]
+        cliques[clique] = cliques.get(clique, 0) + int(node["status"]["allocatable"]["nvidia.com/gpu"])
+    assert sorted(cliques.values()) == [72, 72]
+
+
+def test_an_unknown_profile_names_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="tiny"):
+        nodes.profile("tinny")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"capcity": {}}, "capcity"),
+        ({"nodesPerRack": "two"}, "nodesPerRack"),
+        ({"capacity": {"cpu": 8, "memory": "1Gi", "pods": "110"}}, "capacity.cpu"),
+        ({"allocatable": {"nvidia.com/tpu": "1"}}, "nvidia.com/tpu"),
+        ({"labels": {"nvidia.com/gpu.count": "3"}}, "nvidia.com/gpu.count"),
+    ],
+)
+def test_a_wrong_profile_is_told_with_file_line_and_field(tmp_path: Path, change: dict[str, object], told: str) -> None:
+    good: dict[str, object] = {
+        "description": "A node.",
+        "architecture": "amd64",
+        "capacity": {"cpu": "8", "memory": "1Gi", "pods": "110"},
+        "nodesPerRack": 1,
+        "racksPerBlock": 1,
+    }
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(good | change))
+    with pytest.raises(UsageError) as caught:
+        nodes.load_profile(path)
+    message = str(caught.value)
+    assert "mine.yaml:" in message and told in message and "\n" not in message

@@ -1,0 +1,164 @@
+"""Whatever moment a run is killed at, prune finds all of it, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import processes
+from conformance.cluster.controlplane import Cluster, find
+from conformance.cluster.ports import Ports
+from conformance.cluster.prune import prune
+from conformance.cluster.state import RECORD, Owner, Record, State
+from tests.cluster.waiting import Spawn, wait_for
+
+UP = """
+import sys
+from conformance.cluster.controlplane import Cluster
+cluster = Cluster.up("victim")
+print("up", flush=True)
+sys.stdin.readline()
+"""
+
+KWOK = "kwok/clusters/victim"
+
+
+def of_root(root: Path) -> list[str]:
+    """Every living process with the marker of a state root."""
+    return [one.name() for one, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(root))]
+
+
+def assert_nothing_is_left(state: State) -> None:
+    assert of_root(state.root) == []
+    assert list(state.clusters.iterdir()) == []
+    assert [folder for folder in Ports().claims().values() if folder.is_relative_to(state.root)] == []
+
+
+def add_dead(state: State, name: str, **fields: object) -> Path:
+    """The folder and the record of a cluster whose processes are all gone."""
+    gone = Owner(os.getpid(), 1.0)
+    record = Record(name=name, uid=name, creator=gone, owner=gone)
+    folder = state.add(record)
+    state.update(record, **fields)
+    return folder
+
+
+def test_nothing_to_prune_is_no_error(state: State) -> None:
+    pruned = prune()
+    assert not pruned.clusters and not pruned.processes and not pruned.ports
+
+
+def test_a_cluster_of_a_dead_owner_goes_with_its_ports(state: State) -> None:
+    folder = add_dead(state, "dead", phase="ready")
+    first = Ports().claim(folder)
+    pruned = prune()
+    assert list(pruned.clusters) == ["dead"] and pruned.ports == [first]
+    assert_nothing_is_left(state)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"name": "bad"}'])
+def test_a_cluster_without_a_readable_record_goes(state: State, text: str) -> None:
+    (add_dead(state, "bad") / RECORD).write_text(text)
+    assert list(prune().clusters) == ["bad"]
+    assert_nothing_is_left(state)
+
+
+def test_leftovers_of_a_killed_add_or_remove_go(state: State) -> None:
+    with state.lock():
+        (state.clusters / ".new-abc").mkdir()
+        (state.clusters / ".gone-abc").mkdir()
+    prune()
+    assert_nothing_is_left(state)
+
+
+def test_a_cluster_that_its_living_owner_starts_stays(state: State) -> None:
+    me = Owner.this_process()
+    state.add(Record(name="mine", uid="mine", creator=me, owner=me))
+    assert not prune().clusters and state.names() == ["mine"]
+
+
+def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: State, tmp_path: Path) -> None:
+    me = Owner.this_process()
+    state.add(Record(name="mine", uid="living", creator=me, owner=me))
+
+    def sleeper(root: Path, uid: str) -> subprocess.Popen[bytes]:
+        marker = {processes.CLUSTER: uid, processes.STATE_ROOT: str(root)}
+        return subprocess.Popen(["sleep", "1000"], env=os.environ | marker)
+
+    orphan, mine, foreign = sleeper(state.root, "gone"), sleeper(state.root, "living"), sleeper(tmp_path, "gone")
+    try:
+        assert prune().processes == [f"sleep ({orphan.pid})"]
+        assert orphan.wait(timeout=10) == -signal.SIGKILL
+        assert mine.poll() is None and foreign.poll() is None
+    finally:
+        for process in (orphan, mine, foreign):
+            process.kill()
+            process.wait()
+
+
+def exists(path: str) -> Callable[[Path], bool]:
+    return lambda folder: (folder / path).exists()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param(exists(RECORD), id="the record is written"),
+        pytest.param(exists("kwokctl.log"), id="kwokctl starts"),
+        pytest.param(exists(f"{KWOK}/pki/ca.key"), id="the certificates are made"),
+        pytest.param(exists(f"{KWOK}/pids/etcd.pid"), id="etcd is forked"),
+        pytest.param(exists(f"{KWOK}/pids/kube-scheduler.pid"), id="all are forked"),
+        pytest.param(exists("kubeconfig"), id="it is well"),
+    ],
+)
+def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
+    state: State, spawn: Spawn, moment: Callable[[Path], bool]
+) -> None:
+    victim = spawn(UP)
+    wait_for(lambda: moment(state.directory("victim")))
+    victim.send_signal(signal.SIGKILL)
+    victim.wait(timeout=10)
+    assert list(prune().clusters) == ["victim"]
+    assert_nothing_is_left(state)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "kube-controller-manager", "kwok-controller"])
+def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(state: State, component: str) -> None:
+    cluster = Cluster.up("victim", owner=False)
+    assert not prune().clusters and cluster.healthy()
+    cluster.kill(component)
+    assert prune().clusters == {"victim": f"{component} does not run"}
+    assert_nothing_is_left(state)
+
+
+@pytest.mark.cluster
+def test_a_killed_run_takes_no_other_cluster_along(state: State, spawn: Spawn) -> None:
+    other = Cluster.up("other")
+    victim = spawn(UP)
+    assert victim.stdout is not None and victim.stdout.readline() == "up\n"
+    driver = subprocess.Popen(["sleep", "1000"], env=find("victim").environment())
+    victim.send_signal(signal.SIGKILL)
+    victim.wait(timeout=10)
+    pruned = prune()
+    assert list(pruned.clusters) == ["victim"] and f"sleep ({driver.pid})" in pruned.processes
+    assert driver.wait(timeout=10) == -signal.SIGKILL
+    assert other.healthy()
+    other.down()
+    assert_nothing_is_left(state)
+
+
+@pytest.mark.cluster
+def test_an_interrupt_while_a_cluster_comes_up_leaves_nothing_even_without_prune(state: State, spawn: Spawn) -> None:
+    victim = spawn(UP)
+    wait_for(lambda: exists(f"{KWOK}/pids/etcd.pid")(state.directory("victim")))
+    victim.send_signal(signal.SIGINT)
+    output, _ = victim.communicate(timeout=30)
+    assert "KeyboardInterrupt" in output
+    assert_nothing_is_left(state)

@@ -1,0 +1,70 @@
+"""The life cycles of fake nodes and pods are guarded against what KWOK does not survive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.cluster import stages
+from conformance.errors import UsageError
+
+GOOD = {
+    "apiVersion": "kwok.x-k8s.io/v1alpha1",
+    "kind": "Stage",
+    "metadata": {"name": "x"},
+    "spec": {
+        "resourceRef": {"apiGroup": "v1", "kind": "Pod"},
+        "selector": {"matchExpressions": [{"jq": {"key": ".a", "operator": "In", "values": ["b"]}}]},
+        "steps": [{"delete": True}],
+    },
+}
+
+
+def test_the_fast_set_has_the_four_stages() -> None:
+    names = [stage["metadata"]["name"] for stage in stages.load("fast")]
+    assert sorted(names) == ["node-heartbeat-with-lease", "node-initialize", "pod-delete", "pod-ready"]
+
+
+def test_every_status_patch_that_starts_something_names_the_version_it_was_made_for() -> None:
+    for stage in stages.load("fast"):
+        for step in stage["spec"]["steps"]:
+            if "patch" in step:
+                assert "resourceVersion: {{ .metadata.resourceVersion" in step["patch"]["template"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ({"cel": {"expression": "true"}}, "FC-043"),
+        ({"key": ".a", "operator": "Exists"}, "FC-043"),
+        ({"jq": {"key": ".a", "operator": "In", "values": [1]}}, "FC-042"),
+        ({"jq": {"key": ".a", "operator": "In"}}, "needs values"),
+        ({"jq": {"key": ".a", "operator": "Exists", "values": ["b"]}}, "takes no values"),
+        ({"jq": {"key": ".a", "operator": "Is"}}, "operator"),
+    ],
+)
+def test_a_selector_that_never_matches_or_crashes_kwok_is_refused(
+    tmp_path: Path, expression: dict[str, object], told: str
+) -> None:
+    wrong = GOOD | {"spec": {**GOOD["spec"], "selector": {"matchExpressions": [expression]}}}  # type: ignore[dict-item]
+    path = tmp_path / "pods.yaml"
+    path.write_text(yaml.safe_dump_all([GOOD, wrong], explicit_start=True))
+    with pytest.raises(UsageError, match=told) as caught:
+        stages.load_file(path)
+    second = path.read_text().splitlines().index("---", 1) + 1
+    assert f"pods.yaml:{second + 1}" in str(caught.value)
+
+
+@pytest.mark.parametrize("change", [{"immediateNextStage": True}, {"selector": None}, {"steps": []}])
+def test_a_stage_that_races_or_does_nothing_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    path = tmp_path / "pods.yaml"
+    path.write_text(yaml.safe_dump(GOOD | {"spec": {**GOOD["spec"], **change}}))  # type: ignore[dict-item]
+    with pytest.raises(UsageError, match=next(iter(change))):
+        stages.load_file(path)
+
+
+def test_an_unknown_set_names_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="fast"):
+        stages.load("slow")

@@ -1,0 +1,115 @@
+"""Records and claims on disk."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster.ports import BLOCK, END, FIRST, Port, Ports, is_free
+from conformance.cluster.state import RECORD, Owner, Record, State, state_root
+from conformance.errors import UsageError
+from tests.cluster.waiting import Spawn
+
+CLAIM = """
+import pathlib, sys
+from conformance.cluster.ports import Ports
+folder, clusters = map(pathlib.Path, sys.argv[1:3])
+first, count = map(int, sys.argv[3:])
+for number in range(first, first + count):
+    (clusters / str(number)).mkdir()
+    print(Ports(folder).claim(clusters / str(number)))
+"""
+
+
+def record(name: str = "one", owner: bool = True) -> Record:
+    me = Owner.this_process()
+    return Record(name=name, uid="abc", creator=me, owner=me if owner else None)
+
+
+def test_a_record_survives_writing_and_reading(state: State) -> None:
+    state.add(record())
+    changed = state.update(record(), phase="ready", ports=20016, versions={"etcd": "3"})
+    assert state.read("one") == changed
+    assert changed.owner is not None and changed.owner.alive()
+
+
+def test_everything_is_for_the_user_alone(state: State) -> None:
+    folder = state.add(record())
+    for path in (state.root, state.clusters, folder):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_a_name_is_taken_once(state: State) -> None:
+    state.add(record())
+    with pytest.raises(UsageError, match="cluster down one"):
+        state.add(record())
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a_b", "a/b", "..", "a" * 41])
+def test_a_name_has_a_form(state: State, name: str) -> None:
+    with pytest.raises(UsageError):
+        state.add(record(name))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "one"}', '{"owner": null, "creator": {"pid": "x"}}'])
+def test_an_unreadable_record_is_no_record(state: State, text: str) -> None:
+    folder = state.add(record())
+    (folder / RECORD).write_text(text)
+    assert state.read("one") is None and state.names() == ["one"]
+
+
+def test_a_removed_cluster_is_gone_and_can_be_removed_again(state: State) -> None:
+    state.add(record())
+    state.remove("one")
+    state.remove("one")
+    assert not state.names() and not state.leftovers()
+
+
+def test_an_owner_of_another_time_is_dead() -> None:
+    assert not Owner(os.getpid(), 1.0).alive()
+
+
+def test_two_checkouts_have_two_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("GROVE_CONFORMANCE_STATE", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("conformance.cluster.state.PROJECT", tmp_path / "a")
+    first = state_root()
+    monkeypatch.setattr("conformance.cluster.state.PROJECT", tmp_path / "b")
+    assert first != state_root() and first.parent == tmp_path / "grove-conformance"
+
+
+def test_claims_are_blocks_below_the_ports_of_outgoing_connections(tmp_path: Path) -> None:
+    ports = Ports(tmp_path / "ports")
+    first, second = ports.claim(tmp_path), ports.claim(tmp_path)
+    assert FIRST <= first < second <= END - BLOCK and second - first >= BLOCK
+    assert Port.FREE + 10 == BLOCK
+
+
+def test_a_block_with_a_taken_port_is_passed_over(tmp_path: Path) -> None:
+    ports = Ports(tmp_path / "ports")
+    first = ports.claim(tmp_path)
+    ports.release(tmp_path)
+    with socket.create_server(("127.0.0.1", first + 7)):
+        assert not is_free(first + 7)
+        assert ports.claim(tmp_path) != first
+
+
+def test_a_claim_of_a_folder_that_is_gone_is_void(tmp_path: Path) -> None:
+    ports = Ports(tmp_path / "ports")
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    first = ports.claim(folder)
+    folder.rmdir()
+    assert ports.claim(tmp_path) == first
+    assert ports.claims() == {first: tmp_path}
+
+
+def test_processes_that_claim_at_once_never_share_a_block(tmp_path: Path, spawn: Spawn) -> None:
+    workers = [spawn(CLAIM, tmp_path / "ports", tmp_path, 10 * number, 5) for number in range(3)]
+    outputs = [worker.communicate(timeout=60)[0].split() for worker in workers]
+    blocks = [block for output in outputs for block in output]
+    assert len(blocks) == len(set(blocks)) == 15, outputs

@@ -1,0 +1,20 @@
+"""Waiting on conditions: no test of the cluster sleeps for a fixed time."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+T = TypeVar("T")
+Spawn = Callable[..., subprocess.Popen[str]]
+"""Type of the fixture `spawn`."""
+
+
+def wait_for(condition: Callable[[], T], *, timeout: float = 30.0) -> T:
+    """The first true value of `condition`; tenacity.RetryError after `timeout` seconds."""
+    return Retrying(
+        retry=retry_if_result(lambda value: not value), wait=wait_fixed(0.005), stop=stop_after_delay(timeout)
+    )(condition)
