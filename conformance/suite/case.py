@@ -6,6 +6,7 @@ failed check with the reason, never as a traceback.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -154,13 +155,7 @@ class Case:
         """
         limit = timeout * self._scale
         deadline = time.monotonic() + limit
-
-        def careful(view: View) -> R | Miss | None:
-            try:
-                return predicate(view)
-            except _UNREADABLE as error:
-                return Miss(f"unreadable: {type(error).__name__}: {error}")
-
+        careful = _careful(predicate)
         while True:
             left = deadline - time.monotonic()
             try:
@@ -174,6 +169,18 @@ class Case:
                 raise self.checks.fail(ids, what, what, seen, at=round(self.history.now(), 3)) from None
             self.checks.passed(ids, what, at=round(self.history.now(), 3))
             return answer
+
+    def settled(self, what: str, predicate: Callable[[View], object], timeout: float = 15) -> View:
+        """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself."""
+        with contextlib.suppress(NotSeen):
+            self.history.wait(what, _careful(predicate), timeout * self._scale)
+        return self.history.view()
+
+    def quiet(self, seconds: float = 2, timeout: float = 30) -> View:
+        """The state once pods and gangs have not changed for `seconds`, or when time is up."""
+        with contextlib.suppress(NotSeen):
+            self.history.quiet(seconds * self._scale, timeout * self._scale)
+        return self.history.view()
 
     def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
         """Equality, judged at the end of the test; the test goes on."""
@@ -217,6 +224,18 @@ class Case:
         return "; ".join(
             str(d).replace(str(self._driver.log(d.role)), f"logs/{d.role}.log of the bundle") for d in dead
         )
+
+
+def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Miss]:
+    """The predicate, which has not seen what it waits for where it cannot read what it finds."""
+
+    def careful(view: View) -> R | Miss:
+        try:
+            return predicate(view)
+        except _UNREADABLE as error:
+            return Miss(f"unreadable: {type(error).__name__}: {error}")
+
+    return careful
 
 
 def _schedulable(node: Mapping[str, Any] | None) -> bool:
