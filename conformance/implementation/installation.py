@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 import yaml
-from tenacity import AsyncRetrying, retry_if_not_result, stop_after_delay, wait_exponential_jitter
+from tenacity import AsyncRetrying, retry_if_not_result, stop_after_delay, wait_exponential
 from tenacity import RetryError as NeverTrue
 
 from conformance.documents import shown
@@ -63,9 +63,9 @@ def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str
 
 
 async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
-    """Applies the CRDs and waits until each is established: until then a process that uses them fails (OBS-11).
+    """Applies the CRDs and waits until each is established (OBS-11: a process that starts earlier fails) and served.
 
-    Raises HarnessError if one is refused, or not established after 30 s.
+    Raises HarnessError if one is refused, or not established and served after 30 s.
     """
     if not crds:
         return
@@ -81,6 +81,7 @@ async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+    await asyncio.gather(*(_served(client, crd) for crd in crds))
 
 
 def check_webhook(path: Path, configuration: Manifest) -> None:
@@ -104,6 +105,40 @@ async def install_webhooks(client: Client, configurations: Sequence[Manifest]) -
         await _apply(client, WEBHOOKS[configuration["kind"]], configuration)
     for kind in sorted({configuration["kind"] for configuration in configurations}):
         await _barrier(client, kind)
+
+
+async def _served(client: Client, crd: Manifest) -> None:
+    """Established is not yet served: for an instant the API server may answer 404, or 429 while its storage starts."""
+    spec = crd["spec"]
+    collections = [
+        Resource(spec["group"], version["name"], spec["names"]["plural"], "").path()
+        for version in spec["versions"]
+        if version["served"]
+    ]
+
+    async def answers() -> bool:
+        try:
+            for path in collections:
+                await client.request("GET", path, params={"limit": "1"})
+        except ApiError as error:
+            if error.status in (404, 429, 503):
+                return False
+            raise
+        return True
+
+    await _until(answers, f"the API server does not serve {crd['metadata']['name']} {WITHIN:g} s after it was applied")
+
+
+async def _until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
+    """Waits at the edge, where there is nothing to watch. Raises HarnessError with the complaint after 30 s."""
+    try:
+        await AsyncRetrying(
+            retry=retry_if_not_result(bool),
+            wait=wait_exponential(multiplier=0.01, max=0.2),
+            stop=stop_after_delay(WITHIN),
+        )(true)
+    except NeverTrue as error:
+        raise HarnessError(complaint, mend="see the log of kube-apiserver") from error
 
 
 async def _barrier(client: Client, kind: str) -> None:
@@ -145,17 +180,7 @@ async def _barrier(client: Client, kind: str) -> None:
         return False
 
     try:
-        retrying = AsyncRetrying(
-            retry=retry_if_not_result(bool),
-            wait=wait_exponential_jitter(0.01, 0.2),
-            stop=stop_after_delay(WITHIN),
-        )
-        await retrying(refused)
-    except NeverTrue as error:
-        raise HarnessError(
-            f"the API server does not call webhooks {WITHIN:g} s after they were configured ({kind})",
-            mend="see the log of kube-apiserver",
-        ) from error
+        await _until(refused, f"the API server does not call webhooks {WITHIN:g} s after they were configured ({kind})")
     finally:
         await client.delete(resource, None, mark)
 

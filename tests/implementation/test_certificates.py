@@ -1,0 +1,47 @@
+"""Certificates that a TLS client of loopback accepts, and that nobody else can read."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import ssl
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from conformance.implementation.certificates import Certificates
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_client_that_trusts_the_bundle_accepts_the_server(tmp_path: Path, host: str) -> None:
+    made = Certificates(tmp_path / "certificates")
+    folder = made.ensure()
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    trusting = ssl.create_default_context(cadata=base64.b64decode(made.bundle()).decode())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with serving.wrap_socket(connection, server_side=True) as secured:
+                secured.sendall(b"well")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with (
+            socket.create_connection(listener.getsockname()) as plain,
+            trusting.wrap_socket(plain, server_hostname=host) as secured,
+        ):
+            assert secured.recv(10) == b"well"
+        thread.join()
+
+
+def test_files_are_private_and_made_once(tmp_path: Path) -> None:
+    made = Certificates(tmp_path / "certificates")
+    first = made.bundle()
+    assert Certificates(tmp_path / "certificates").bundle() == first
+    for name in ("tls.key", "tls.crt", "ca.crt"):
+        assert stat.S_IMODE((tmp_path / "certificates" / name).stat().st_mode) == 0o600
+    assert sorted(path.name for path in (tmp_path / "certificates").iterdir()) == ["ca.crt", "tls.crt", "tls.key"]

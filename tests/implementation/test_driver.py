@@ -1,0 +1,209 @@
+"""The driver: who plays which role, what the processes are given, and what happens to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.errors import HarnessError, UsageError
+from conformance.implementation import descriptor
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
+
+MARKER = "GROVE_CONFORMANCE_CLUSTER"
+PROCESS = """
+import json, os, pathlib, signal, sys
+print(json.dumps({"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}), flush=True)
+if "--crash" in sys.argv:
+    print("cannot go on", file=sys.stderr, flush=True)
+    raise SystemExit(3)
+signal.pause()
+"""
+HEAD = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: {name}
+version: "1"
+roles: [{roles}]
+schedulerName: {name}-scheduler
+parameters:
+  fault: {{description: a fault, default: ""}}
+processes:
+"""
+ONE = """\
+  {role}:
+    argv: ["${{python}}", "${{here}}/process.py", "${{kubeconfig}}", "${{schedulerName}}", "${{port.health}}",
+           "${{certificates}}", "${{file.c.yaml}}", [--fault, "${{set.fault}}"]]
+    env: {{MINE: "${{directory}}"}}
+    files: {{c.yaml: "scheduler: ${{schedulerName}}, port: ${{port.health}}"}}
+    ready: {{log: argv, within: 20}}
+    stop: {{grace: 5}}
+"""
+
+Make = Callable[..., Descriptor]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    (tmp_path / "process.py").write_text(PROCESS)
+
+    def make(name: str, *roles: str, replace: tuple[str, str] = ("", ""), **settings: str) -> Descriptor:
+        text = HEAD.format(name=name, roles=", ".join(roles)) + "".join(ONE.format(role=role) for role in roles)
+        (tmp_path / f"{name}.yaml").write_text(text.replace(*replace) if replace[0] else text)
+        return descriptor.load(str(tmp_path / f"{name}.yaml"), settings)
+
+    return make
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> ClusterFacts:
+    return ClusterFacts(
+        kubeconfig=tmp_path / "kubeconfig",
+        directory=tmp_path / "cluster",
+        environment={MARKER: "uid-1"},
+        port=lambda index: 21000 + index,
+    )
+
+
+@pytest.fixture
+def drive(facts: ClusterFacts) -> Iterator[Callable[..., Driver]]:
+    drivers: list[Driver] = []
+
+    def drive(*descriptors: Descriptor) -> Driver:
+        drivers.append(Driver(descriptors[0], facts, *descriptors[1:]))
+        return drivers[-1]
+
+    yield drive
+    for driver in drivers:
+        driver.stop()
+
+
+def told(driver: Driver, role: Role) -> dict:
+    """What the last process of a role said it was given."""
+    return json.loads([line for line in driver.log(role).read_text().splitlines() if line.startswith("{")][-1])
+
+
+def test_a_process_gets_what_the_descriptor_says(make: Make, drive, facts: ClusterFacts) -> None:
+    driver = drive(make("mine", "operator", "gang-scheduler"))
+    driver.start()
+    operator, scheduler = told(driver, Role.OPERATOR), told(driver, Role.GANG_SCHEDULER)
+    own = facts.directory / "implementation"
+    assert operator["argv"] == [
+        str(facts.kubeconfig), "mine-scheduler", "21000", str(own / "certificates"), str(own / "operator/c.yaml")
+    ]  # fmt: skip
+    assert scheduler["argv"][2] == "21001"
+    assert operator["env"]["MINE"] == operator["cwd"] == str(own / "operator")
+    assert operator["env"][MARKER] == scheduler["env"][MARKER] == "uid-1"
+    assert psutil.Process(driver.pid(Role.OPERATOR)).environ()[MARKER] == "uid-1"
+    assert (own / "operator/c.yaml").read_text() == "scheduler: mine-scheduler, port: 21000"
+    assert stat.S_IMODE((own / "operator/c.yaml").stat().st_mode) == 0o600
+    assert driver.log(Role.OPERATOR) == facts.directory / "logs/operator.log"
+
+
+def test_no_variable_leads_to_another_cluster(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/somewhere/else")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    driver = drive(make("mine", "operator", "gang-scheduler"))
+    driver.start()
+    assert not {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"} & set(told(driver, Role.OPERATOR)["env"])
+
+
+def test_a_list_of_arguments_is_left_out_where_its_placeholder_is_empty(make: Make, drive) -> None:
+    driver = drive(make("mine", "operator", "gang-scheduler", fault="lazy"))
+    driver.start()
+    assert told(driver, Role.OPERATOR)["argv"][-2:] == ["--fault", "lazy"]
+
+
+def test_a_missing_role_is_supplied_under_the_implementations_scheduler_name(make: Make, drive) -> None:
+    driver = drive(make("mine", "operator"), make("reference", "operator", "gang-scheduler"))
+    driver.start()
+    assert told(driver, Role.GANG_SCHEDULER)["argv"][1] == "mine-scheduler"
+    assert driver.player(Role.OPERATOR).name == "mine"
+    assert driver.player(Role.GANG_SCHEDULER).name == "reference"
+
+
+def test_a_role_that_nobody_plays_is_an_error(make: Make, facts: ClusterFacts) -> None:
+    with pytest.raises(HarnessError, match='nobody plays the role "gang-scheduler"'):
+        Driver(make("mine", "operator"), facts)
+
+
+def test_stop_kill_and_restart_are_no_failures(make: Make, drive) -> None:
+    driver = drive(make("mine", "operator", "gang-scheduler"))
+    driver.start()
+    first = driver.pid(Role.OPERATOR)
+    driver.restart(Role.OPERATOR)
+    assert driver.pid(Role.OPERATOR) not in (first, None)
+    assert told(driver, Role.OPERATOR)["argv"][2] == "21000"
+    assert driver.log(Role.OPERATOR).read_text().count('"argv"') == 2
+    driver.kill(Role.OPERATOR)
+    assert not driver.alive(Role.OPERATOR)
+    assert driver.alive(Role.GANG_SCHEDULER)
+    driver.start()
+    assert driver.alive(Role.OPERATOR)
+    driver.stop()
+    assert not driver.alive(Role.OPERATOR)
+    assert not driver.alive(Role.GANG_SCHEDULER)
+    assert driver.failures() == ()
+
+
+def test_an_end_by_itself_is_a_failure_and_stays_one_after_a_new_start(make: Make, drive) -> None:
+    driver = drive(make("mine", "operator", "gang-scheduler"))
+    driver.start()
+    pid = driver.pid(Role.OPERATOR)
+    os.kill(pid, signal.SIGKILL)
+    driver._players[Role.OPERATOR].group.wait()
+    assert not driver.alive(Role.OPERATOR)
+    driver.start(Role.OPERATOR)
+    (failure,) = driver.failures()
+    assert (failure.role, failure.implementation, failure.ended.code) == (Role.OPERATOR, "mine", -signal.SIGKILL)
+    assert str(failure).startswith("mine: the operator was ended by SIGKILL; its log ends with: ")
+
+
+def test_one_that_does_not_start_takes_the_others_of_the_call_with_it(make: Make, drive) -> None:
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=("ready: {log: argv", "ready: {log: never"),
+                        fault="--crash"))  # fmt: skip
+    with pytest.raises(NotStarted) as caught:
+        driver.start()
+    assert caught.value.role == Role.OPERATOR
+    line = str(caught.value)
+    assert line.startswith("mine: the operator exited with code 3 before it was ready; its log ends with: ")
+    assert "cannot go on" in line
+    assert "\n" not in line
+    assert not driver.alive(Role.GANG_SCHEDULER)
+
+
+def test_one_that_runs_already_has_nothing_to_start(tmp_path: Path, drive, facts: ClusterFacts) -> None:
+    (tmp_path / "there.yaml").write_text(
+        HEAD.format(name="there", roles="operator, gang-scheduler").replace("processes:\n", "start: running\n")
+    )
+    driver = drive(descriptor.load(str(tmp_path / "there.yaml")))
+    driver.install()  # there is no API server: it must not look for one
+    driver.start()
+    assert not driver.alive(Role.OPERATOR)
+    assert driver.pid(Role.OPERATOR) is None
+    driver.restart(Role.OPERATOR)
+    assert driver.failures() == ()
+
+
+def test_a_webhook_by_service_is_refused(make: Make, drive, tmp_path: Path) -> None:
+    (tmp_path / "hooks.yaml").write_text(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: v}\n"
+        "webhooks: [{name: v.example, clientConfig: {service: {name: s, namespace: n}}}]\n"
+    )
+    driver = drive(
+        make(
+            "mine",
+            "operator",
+            "gang-scheduler",
+            replace=("processes:", "install: {webhooks: [hooks.yaml]}\nprocesses:"),
+        )
+    )
+    with pytest.raises(UsageError, match=r"hooks\.yaml: the webhook v\.example of v is not on loopback — "):
+        driver.install()

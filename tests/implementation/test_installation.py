@@ -1,0 +1,124 @@
+"""What an implementation brings is in force on a real API server when `install` returns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from conformance.cluster.controlplane import Cluster
+from conformance.errors import HarnessError
+from conformance.implementation import descriptor, installation
+from conformance.implementation.driver import ClusterFacts, Driver
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import CRDS, Resource
+
+pytestmark = pytest.mark.cluster
+
+T = TypeVar("T")
+SETS = Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet")
+GADGETS = Resource("example.com", "v1", "gadgets", "Gadget")
+GADGET = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "gadgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
+        made = Cluster.up("install", owner=True)
+        yield made
+        made.down()
+
+
+@pytest.fixture
+def ask(cluster: Cluster) -> Callable[[Callable[[Client], Awaitable[T]]], T]:
+    """Runs a coroutine function with a client of the cluster."""
+
+    def ask(question: Callable[[Client], Awaitable[T]]) -> T:
+        async def main() -> T:
+            async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
+                return await question(client)
+
+        return asyncio.run(main())
+
+    return ask
+
+
+def names(objects: list[dict[str, Any]]) -> set[str]:
+    return {found["metadata"]["name"] for found in objects}
+
+
+def test_crds_can_be_used_when_install_returns(cluster: Cluster, ask) -> None:
+    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    driver = Driver(descriptor.load("blank"), facts)
+    driver.install()
+    assert ask(lambda client: client.list(SETS)) == []
+    assert "podcliquesets.grove.io" in names(ask(lambda client: client.list(CRDS)))
+    driver.install()  # a second time changes nothing and waits for nothing
+
+
+def test_a_crd_that_the_api_server_refuses_is_told(ask) -> None:
+    wrong = GADGET | {"metadata": {"name": "gadgets.example.org"}}
+    with pytest.raises(HarnessError, match=r"refused CustomResourceDefinition gadgets\.example\.org: .*must be"):
+        ask(lambda client: installation.install_crds(client, [wrong]))
+
+
+def test_a_crd_that_never_establishes_is_told_with_the_reason(ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    clash = GADGET | {
+        "metadata": {"name": "podz.example.com"},
+        "spec": GADGET["spec"] | {"names": {"plural": "podz", "singular": "gadget", "kind": "Gadget"}},
+    }
+    ask(lambda client: installation.install_crds(client, [GADGET]))
+    monkeypatch.setattr(installation, "WITHIN", 1.0)
+    with pytest.raises(HarnessError, match=r"not established after 1 s: podz\.example\.com: .*in use"):
+        ask(lambda client: installation.install_crds(client, [clash]))
+
+
+@pytest.mark.parametrize("kind", sorted(installation.WEBHOOKS))
+def test_a_webhook_is_called_from_the_first_request_on(ask, kind: str) -> None:
+    hook = {
+        "name": "deaf.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{"apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["gadgets"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    resource = installation.WEBHOOKS[kind]
+    configuration = {
+        "apiVersion": resource.api_version, "kind": kind, "metadata": {"name": "deaf"}, "webhooks": [hook]
+    }  # fmt: skip
+    gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": "default"}}
+
+    async def question(client: Client) -> list[dict[str, Any]]:
+        await installation.install_crds(client, [GADGET])
+        await installation.install_webhooks(client, [configuration])
+        with pytest.raises(ApiError, match=r"deaf\.example\.com"):
+            await client.create(GADGETS, gadget)
+        configurations = await client.list(resource)
+        await client.delete(resource, None, "deaf")
+        return configurations
+
+    assert names(ask(question)) == {"deaf"}  # nothing is left of the barrier
+
+
+def test_a_manifest_of_another_kind_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"x\.yaml: holds an object of kind 'Pod' — only CustomResourceDefinition"):
+        installation.read_manifests(
+            tmp_path / "x.yaml", "kind: Pod\nmetadata: {name: a}", ("CustomResourceDefinition",)
+        )

@@ -1,0 +1,172 @@
+"""Processes are started in a group of their own, watched, and ended to the last member."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.implementation.process import NotReady, ProcessGroup
+
+DEAF = """
+import signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("deaf", flush=True)
+signal.pause()
+"""
+PARENT = """
+import subprocess, sys, signal
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+print("child", child.pid, flush=True)
+signal.pause()
+"""
+SERVER = """
+import http.server, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    asked = 0
+    def do_GET(self):
+        Page.asked += 1
+        self.send_response(200 if Page.asked > 2 and self.path == "/readyz?full=1" else 503)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
+"""
+
+Start = Callable[..., ProcessGroup]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    groups: list[ProcessGroup] = []
+
+    def start(code: str, *arguments: str, **environment: str) -> ProcessGroup:
+        argv = [sys.executable, "-c", code, *arguments]
+        group = ProcessGroup(
+            argv, environment=os.environ | environment, directory=tmp_path, log=tmp_path / "logs/it.log"
+        )
+        groups.append(group)
+        return group
+
+    yield start
+    for group in groups:
+        group.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def child_of(group: ProcessGroup) -> psutil.Process:
+    group.wait_ready(None, r"^child \d+$", 10)
+    return psutil.Process(int(group.log.read_text().split()[-1]))
+
+
+def gone(process: psutil.Process) -> bool:
+    """Whether it is dead within 5 s. Where nobody reaps orphans a zombie remains, which is dead as well."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return True
+            process.wait(0.02)
+        except psutil.TimeoutExpired:
+            continue
+        except psutil.NoSuchProcess:
+            return True
+        return True
+    return False
+
+
+def test_a_log_line_makes_it_ready(start: Start) -> None:
+    group = start("import signal; print('warming'); print('serving on 1', flush=True); signal.pause()")
+    group.wait_ready(None, r"serving on \d", 10)
+    assert group.ended is None
+
+
+def test_a_page_makes_it_ready_when_it_answers_200(start: Start) -> None:
+    port = free_port()
+    group = start(SERVER, str(port))
+    group.wait_ready(f"http://127.0.0.1:{port}/readyz?full=1", None, 10)
+    assert group.ended is None
+
+
+def test_a_line_of_an_earlier_run_does_not_count(start: Start) -> None:
+    start("print('serving', flush=True)").wait()
+    with pytest.raises(NotReady, match="no log line matched 'serving'"):
+        start("import signal; signal.pause()").wait_ready(None, "serving", 0.3)
+
+
+def test_an_early_exit_is_told_at_once_with_code_and_log(start: Start) -> None:
+    begun = time.monotonic()
+    with pytest.raises(NotReady) as caught:
+        start("print('no crds', flush=True); raise SystemExit(3)").wait_ready("http://127.0.0.1:1/", None, 60)
+    assert time.monotonic() - begun < 10
+    assert str(caught.value).startswith("exited with code 3 before it was ready; its log ends with: no crds (")
+
+
+def test_the_deadline_says_what_was_missing(start: Start) -> None:
+    with pytest.raises(NotReady, match=r"is not ready after 0\.2 s: http://127\.0\.0\.1:1/ did not answer 200"):
+        start("import signal; signal.pause()").wait_ready("http://127.0.0.1:1/", None, 0.2)
+
+
+def test_sigterm_is_enough_for_a_polite_one(start: Start) -> None:
+    group = start("import signal; signal.signal(15, lambda *_: exit(0)); print('up', flush=True); signal.pause()")
+    group.wait_ready(None, "up", 10)
+    assert group.stop(10).code == 0
+
+
+def test_one_that_ignores_sigterm_is_killed_after_its_grace(start: Start) -> None:
+    group = start(DEAF)
+    group.wait_ready(None, "deaf", 10)
+    begun = time.monotonic()
+    assert group.stop(0.3).code == -signal.SIGKILL
+    assert 0.3 <= time.monotonic() - begun < 5
+    assert str(group.ended) == "was ended by SIGKILL"
+
+
+def test_members_of_the_group_die_with_a_kill(start: Start) -> None:
+    group = start(PARENT)
+    child = child_of(group)
+    group.kill()
+    assert gone(child)
+
+
+def test_members_of_the_group_die_when_the_leader_exits_by_itself(start: Start) -> None:
+    group = start(PARENT)
+    child = child_of(group)
+    os.kill(group.pid, signal.SIGKILL)  # the leader only
+    group.wait()
+    assert gone(child)
+
+
+def test_it_has_no_terminal_and_its_own_session(start: Start) -> None:
+    group = start("import os, sys; print(os.getsid(0) == os.getpid(), repr(sys.stdin.read()), flush=True)")
+    group.wait()
+    assert group.log.read_text().strip() == "True ''"
+
+
+def test_logs_are_appended(start: Start) -> None:
+    for word in ("one", "two"):
+        group = start(f"print('{word}')")
+        assert group.wait().code == 0
+    assert group.log.read_text().split() == ["one", "two"]
+    assert "its log ends with: two (" in group.tail()
+
+
+def test_ending_what_has_ended_is_no_error(start: Start) -> None:
+    group = start("pass")
+    assert group.wait() == group.stop(1) == group.kill()
+
+
+def test_a_program_that_is_not_there_is_an_oserror(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        ProcessGroup([str(tmp_path / "none")], environment={}, directory=tmp_path, log=tmp_path / "log")
