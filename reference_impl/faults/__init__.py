@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 Role = Literal["operator", "gang-scheduler"]
 _MODULES = ("operator_faults", "scheduler_faults")
@@ -43,6 +43,12 @@ def fault(name: str, role: Role, text: str, *caught_by: str) -> Callable[[Callab
         return apply
 
     return register
+
+
+def replace(target: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Puts `make(right)` in the place of a function or method. AttributeError where there is none of that name, so
+    that a fault cannot come to nothing when the code moves."""
+    setattr(target, name, make(getattr(target, name)))
 
 
 def registry() -> dict[str, Fault]:

@@ -1,0 +1,89 @@
+"""`make mutants`: proves that the suite sees each fault.
+
+Each fault is armed in turn and the suite, as its own command, runs just the requirements that the fault names. A
+fault that one of them does not catch is a survivor, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from reference_impl import faults
+
+TIME_SCALE = "0.4"
+"""Waits for what a broken implementation never does are cut short; the reference passes at this scale too."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    fault: faults.Fault
+    survivors: dict[str, str]
+    """Requirements that should have failed, with the outcome that they had."""
+    seconds: float
+    detail: str
+
+
+def prove(fault: faults.Fault, workdir: Path) -> Proof:
+    """Runs the suite against one fault."""
+    begin = time.monotonic()
+    folder = workdir / fault.name
+    command = [sys.executable, "-m", "conformance", "run", "--implementation", "reference", "--workers", "1"]
+    command += ["--set", f"fault={fault.name}", "--time-scale", TIME_SCALE, "--report-dir", str(folder)]
+    for identity in fault.caught_by:
+        command += ["--id", identity]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    outcomes = _outcomes(folder)
+    survivors = {i: outcomes.get(i, "not in the report") for i in fault.caught_by if outcomes.get(i) != "failed"}
+    if done.returncode != 1 and not survivors:
+        survivors = {"exit code": str(done.returncode)}
+    return Proof(fault, survivors, time.monotonic() - begin, (done.stderr or done.stdout)[-2000:])
+
+
+def _outcomes(folder: Path) -> dict[str, str]:
+    reports = sorted(folder.rglob("report.yaml"))
+    if not reports:
+        return {}
+    document: dict[str, Any] = yaml.safe_load(reports[-1].read_text())
+    return {entry["id"]: entry["outcome"] for entry in document["verdict"]["requirements"]}
+
+
+def main(
+    only: Annotated[list[str] | None, typer.Option("--fault", help="Just these faults.")] = None,
+    shard: Annotated[str, typer.Option(help="i/n: the i-th of n parts.")] = "1/1",
+    parallel: Annotated[int, typer.Option(help="Runs at the same time, a cluster each.")] = 2,
+) -> None:
+    """Prove that each fault is seen by the requirements that claim it."""
+    part, _, parts = shard.partition("/")
+    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise typer.BadParameter(f"{shard}: is not i/n, for example 1/3", param_hint="--shard")
+    known = faults.registry()
+    for name in only or ():
+        if name not in known:
+            raise typer.BadParameter(f"there is no fault {name!r}; see `grove-reference faults`", param_hint="--fault")
+    chosen = [known[name] for name in only or known][int(part) - 1 :: int(parts)]
+    proofs: list[Proof] = []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as workdir, ThreadPoolExecutor(parallel) as pool:
+        for proof in pool.map(lambda fault: prove(fault, Path(workdir)), chosen):
+            proofs.append(proof)
+            word = "SURVIVED" if proof.survivors else "killed"
+            by = ", ".join(proof.fault.caught_by)
+            print(f"{word:9}{proof.fault.name:26}{proof.seconds:5.0f} s  {by}: {proof.fault.text}", flush=True)  # noqa: T201
+            for identity, outcome in proof.survivors.items():
+                print(f"         {identity}: {outcome}\n{proof.detail}", flush=True)  # noqa: T201
+    survived = sum(bool(proof.survivors) for proof in proofs)
+    print(f"{len(proofs) - survived} killed, {survived} survived")  # noqa: T201
+    sys.exit(1 if survived or not proofs else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)
