@@ -45,10 +45,11 @@ def fault(name: str, role: Role, text: str, *caught_by: str) -> Callable[[Callab
     return register
 
 
-def replace(target: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Puts `make(right)` in the place of a function or method. AttributeError where there is none of that name, so
-    that a fault cannot come to nothing when the code moves."""
-    setattr(target, name, make(getattr(target, name)))
+def replace(target: Any, name: str, wrong: Any) -> None:
+    """Puts `wrong` in the place of a function or method. AttributeError where there is none of that name, so that a
+    fault cannot come to nothing when the code moves."""
+    getattr(target, name)
+    setattr(target, name, wrong)
 
 
 def registry() -> dict[str, Fault]:

@@ -18,19 +18,19 @@ def _gate_never_waits() -> None:
     def removable(clique: Any, of_clique: Any, *_: Any) -> list[Any]:
         return [pod for pod in of_clique if pod.active and pod.gated_by(labels.GATE)]
 
-    replace(gates, "removable", lambda _: removable)
+    replace(gates, "removable", removable)
 
 
 @fault(
     "base-gang-ignored", "operator", "ungates scaled gangs before their base gang is scheduled", "GANG-007", "INV-002"
 )
 def _base_gang_ignored() -> None:
-    replace(gates, "floor_scheduled", lambda _: lambda gang, scheduled: True)
+    replace(gates, "floor_scheduled", lambda gang, scheduled: True)
 
 
 @fault("gate-kept", "operator", "never takes the gate off the pods of scaled gangs", "GANG-008")
 def _gate_kept() -> None:
-    replace(gates, "floor_scheduled", lambda _: lambda gang, scheduled: False)
+    replace(gates, "floor_scheduled", lambda gang, scheduled: False)
 
 
 @fault("extras-stay-gated", "operator", "takes the gate off minAvailable pods of a clique only", "GANG-006")
@@ -41,7 +41,7 @@ def _extras_stay_gated() -> None:
         open_pods = sum(not pod.gated for pod in of_clique)
         return right(clique, of_clique, *rest)[: max(0, clique.spec.floor - open_pods)]
 
-    replace(gates, "removable", lambda _: removable)
+    replace(gates, "removable", removable)
 
 
 @fault("pods-without-gate", "operator", "creates pods without the scheduling gate", "GANG-005")
@@ -52,12 +52,12 @@ def _pods_without_gate() -> None:
         manifest = right(self, index)
         return {**manifest, "spec": {k: v for k, v in manifest["spec"].items() if k != "schedulingGates"}}
 
-    replace(pods.PodBuilder, "pod", lambda _: pod)
+    replace(pods.PodBuilder, "pod", pod)
 
 
 @fault("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-001")
 def _scaled_gang_misnamed() -> None:
-    replace(names, "scaled_gang", lambda _: lambda group, replica_index, min_available: f"{group}-{replica_index}")
+    replace(names, "scaled_gang", lambda group, replica_index, min_available: f"{group}-{replica_index}")
 
 
 @fault("part-of-missing", "operator", "leaves the part-of label off services", "CORE-002")
@@ -69,7 +69,7 @@ def _part_of_missing() -> None:
         del manifest["metadata"]["labels"][labels.PART_OF]
         return manifest
 
-    replace(children, "service", lambda _: service)
+    replace(children, "service", service)
 
 
 @fault("service-orphaned", "operator", "creates services that nobody owns", "CORE-004", "LIFE-002")
@@ -81,7 +81,7 @@ def _service_orphaned() -> None:
         del manifest["metadata"]["ownerReferences"]
         return manifest
 
-    replace(children, "service", lambda _: service)
+    replace(children, "service", service)
 
 
 @fault("group-without-finalizer", "operator", "creates scaling groups without their finalizer", "CORE-005")
@@ -93,22 +93,22 @@ def _group_without_finalizer() -> None:
         del manifest["metadata"]["finalizers"]
         return manifest
 
-    replace(children, "scaling_group", lambda _: scaling_group)
+    replace(children, "scaling_group", scaling_group)
 
 
 @fault("environment-incomplete", "operator", "gives pods no GROVE_PCLQ_NAME", "CORE-008")
 def _environment_incomplete() -> None:
-    right = pods.with_environment
+    right = children.with_environment
 
     def with_environment(spec: children.Manifest, environment: list[children.Manifest]) -> children.Manifest:
         return right(spec, [variable for variable in environment if variable["name"] != "GROVE_PCLQ_NAME"])
 
-    replace(pods, "with_environment", lambda _: with_environment)
+    replace(pods, "with_environment", with_environment)
 
 
 @fault("environment-last", "operator", "puts its variables behind those of the template", "CORE-009")
 def _environment_last() -> None:
-    right = pods.with_environment
+    right = children.with_environment
 
     def with_environment(spec: children.Manifest, environment: list[children.Manifest]) -> children.Manifest:
         result = right(spec, environment)
@@ -117,7 +117,7 @@ def _environment_last() -> None:
             container["env"] = container["env"][added:] + container["env"][:added]
         return result
 
-    replace(pods, "with_environment", lambda _: with_environment)
+    replace(pods, "with_environment", with_environment)
 
 
 @fault("floor-is-replicas", "operator", "makes all replicas of a clique the floor of its pod group", "GANG-001")
@@ -137,7 +137,7 @@ def _floor_is_replicas() -> None:
             for gang in right(pcs, *rest)
         ]
 
-    replace(gangs, "planned", lambda _: planned)
+    replace(gangs, "planned", planned)
 
 
 @fault("references-unsorted", "operator", "lists the pods of a group backwards", "GANG-002")
@@ -148,12 +148,12 @@ def _references_unsorted() -> None:
         groups = right(*arguments)
         return [msgspec.structs.replace(g, pod_references=g.pod_references[::-1]) for g in groups]
 
-    replace(gangs, "filled", lambda _: filled)
+    replace(gangs, "filled", filled)
 
 
 @fault("never-initialized", "operator", "never says that a gang is complete", "GANG-004")
 def _never_initialized() -> None:
-    replace(gangs, "complete", lambda _: lambda *_: False)
+    replace(gangs, "complete", lambda *_: False)
 
 
 @fault("never-available", "operator", "never reports a replica as available", "CORE-010")
@@ -163,7 +163,7 @@ def _never_available() -> None:
     def set_status(*arguments: Any) -> Any:
         return msgspec.structs.replace(right(*arguments), available_replicas=0)
 
-    replace(statuses, "set_status", lambda _: set_status)
+    replace(statuses, "set_status", set_status)
 
 
 @fault("ready-uncounted", "operator", "reports every clique as having no ready pod", "CORE-011", "CORE-012")
@@ -173,7 +173,7 @@ def _ready_uncounted() -> None:
     def clique_status(*arguments: Any) -> Any:
         return msgspec.structs.replace(right(*arguments), ready_replicas=0)
 
-    replace(statuses, "clique_status", lambda _: clique_status)
+    replace(statuses, "clique_status", clique_status)
 
 
 @fault("finalizer-kept", "operator", "never lets a deleted set go", "LIFE-001")
@@ -184,7 +184,7 @@ def _finalizer_kept() -> None:
         if finalizer != labels.SET_FINALIZER:
             await right(self, informer, item, finalizer)
 
-    replace(Writer, "remove_finalizer", lambda _: remove_finalizer)
+    replace(Writer, "remove_finalizer", remove_finalizer)
 
 
 @fault("works-on-after-deletion", "operator", "creates a service for a set that is being deleted", "LIFE-003")
@@ -197,4 +197,4 @@ def _works_on_after_deletion() -> None:
             await self._writer.create(self._cache.services, children.service(pcs, pcs.spec.replicas + 1))
         return await right(self, key)
 
-    replace(SetReconciler, "reconcile", lambda _: reconcile)
+    replace(SetReconciler, "reconcile", reconcile)

@@ -16,12 +16,12 @@ def _partial_bind() -> None:
                     result.bindings.append((pod, node))
         return True
 
-    replace(fit, "place_floor", lambda _: place_floor)
+    replace(fit, "place_floor", place_floor)
 
 
 @fault("gives-up", "gang-scheduler", "does not look at waiting gangs again when nodes appear", "SCHED-002")
 def _gives_up() -> None:
-    replace(GangScheduler, "_on_node", lambda _: lambda self, kind, old, item: None)
+    replace(GangScheduler, "_on_node", lambda self, kind, old, item: None)
 
 
 @fault("extras-first", "gang-scheduler", "lets extra pods of a group take the room that other floors need", "SCHED-003")
@@ -41,12 +41,12 @@ def _extras_first() -> None:
             group.waiting = [pod for pod in group.waiting if pod.metadata.uid not in placed]
         return True
 
-    replace(fit, "place_floor", lambda _: place_floor)
+    replace(fit, "place_floor", place_floor)
 
 
 @fault("capacity-withheld", "gang-scheduler", "keeps the room of a gang that has to wait", "SCHED-004")
 def _capacity_withheld() -> None:
-    replace(fit.Room, "undo", lambda _: lambda self, mark: None)
+    replace(fit.Room, "undo", lambda self, mark: None)
 
 
 @fault("head-of-line", "gang-scheduler", "places nothing behind a gang that has to wait", "SCHED-005")
@@ -62,9 +62,9 @@ def _head_of_line() -> None:
         blocked[id(room)] = not placed
         return placed
 
-    replace(fit, "place_floor", lambda _: place_floor)
+    replace(fit, "place_floor", place_floor)
 
 
 @fault("extras-never", "gang-scheduler", "binds no pod beyond the floors", "SCHED-006")
 def _extras_never() -> None:
-    replace(fit, "place_extras", lambda _: lambda gang, room, result: None)
+    replace(fit, "place_extras", lambda gang, room, result: None)
