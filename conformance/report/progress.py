@@ -87,7 +87,7 @@ class Progress:
                 self._done += 1
                 self._workers[event.worker] = "between tests"
                 ids = sorted(set(self._failing.pop(event.test, [])))
-                more = f" ({', '.join(ids)})" if ids else ""
+                more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
                 took = sum(event.seconds.values())
                 text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
                 self._say(event.wall, text, _STYLE.get(event.outcome, ""))

@@ -47,9 +47,8 @@ def show(report: Report, path: Path, console: Console) -> None:
             continue
         _print(console, _line(f"harness error: {fault}", "bold magenta"))
     _unjudged(report, console)
-    for result in report.results:
-        if result.outcome in (Outcome.FAILED, Outcome.STALE_EXPECTATION):
-            _failure(result, report, path.parent, console)
+    for failure, results in _failures(report):
+        _failure(failure, results, report, path.parent, console)
     for word in _summary(report):
         _print(console, _line(*word))
     _print(console, _line(f"report: {path}"))
@@ -124,19 +123,31 @@ def _unjudged(report: Report, console: Console) -> None:
         _print(console, _line(f"{outcome}: {reason} ({', '.join(ids)})", _MARK[outcome][1]))
 
 
-def _failure(result: Result, report: Report, folder: Path, console: Console) -> None:
-    entry = result.requirement
+def _failures(report: Report) -> list[tuple[Failure | None, list[Result]]]:
+    """Each different failure once, with all requirements that it fails; None for those that fail by passing."""
+    found: dict[bytes, tuple[Failure | None, list[Result]]] = {}
+    for result in report.results:
+        if result.outcome not in (Outcome.FAILED, Outcome.STALE_EXPECTATION):
+            continue
+        for failure in result.failures or (None,):
+            same = (failure.test, failure.what, failure.expected, failure.seen) if failure else result.requirement.id
+            found.setdefault(msgspec.json.encode(same), (failure, []))[1].append(result)
+    return list(found.values())
+
+
+def _failure(failure: Failure | None, results: list[Result], report: Report, folder: Path, console: Console) -> None:
     console.print()
-    _print(console, _line(f"{_MARK[result.outcome][0]} {entry.id} {entry.text}", _MARK[result.outcome][1]))
-    if result.reason:
-        _print(console, _line(f"    {result.reason}"))
-    if entry.level is not Level.MUST:
-        _print(console, _line(f"    ({entry.level}: does not decide the verdict)", "dim"))
-    for failure in result.failures:
+    for result in results:
+        entry = result.requirement
+        mark, style = _MARK[result.outcome]
+        level = "" if entry.level is Level.MUST else f" ({entry.level}: does not decide the verdict)"
+        reason = f" — {result.reason}" if result.reason else ""
+        _print(console, _line(f"{mark} {entry.id} {entry.text}{level}{reason}", style))
+    if failure is not None:
         for label, text in _facts(failure, folder):
             _print(console, _block(label, text))
-    if result.failures:
-        _print(console, _block("reproduce", f"{report.started.reproduce} --id {entry.id}"))
+        ids = " ".join(f"--id {result.requirement.id}" for result in results)
+        _print(console, _block("reproduce", f"{report.started.reproduce} {ids}"))
 
 
 def _facts(failure: Failure, folder: Path) -> list[tuple[str, str]]:

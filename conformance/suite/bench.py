@@ -29,8 +29,8 @@ class Trial:
     seconds: dict[str, float] = field(default_factory=dict)
     namespace: str = ""
     bundle: Path | None = None
-    at_end: Callable[[], None] = lambda: None
-    """What is judged after the test's own checks, whether it was cut short or not."""
+    at_end: Callable[[bool], None] = lambda finished: None
+    """What is judged after the test's own checks, told whether the test came to its end."""
 
     @property
     def wrong(self) -> bool:

@@ -134,9 +134,9 @@ class Judge:
         try:
             result = yield
         except CheckFailed:
-            self.trial.at_end()
+            self.trial.at_end(False)
             raise
-        self.trial.at_end()
+        self.trial.at_end(True)
         self.trial.checks.finish()
         return result
 
@@ -188,10 +188,15 @@ class Judge:
 
     def pytest_unconfigure(self) -> None:
         self._close()
+        if self._ledger is not None:
+            self._ledger.close()
 
     def _close(self) -> None:
-        if self._bench is None:
-            return
+        if self._bench is not None:
+            self._close_bench()
+
+    def _close_bench(self) -> None:
+        assert self._bench is not None
         # Nothing may stop the clearing up: whoever cannot wait has SIGKILL and `cluster prune`.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -139,9 +139,9 @@ class ClusterBench:
         for role in Role:
             log = self.driver.log(role)
             if log.exists():
-                kept = self._settings.folder / "logs" / f"{self._worker}-{role}.log"
-                bundle.copy_log(log, 0, kept)
-                text = text.replace(str(log), str(kept))
+                # One file for all workers, and a path without a machine in it: all workers say the same.
+                bundle.copy_log(log, 0, self._settings.folder / "logs" / f"{role}.log")
+                text = text.replace(str(log), f"logs/{role}.log beside the report")
         return text
 
     # -- one test ------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class ClusterBench:
                 time_scale=self._settings.time_scale,
                 randomness=randomness(trial.test, self._settings.seed),
             )
-            trial.at_end = lambda: self._invariants(trial, history)
+            trial.at_end = lambda finished: self._invariants(trial, history, finished)
             try:
                 yield case
             finally:
@@ -198,11 +198,13 @@ class ClusterBench:
             if not trial.wrong:
                 raise HarnessError(f"the test's namespace or nodes cannot be deleted: {error}") from error
 
-    def _invariants(self, trial: Trial, history: History) -> None:
-        """The rules of any history: a broken one fails every test, an unknown one only a test that declares it."""
+    def _invariants(self, trial: Trial, history: History, finished: bool) -> None:
+        """The rules of any history: a broken one fails every test, an unknown one only a test that declares it and
+        was not cut short before it could give it something to judge."""
+        declared = trial.checks.declared if finished else ()
         for verdict in invariants.judge(history):
             known = verdict.id in self._registry.requirements
-            if known and (verdict.id in trial.checks.declared or verdict.holds is False):
+            if known and (verdict.id in declared or verdict.holds is False):
                 at = round(verdict.records[-1].at, 3) if verdict.records else None
                 trial.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
 
