@@ -148,7 +148,8 @@ class Store:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _obtain(self, program: Program, file: Path, marker: str, report: Report) -> str:
-        self._sites.probe(one.group.releases for one in programs())
+        groups = {one.group for one in programs()}
+        self._sites.probe(url for group in groups for url in (group.releases, group.digests) if url)
         try:
             self._sites.require(program.url)
             report(program.name, f"downloading {program.url}")

@@ -254,7 +254,7 @@ class Cluster:
             clash = self._port_clash()
             if clash and not settings.apiserver_port:
                 processes.end(self._is_mine)
-                Ports().release(self.directory)
+                # The claim of this block stays until `down`, so that the next try gets another one.
                 shutil.rmtree(self._home, ignore_errors=True)  # FC-027: else its old configuration is used again
                 raise _PortClash(clash, where=f"cluster {self.name}") from error
             raise

@@ -1,7 +1,7 @@
 """Official release files, verified by checksum; or the reason why there is none to be had.
 
-The whole price of having no network is `PATIENCE`: all sites are tried at once, in threads (a name server that does
-not answer cannot be timed out otherwise), and a site that failed once is not asked again by this process.
+Having no network costs PATIENCE once: all sites are tried at the same time, in threads (a name server that does not
+answer cannot be timed out otherwise), and a site that failed is not asked again by this process.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 from conformance.cluster.pins import Checksums, Program
 from conformance.errors import HarnessError
 
-PATIENCE = 3.0
-"""Seconds until a site has to have answered anything at all."""
+PATIENCE = 2.4
+"""Seconds until a site has to have answered a question. Twice this is the most that a bad network costs in total."""
 STALL = 15.0
 """Seconds without a byte after which a download is given up."""
 _CHUNK = 1 << 20

@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +283,27 @@ def test_a_taken_port_is_the_users_error_and_leaves_nothing(state: State) -> Non
         with pytest.raises(UsageError, match=str(port)) as caught:
             Cluster.up("clash", settings=ClusterSettings(apiserver_port=port))
     assert "\n" not in str(caught.value) and not state.names()
+
+
+def test_a_port_that_somebody_takes_meanwhile_costs_another_block_and_not_the_cluster(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed: list[int] = []
+    claim = Ports.claim
+
+    with ExitStack() as takers:
+
+        def claim_and_take(ports: Ports, directory: Path) -> int:
+            claimed.append(claim(ports, directory))
+            if len(claimed) == 1:
+                takers.enter_context(socket.create_server(("127.0.0.1", claimed[0] + Port.ETCD)))
+            return claimed[-1]
+
+        monkeypatch.setattr(Ports, "claim", claim_and_take)
+        cluster = Cluster.up("retry")
+    assert len(claimed) == 2 and cluster.record.ports == claimed[1] and cluster.healthy()
+    cluster.down()
+    assert cluster.directory not in Ports().claims().values()
 
 
 def test_a_control_plane_that_dies_is_explained_and_leaves_nothing(

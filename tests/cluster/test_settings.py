@@ -1,0 +1,76 @@
+"""What kwokctl is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cluster.assets import Assets
+from conformance.cluster.ports import Port
+from conformance.cluster.settings import (
+    ClusterSettings,
+    audit_policy,
+    extra_files,
+    kwokctl_configuration,
+    scheduler_configuration,
+)
+
+ASSETS = Assets(**{name: Path("/bin") / name for name in Assets.__dataclass_fields__})
+PORTS = {port: 20000 + port for port in Port}
+DIRECTORY = Path("/state/dev")
+
+
+def documents(**choices: Any) -> list[dict[str, Any]]:
+    versions = {"kubernetes": "1.2.3", "etcd": "4.5.6", "kwok": "0.8.0"}
+    return kwokctl_configuration(ClusterSettings(**choices), ASSETS, PORTS, versions, DIRECTORY)
+
+
+def test_nothing_listens_beyond_loopback_and_no_port_is_left_to_chance() -> None:
+    options = documents()[0]["options"]
+    assert options["bindAddress"] == "127.0.0.1" and options["runtime"] == "binary"
+    ports = [value for key, value in options.items() if key.endswith("Port")]
+    assert sorted(ports) == [20000, 20001, 20002, 20003, 20004, 20005]
+
+
+def test_every_program_is_given_so_that_nothing_is_downloaded() -> None:
+    options = documents()[0]["options"]
+    binaries = {value for key, value in options.items() if key.endswith("Binary")}
+    assert binaries == {str(path) for name, path in vars(ASSETS).items() if name != "kwokctl"}
+
+
+def test_the_kwok_document_gives_every_field_because_it_is_not_defaulted() -> None:
+    options = documents()[1]["options"]
+    assert all(options.values()) and len(options) == 6  # FC-031
+
+
+def test_nodes_and_pods_both_have_stages() -> None:
+    kinds = {stage["spec"]["resourceRef"]["kind"] for stage in documents()[2:]}
+    assert kinds == {"Node", "Pod"}  # FC-032
+
+
+def test_kube_scheduler_can_be_off() -> None:
+    options = documents(scheduler=False)[0]["options"]
+    assert options["disable"] == ["kube-scheduler"] and "kubeSchedulerConfig" not in options
+
+
+@pytest.mark.parametrize("audit", [True, False])
+@pytest.mark.parametrize("scheduler", [True, False])
+def test_the_files_that_are_named_are_the_files_that_are_written(audit: bool, scheduler: bool) -> None:
+    choices = {"audit": audit, "scheduler": scheduler}
+    options = documents(**choices)[0]["options"]
+    named = {value for key, value in options.items() if key in ("kubeAuditPolicy", "kubeSchedulerConfig")}
+    assert named == {str(DIRECTORY / name) for name in extra_files(ClusterSettings(**choices))}
+
+
+def test_only_writes_are_audited_and_no_leases() -> None:
+    policy = audit_policy()
+    assert policy["omitStages"] == ["RequestReceived"]
+    assert [rule["level"] for rule in policy["rules"]] == ["None", "None", "Metadata"]
+
+
+def test_kube_scheduler_answers_to_the_name_and_is_not_slowed_down() -> None:
+    configuration = scheduler_configuration("other")
+    assert [profile["schedulerName"] for profile in configuration["profiles"]] == ["other"]
+    assert configuration["clientConnection"]["qps"] >= 1000
