@@ -1,4 +1,4 @@
-"""INV-001 and INV-002: when Grove's scheduling gate may go (GS-02, GS-03, OBJ-502 … OBJ-504)."""
+"""INV-001, INV-002, INV-005: when Grove's scheduling gate may go (GS-02, GS-03, OBJ-502 … OBJ-504)."""
 
 from __future__ import annotations
 
@@ -37,18 +37,22 @@ class _Gates:
         return self._gated.pop(record.uid, record if new else None)
 
 
-class GateUntilComplete:
-    """INV-001."""
+class _UntilGang:
+    """Judges the gang at the moments at which its pods lose their gates."""
 
-    id = "INV-001"
-    what = "a pod keeps Grove's gate until its PodGang exists, references it and is Initialized"
+    id: str
+    what: str
 
     def __init__(self) -> None:
         self._gates = _Gates()
         self._judged = 0
         self._broken: tuple[str, tuple[Record, ...]] | None = None
         self._gang_records: dict[str, Record] = {}
-        self._complete_until: dict[tuple[str, str, str], float] = {}
+        self._right_until: dict[tuple[str, str, str], float] = {}
+
+    def lack(self, gang: Gang, clique: str, pod: str) -> str:
+        """What the gang lacks for a pod's gate to go, empty when nothing."""
+        raise NotImplementedError
 
     def see(self, record: Record, gangs: Gangs) -> None:
         if record.resource == "podgangs":
@@ -59,9 +63,8 @@ class GateUntilComplete:
             return
         self._judged += 1
         name, clique = label(record.object, labels.GANG), label(record.object, labels.CLIQUE)
-        gang = gangs[name]
-        lack = self._lack(gang, clique, record.name)
-        recent = record.at - self._complete_until.get((name, clique, record.name), float("-inf")) <= STALE
+        lack = self.lack(gangs[name], clique, record.name)
+        recent = record.at - self._right_until.get((name, clique, record.name), float("-inf")) <= STALE
         if lack and not recent and self._broken is None:
             shown = [gated] if gated is not record else []
             if name in self._gang_records:
@@ -75,19 +78,37 @@ class GateUntilComplete:
             return Verdict(self.id, self.what, None, "no pod of a gang was ungated")
         return Verdict(self.id, self.what, True)
 
-    def _lack(self, gang: Gang, clique: str, pod: str) -> str:
+    def _note_loss(self, record: Record, before: Gang) -> None:
+        """Remembers for which pods a gang that changes now lacked nothing until now."""
+        for clique, references in before.references.items():
+            for pod in references:
+                if not self.lack(before, clique, pod):
+                    self._right_until[record.name, clique, pod] = record.at
+
+
+class GateUntilReferenced(_UntilGang):
+    """INV-001."""
+
+    id = "INV-001"
+    what = "a pod keeps Grove's gate until its PodGang exists and references it"
+
+    def lack(self, gang: Gang, clique: str, pod: str) -> str:
         if not gang.exists:
             return "did not exist"
-        if pod not in gang.references.get(clique, ()):
-            return f"did not reference it in the PodGroup {clique}"
-        return "" if gang.initialized else "was not Initialized"
+        referenced = pod in gang.references.get(clique, ())
+        return "" if referenced else f"did not reference it in the PodGroup {clique}"
 
-    def _note_loss(self, record: Record, before: Gang) -> None:
-        """Remembers for which pods a gang that changes now was complete until now."""
-        if before.exists and before.initialized:
-            for clique, references in before.references.items():
-                for pod in references:
-                    self._complete_until[record.name, clique, pod] = record.at
+
+class GateUntilInitialized(_UntilGang):
+    """INV-005. Apart from INV-001, since an operator is known that keeps only that one (OBJ-504)."""
+
+    id = "INV-005"
+    what = "a pod keeps Grove's gate until its PodGang is Initialized"
+
+    def lack(self, gang: Gang, clique: str, pod: str) -> str:
+        if not gang.exists:
+            return "did not exist"
+        return "" if gang.initialized else "was not Initialized"
 
 
 class BaseGangFirst:

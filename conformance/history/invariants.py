@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from conformance.history.gangs import Gangs
-from conformance.history.gate_rules import BaseGangFirst, GateUntilComplete
+from conformance.history.gate_rules import BaseGangFirst, GateUntilInitialized, GateUntilReferenced
 from conformance.history.order import server_order
 from conformance.history.ownership import Ownership
 from conformance.history.query import History
@@ -35,7 +35,7 @@ class Rule(Protocol):
 
 def rules() -> list[Rule]:
     """A fresh copy of every rule."""
-    return [GateUntilComplete(), BaseGangFirst(), NothingHeldBelowFloor(), Ownership()]
+    return [GateUntilReferenced(), BaseGangFirst(), NothingHeldBelowFloor(), Ownership(), GateUntilInitialized()]
 
 
 def judge(history: History, only: Sequence[str] = ()) -> list[Verdict]:

@@ -1,4 +1,4 @@
-"""INV-001 and INV-002, each seen true, false and unknown."""
+"""INV-001, INV-002 and INV-005, each seen true, false and unknown."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ def test_a_pod_ungated_after_its_gang_was_complete_is_right(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.pod("a1", **A)
     assert verdict(story, "INV-001").holds is True
+    assert verdict(story, "INV-005").holds is True
 
 
 def test_a_pod_that_stays_gated_says_nothing(story):
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    assert verdict(story, "INV-001").holds is None
-    assert verdict(story, "INV-002").holds is None
+    for id in ("INV-001", "INV-002", "INV-005"):
+        assert verdict(story, id).holds is None
 
 
 def test_a_pod_ungated_before_its_gang_exists_is_wrong(story):
@@ -42,6 +43,7 @@ def test_a_pod_ungated_before_its_gang_exists_is_wrong(story):
 def test_a_pod_made_without_a_gate_is_wrong(story):
     story.pod("a1", **A)
     assert verdict(story, "INV-001").holds is False
+    assert verdict(story, "INV-005").holds is False
 
 
 def test_a_pod_that_a_list_shows_ungated_first_is_not_judged(story):
@@ -71,9 +73,10 @@ def test_a_pod_ungated_before_initialized_is_wrong(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])}, initialized=False)
     story.pod("a1", **A)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    found = verdict(story, "INV-001")
+    found = verdict(story, "INV-005")
     assert found.holds is False
     assert "not Initialized" in found.reason
+    assert verdict(story, "INV-001").holds is True
 
 
 def test_the_order_of_the_server_counts_and_not_that_of_arrival(story):

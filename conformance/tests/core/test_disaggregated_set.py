@@ -19,6 +19,7 @@ from conformance.tests.core import gang_objects, objects, pod_contents, statuses
     "INV-002",
     "INV-003",
     "INV-004",
+    "INV-005",
 )
 def test_a_disaggregated_inference_set_becomes_ready_with_the_right_objects(case: Case) -> None:
     # The workers need 24 of these 32 GPUs: there is room however a scheduler spreads them.

@@ -21,6 +21,7 @@ from conformance.suite.requirement import requirements
     "INV-002",
     "INV-003",
     "INV-004",
+    "INV-005",
 )
 def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
     # Each replica of the workers fills a node. The base gang has two of them, each scaled gang one: on the one node
@@ -43,7 +44,7 @@ def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
     later = case.workload("frontend", setName="later")
     case.create(later)
     case.until("SCHED-005", "a later gang that fits is bound", sights.all_bound(list(expected(later).cliques.values())))
-    view = case.quiet()
+    view = case.quiet(1)
     waiting(case, scaled, view)
     bound = sights.bound(view, based)
     case.expect("SCHED-001", "bound pods of the base gang", dict.fromkeys(bound, 0), bound)

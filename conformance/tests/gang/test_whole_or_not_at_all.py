@@ -24,6 +24,7 @@ GPUS = 8
     "INV-001",
     "INV-003",
     "INV-004",
+    "INV-005",
 )
 def test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appear(case: Case) -> None:
     # Floors: a router, 2 prefill and 1 decode pods, so 3 nodes; 2 more pods are beyond the floors. There are 2 nodes.
@@ -51,17 +52,17 @@ def test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appea
     small = case.workload("frontend", setName="small")
     case.create(small)
     case.until("SCHED-005", "a later gang that fits is bound", _bound(expected(small)))
-    nothing_bound(case, wanted, case.quiet(), "while it does not fit")
+    nothing_bound(case, wanted, case.quiet(1), "while it does not fit")
 
     # And one that needs all GPUs that there are proves that the large one holds none of them back.
     filler = case.workload("frontend", setName="filler", gpus=GPUS)
     case.create(filler)
     case.until("SCHED-004", "a gang that needs every GPU of the nodes is bound", _bound(expected(filler)))
-    nothing_bound(case, wanted, case.quiet(), "while the nodes are full")
+    nothing_bound(case, wanted, case.quiet(1), "while the nodes are full")
 
     case.nodes("dgx-h100", 3)
     case.until("SCHED-002", "the gang is bound once its floors fit", sights.admitted(wanted, gang))
-    view = case.quiet()
+    view = case.quiet(1)
     case.expect("SCHED-003", "bound pods where only the floors fit", dict(gang.floors), sights.bound(view, pods))
 
     case.nodes("dgx-h100", 2)

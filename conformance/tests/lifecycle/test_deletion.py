@@ -19,7 +19,7 @@ from conformance.suite.requirement import requirements
 SMALL: Mapping[str, object] = {"workers": 2, "prefills": 1, "prefillsFloor": 1, "prefillGpus": 1, "decodeGpus": 1}
 
 
-@requirements("LIFE-001", "LIFE-002", "LIFE-003", "LIFE-004", "INV-001", "INV-004")
+@requirements("LIFE-001", "LIFE-002", "LIFE-003", "LIFE-004", "INV-001", "INV-004", "INV-005")
 def test_the_deletion_of_a_set_leaves_nothing_behind(case: Case) -> None:
     case.nodes("dgx-h100", 2)
     # The neighbour is called like the base gang of the set: who deletes by the beginning of names takes it along.
@@ -31,7 +31,7 @@ def test_the_deletion_of_a_set_leaves_nothing_behind(case: Case) -> None:
         "LIFE-002", "every pod of the set is bound before its deletion", sights.all_bound(list(wanted.cliques.values()))
     )
     case.until("LIFE-004", "the neighbour is available", sights.available("a-0", 1))
-    before = case.quiet()
+    before = case.quiet(1)
     others = _others(before, wanted)
 
     case.delete("podcliquesets", "a")
@@ -42,7 +42,7 @@ def test_the_deletion_of_a_set_leaves_nothing_behind(case: Case) -> None:
     later = case.workload("frontend", setName="later")
     case.create(later)
     case.until("LIFE-003", "a later set becomes available", sights.available("later", 1))
-    view = case.quiet()
+    view = case.quiet(1)
     case.expect(
         "LIFE-003", "objects made for the set after its deletion", [], _made_after_deletion(case.history, wanted)
     )
