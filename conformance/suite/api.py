@@ -113,6 +113,11 @@ class Api:
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
         return self._object(self._client.get(self.of_plural(plural), namespace, name))
 
+    def names(self, plural: str) -> list[str]:
+        """The names of all objects of a cluster-scoped resource."""
+        found = self._run(self._client.list(self.of_plural(plural)))
+        return [str(item["metadata"]["name"]) for item in found]
+
     def patch(
         self, plural: str, namespace: str | None, name: str, body: Mapping[str, Any], subresource: str | None = None
     ) -> Object:

@@ -23,7 +23,7 @@ from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation import parameters
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.suite import catalogue, launch, ledger, requirement, session
+from conformance.suite import catalogue, existing, launch, ledger, requirement, session
 from conformance.suite.selection import scope
 from conformance.suite.settings import RunSettings
 
@@ -49,7 +49,7 @@ def run(
     6 partial (not everything was judged), 7 stale expectation.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
-    where = _cluster(cluster, kubeconfig)
+    where = _cluster(cluster, kubeconfig, count)
     registry = requirement.load()
     _folder(report_dir)
     settings = RunSettings(
@@ -74,7 +74,7 @@ def run(
     plan = launch.collect(settings)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    settings = _with(settings, workers=_how_many(count, len(plan.selected)))
+    settings = _with(settings, workers=1 if where and count is None else _how_many(count, len(plan.selected)))
     say = f"run {settings.run}: {judged.name} {judged.version}, {len(plan.selected)} tests, "
     err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)
     return launch.run(
@@ -172,7 +172,7 @@ def _how_many(wanted: int | None, tests: int) -> int:
     return max(1, min(os.cpu_count() or 1, tests)) if wanted is None else min(wanted, max(tests, 1))
 
 
-def _cluster(cluster: str, kubeconfig: Path | None) -> str:
+def _cluster(cluster: str, kubeconfig: Path | None, count: int | None) -> str:
     """The kubeconfig of an existing cluster; empty for our own."""
     if cluster not in ("own", "existing"):
         raise UsageError(
@@ -186,6 +186,11 @@ def _cluster(cluster: str, kubeconfig: Path | None) -> str:
         raise UsageError("needs --kubeconfig FILE", where="--cluster existing", mend="say which cluster")
     if not kubeconfig.is_file():
         raise UsageError("no such file", where=f"--kubeconfig {kubeconfig}", mend="give the path of a kubeconfig")
+    existing.server_of(kubeconfig)
+    if count is not None and count > 1:
+        raise UsageError(
+            "an existing cluster is judged on by one worker", where=f"--workers {count}", mend="leave it out"
+        )
     return str(kubeconfig.absolute())
 
 

@@ -24,7 +24,7 @@ from conformance.history.recorder import WATCHED, Recorder
 from conformance.implementation import descriptor
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.suite import bundle, requirement
+from conformance.suite import bundle, existing, requirement
 from conformance.suite.api import Api, Loop, words
 from conformance.suite.bench import Trial, folder_name, randomness, short_name
 from conformance.suite.case import Case
@@ -76,6 +76,8 @@ class ClusterBench:
         self._stack.close()
 
     def _open(self) -> None:
+        self._loop = Loop()
+        self._stack.callback(self._loop.close)
         facts = self._existing() if self._settings.cluster == "existing" else self._own()
         judged, supplied = load_implementation(self._settings)
         self._phase("installing CRDs and webhooks")
@@ -86,10 +88,7 @@ class ClusterBench:
         self._implementation("start", self.driver.start)
         self._phase("recording")
         self._kubeconfig = facts.kubeconfig
-        loop = Loop()
-        self._stack.callback(loop.close)
-        self._loop = loop
-        api = Api(loop, facts.kubeconfig, "grove-conformance/suite")
+        api = Api(self._loop, facts.kubeconfig, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
         missing = {str(kind) for kind in GROVE} - set(api.served)
@@ -118,7 +117,14 @@ class ClusterBench:
         return ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
 
     def _existing(self) -> ClusterFacts:
-        raise HarnessError("--cluster existing is not there yet")
+        self._phase("looking at the existing cluster")
+        kubeconfig = Path(self._settings.kubeconfig)
+        api = Api(self._loop, kubeconfig, "grove-conformance/suite")
+        self._stack.callback(api.close)
+        existing.check(kubeconfig, api)
+        existing.keep_webhooks(api, self._stack)
+        self._complaint = lambda: ""
+        return existing.facts(kubeconfig, self._settings.folder / "cluster", self._stack)
 
     def _implementation(self, step: str, action: Callable[[], None]) -> None:
         """Runs a step of the driver; what goes wrong is the implementation's fault unless the cluster is not well or

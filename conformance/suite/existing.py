@@ -1,0 +1,77 @@
+"""`--cluster existing`: judging on a cluster that is there already. Only one of ours, or one that its owner gave away.
+
+What the suite installs stays, but for webhook configurations: those would refuse everything once their process is gone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from kubernetes import client, config
+
+from conformance.cluster.controlplane import Cluster, list_clusters
+from conformance.cluster.ports import Port, Ports
+from conformance.errors import UsageError
+from conformance.implementation.driver import ClusterFacts
+from conformance.implementation.installation import WEBHOOKS
+from conformance.suite.api import Api
+
+DISPOSABLE = "conformance.grove.io/disposable"
+"""The label (`true`, on the namespace kube-system) by which the owner of a cluster gives it away for tests."""
+
+
+def server_of(kubeconfig: Path) -> str:
+    """The API server that a kubeconfig points at. Raises UsageError for a broken file."""
+    settings = client.Configuration()
+    load: Callable[..., None] = config.load_kube_config
+    try:
+        load(config_file=str(kubeconfig), client_configuration=settings)
+    except Exception as error:
+        what = " ".join(str(error).split())
+        raise UsageError(f"is no kubeconfig: {what}", where=f"--kubeconfig {kubeconfig}", mend="give one") from None
+    return str(settings.host)
+
+
+def ours(kubeconfig: Path) -> Cluster | None:
+    """The cluster of this checkout that a kubeconfig points at, if it is one."""
+    server = server_of(kubeconfig)
+    return next((c for c in list_clusters() if c.server == server), None)
+
+
+def check(kubeconfig: Path, api: Api) -> None:
+    """Raises UsageError unless the cluster is ours or given away (anchors M-35)."""
+    if ours(kubeconfig) is not None:
+        return
+    labels = api.get("namespaces", None, "kube-system")["metadata"].get("labels") or {}
+    if labels.get(DISPOSABLE) != "true":
+        raise UsageError(
+            f"the cluster at {server_of(kubeconfig)} is neither ours nor given away",
+            where=f"--kubeconfig {kubeconfig}",
+            mend=f"if anything in it may be destroyed: kubectl label namespace kube-system {DISPOSABLE}=true",
+        )
+
+
+def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
+    """What a driver has to know; `directory` is for logs and ports where the cluster is not ours."""
+    cluster = ours(kubeconfig)
+    if cluster is not None:
+        return ClusterFacts(kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    directory.mkdir(parents=True, exist_ok=True)
+    first = Ports().claim(directory)
+    stack.callback(Ports().release, directory)
+    return ClusterFacts(kubeconfig, directory, dict(os.environ), lambda index: first + Port.FREE + index)
+
+
+def keep_webhooks(api: Api, stack: ExitStack) -> None:
+    """Removes at the end the webhook configurations that come from now on."""
+    plurals = [resource.plural for resource in WEBHOOKS.values()]
+    before = {plural: set(api.names(plural)) for plural in plurals}
+
+    def remove() -> None:
+        for plural in plurals:
+            api.delete(plural, None, set(api.names(plural)) - before[plural])
+
+    stack.callback(remove)

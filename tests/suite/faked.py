@@ -1,0 +1,153 @@
+"""Conformance runs without a cluster: real pytest, real workers, a fake bench. `python faked.py '{…}'` is one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+BENCH = """
+import contextlib, os, signal
+from conformance.errors import HarnessError
+from conformance.suite.checks import Blocked
+
+class Case:
+    def __init__(self, trial):
+        self.trial = trial
+        self.expect, self.holds = trial.checks.expect, trial.checks.holds
+    def until(self, ids, what, seen):
+        if seen is not True:
+            raise self.trial.checks.fail(ids, what, what, seen, at=1.5)
+        self.trial.checks.passed(ids, what)
+
+class Bench:
+    def __init__(self, settings, worker, ledger):
+        self.mark = settings.folder / f"closed-{worker}"
+        OPENING
+    @contextlib.contextmanager
+    def play(self, trial):
+        trial.namespace = "fake"
+        yield Case(trial)
+        if trial.wrong:
+            trial.bundle = self.mark.parent / "bundles" / "one"
+            trial.bundle.mkdir(parents=True, exist_ok=True)
+            (trial.bundle / "timeline.txt").write_text("a line")
+    def close(self):
+        self.mark.write_text("")
+
+def pytest_conformance_bench(config):
+    return Bench
+"""
+
+
+@dataclass
+class Ran:
+    """What a run left."""
+
+    exit: int
+    out: str
+    err: str
+    folder: Path
+
+    @property
+    def report(self) -> dict[str, Any]:
+        found: dict[str, Any] = yaml.safe_load((self.folder / "report.yaml").read_text())
+        return found
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {r["id"]: r["outcome"] for r in self.report["verdict"]["requirements"]}
+
+
+@dataclass
+class Faked:
+    """A folder of fake conformance tests with a registry of A-tests: AA-001 … AA-nnn in profile core."""
+
+    folder: Path
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, tests: str, *, ids: int = 2, opening: str = "pass", registry: list[dict[str, Any]] | None = None):
+        entries = registry or [
+            {
+                "id": f"AA-{number:03d}",
+                "profile": "core",
+                "level": "MUST",
+                "text": f"It does the right thing number {number}.",
+                "source": ["X-01"],
+                "since": "v0",
+                "roles": ["operator"],
+            }
+            for number in range(1, ids + 1)
+        ]
+        document = {
+            "apiVersion": "conformance.grove.io/v1alpha1",
+            "kind": "Requirements",
+            "profiles": {"core": "The core.", "gang": "The gangs."},
+            "requirements": entries,
+        }
+        place = self.folder / "tests"
+        place.mkdir(exist_ok=True)
+        (self.folder / "registry.yaml").write_text(yaml.safe_dump(document))
+        (place / "conftest.py").write_text(BENCH.replace("OPENING", opening))
+        head = "import os, signal, time\nfrom conformance.suite.requirement import requirements\n"
+        (place / "test_fake.py").write_text(head + textwrap.dedent(tests))
+
+    def command(self, **changes: Any) -> list[str]:
+        given = {
+            "run": "r1",
+            "directory": str(self.folder / "run"),
+            "implementation": "fake",
+            "tests": str(self.folder / "tests"),
+            "registry": str(self.folder / "registry.yaml"),
+            "workers": 0,
+            "reproduce": "grove-conformance run",
+            **changes,
+        }
+        return [sys.executable, __file__, json.dumps(given)]
+
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"GROVE_CONFORMANCE_STATE": str(self.folder / "state"), "PYTHONWARNINGS": "ignore"}
+
+    def run(self, **changes: Any) -> Ran:
+        done = subprocess.run(
+            self.command(**changes), env=self.environment(), cwd=self.folder, capture_output=True, text=True, timeout=60
+        )
+        return Ran(done.returncode, done.stdout, done.stderr, self.folder / "run")
+
+
+def main(text: str) -> int:
+    from rich.console import Console
+
+    from conformance.suite import launch, ledger
+    from conformance.suite.settings import RunSettings
+
+    given = json.loads(text)
+    expected = tuple(ledger.ExpectedFailure(**e) for e in given.pop("expected", ()))
+    for name in ("profiles", "ids", "roles", "features"):
+        if name in given:
+            given[name] = tuple(given[name])
+    settings = RunSettings(**given)
+    who = ledger.Implementation(
+        name="fake",
+        version="1",
+        roles=settings.roles,
+        features=settings.features,
+        digest="",
+        expected_failures=expected,
+    )
+    plan = launch.collect(settings)
+    out, err = Console(file=sys.stdout, width=100), Console(file=sys.stderr, soft_wrap=True)
+    return launch.run(settings, plan, who, suite=("0", "sha256:0"), environment={}, out=out, err=err)
+
+
+if __name__ == "__main__":
+    from conformance.cli import run
+
+    sys.exit(run(lambda: main(sys.argv[1])))

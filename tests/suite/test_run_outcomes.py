@@ -1,0 +1,272 @@
+"""Whole runs on a fake bench: outcomes, exit codes, and what a run leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from faked import Faked, Ran
+
+PASSING = """
+    @requirements("AA-001")
+    def test_one(case):
+        case.expect("AA-001", "x", 1, 1)
+
+    @requirements("AA-002")
+    def test_two(case):
+        case.until("AA-002", "y", True)
+"""
+
+
+def test_a_run_in_which_everything_passes_is_conformant(faked: Faked) -> None:
+    faked.write(PASSING)
+    ran = faked.run()
+    assert ran.exit == 0, ran.err
+    assert ran.report["verdict"]["result"] == "conformant"
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}
+    assert "fake 1 is conformant (core: 2 passed)" in ran.out
+    assert (ran.folder / "closed-main").exists()
+
+
+def test_workers_ledgers_are_one_report(faked: Faked) -> None:
+    faked.write(PASSING)
+    ran = faked.run(workers=2)
+    assert ran.exit == 0, ran.err
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}
+    alone = Faked(faked.folder)
+    again = alone.run(workers=0, directory=str(faked.folder / "again"))
+    again.folder = faked.folder / "again"
+    # The verdict part doesn't depend on how the work was divided.
+    assert again.report["verdict"] == ran.report["verdict"]
+    assert again.report["digest"] == ran.report["digest"]
+
+
+def test_a_soft_failure_goes_on_and_a_hard_one_ends_the_test(faked: Faked) -> None:
+    faked.write(
+        """
+        @requirements("AA-001", "AA-002")
+        def test_soft(case):
+            case.expect("AA-001", "names", ["a"], ["b"])
+            case.expect("AA-002", "y", 1, 1)
+
+        @requirements("AA-003", "AA-004")
+        def test_hard(case):
+            case.until("AA-003", "it comes", "nothing came")
+            case.expect("AA-004", "never asked", 1, 1)
+        """,
+        ids=4,
+    )
+    ran = faked.run(workers=1)
+    assert ran.exit == 1, ran.err
+    assert ran.outcomes == {"AA-001": "failed", "AA-002": "passed", "AA-003": "failed", "AA-004": "blocked"}
+    first = ran.report["verdict"]["requirements"][0]
+    assert first["failures"] == [
+        {"test": "test_fake.py::test_soft", "what": "names", "expected": ["a"], "seen": ["b"], "bundle": "bundles/one"}
+    ]
+    assert "reproduce: grove-conformance run --id AA-003" in ran.out
+    assert "Traceback" not in ran.out + ran.err
+
+    cases = {c.get("name"): c for c in ET.parse(ran.folder / "junit.xml").iter("testcase")}
+    properties = [(p.get("name"), p.get("value")) for p in cases["test_soft"].iter("property")]
+    assert properties == [("id", "AA-001"), ("id", "AA-002"), ("level", "MUST"), ("profile", "core")]
+    assert cases["test_hard"].find("failure") is not None
+
+    results = [json.loads(p.read_text()) for p in (ran.folder / "allure").glob("*-result.json")]
+    soft = next(r for r in results if r["name"] == "test_soft")
+    labels = {(label["name"], label["value"]) for label in soft["labels"]}
+    assert {("epic", "core"), ("severity", "critical")} <= labels
+    assert ("story", "AA-001: It does the right thing number 1.") in labels
+    containers = [json.loads(p.read_text()) for p in (ran.folder / "allure").glob("*-container.json")]
+    attached = [a["name"] for c in containers for step in c.get("afters", []) for a in step.get("attachments", [])]
+    attached += [a["name"] for r in results for a in r.get("attachments", [])]
+    assert "timeline.txt" in attached
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("pass", "ended without an outcome for AA-001"),
+        ('case.expect("AA-002", "x", 1, 1)', "judges AA-002 and doesn't declare it"),
+        ("assert 1 == 2", "a bare assert judged something"),
+        ("{}['x']", "KeyError"),
+    ],
+)
+def test_a_test_that_is_wrong_itself_is_a_harness_error(faked: Faked, body: str, words: str) -> None:
+    faked.write(f'@requirements("AA-001")\ndef test_one(case):\n    {body}\n', ids=1)
+    ran = faked.run()
+    assert ran.exit == 3
+    assert ran.outcomes == {"AA-001": "harness-error"}
+    assert words in ran.report["verdict"]["harnessErrors"][0]
+    assert "Traceback" not in ran.out + ran.err
+
+
+def test_a_test_without_requirements_is_refused(faked: Faked) -> None:
+    faked.write("def test_one(case):\n    pass\n")
+    ran = faked.run()
+    assert ran.exit == 3
+    assert "has no @requirements" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_an_unknown_id_in_a_test_is_refused_with_a_suggestion(faked: Faked) -> None:
+    faked.write('@requirements("AA-011")\ndef test_one(case):\n    pass\n')
+    ran = faked.run()
+    assert ran.exit == 3
+    assert 'declares AA-011, unknown (did you mean "AA-001"?)' in ran.err
+
+
+def test_an_implementation_that_cannot_start_blocks_everything_and_is_told_once(faked: Faked) -> None:
+    faked.write(PASSING, opening='raise Blocked("fake cannot be started: it exited with code 3", "implementation")')
+    ran = faked.run(workers=2)
+    assert ran.exit == 1, ran.err
+    assert set(ran.outcomes.values()) == {"blocked"}
+    assert ran.out.count("it exited with code 3") == 1
+
+
+def test_a_cluster_that_cannot_start_is_a_harness_error(faked: Faked) -> None:
+    faked.write(PASSING, opening='raise HarnessError("the cluster is not well: etcd died")')
+    ran = faked.run(workers=2)
+    assert ran.exit == 3, ran.err
+    assert set(ran.outcomes.values()) == {"harness-error"}
+    assert ran.out.count("etcd died") == 1
+
+
+def test_a_run_without_tests_says_so(faked: Faked) -> None:
+    faked.write(PASSING)
+    ran = faked.run(profiles=["gang"])
+    assert ran.exit == 5
+    assert "nothing to run" in ran.err
+    assert ran.report["verdict"]["result"] == "unknown"
+
+
+def test_selection_by_id_is_partial(faked: Faked) -> None:
+    faked.write(PASSING)
+    ran = faked.run(ids=["AA-002"])
+    assert ran.exit == 6
+    assert ran.outcomes == {"AA-001": "not-run", "AA-002": "passed"}
+    assert [t["test"] for t in ran.report["run"]["tests"]] == ["test_fake.py::test_two"]
+
+
+def test_a_role_that_is_not_played_is_not_claimed(faked: Faked) -> None:
+    faked.write(PASSING)
+    ran = faked.run(roles=["gang-scheduler"])
+    assert ran.exit == 5
+    assert set(ran.outcomes.values()) == {"not-claimed"}
+
+
+FAILING = """
+    @requirements("AA-001")
+    def test_one(case):
+        case.expect("AA-001", "x", 1, 2)
+
+    @requirements("AA-002")
+    def test_two(case):
+        case.expect("AA-002", "y", 1, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "code", "outcomes"),
+    [
+        ([{"id": "AA-001", "reason": "known"}], 0, ("expected-failure", "passed")),
+        ([{"id": "AA-001", "expires": "2020-01-01"}], 7, ("stale-expectation", "passed")),
+        ([{"id": "AA-001"}, {"id": "AA-002"}], 7, ("expected-failure", "stale-expectation")),
+    ],
+)
+def test_expected_failures(faked: Faked, expected: list[dict[str, str]], code: int, outcomes: tuple[str, str]) -> None:
+    faked.write(FAILING)
+    ran = faked.run(expected=expected)
+    assert ran.exit == code, ran.out
+    assert tuple(ran.outcomes.values()) == outcomes
+
+
+def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) -> None:
+    faked.write(
+        """
+        @requirements("AA-001")
+        def test_one(case):
+            case.expect("AA-001", "x", 1, 1)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        @requirements("AA-002")
+        def test_two(case):
+            case.expect("AA-002", "y", 1, 1)
+        """
+    )
+    ran = faked.run(workers=1)
+    assert ran.exit == 3, ran.err
+    assert ran.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
+    assert "worker gw0 died during test_fake.py::test_one" in ran.out
+    # What it had judged until then is kept.
+    assert '"outcome":"passed"' in (ran.folder / "ledger" / "gw0.jsonl").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
+    faked: Faked, number: signal.Signals, workers: int
+) -> None:
+    faked.write(
+        """
+        @requirements("AA-001")
+        def test_one(case):
+            case.expect("AA-001", "x", 1, 1)
+
+        @requirements("AA-002")
+        def test_two(case):
+            case.expect("AA-002", "y", 1, 1)
+            open(os.environ["MARK"], "w").close()
+            time.sleep(60)
+        """
+    )
+    mark = faked.folder / "waiting"
+    process = subprocess.Popen(
+        faked.command(workers=workers),
+        env=faked.environment() | {"MARK": str(mark)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not mark.exists() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    os.kill(process.pid, number)
+    out, err = process.communicate(timeout=30)
+    ran = Ran(process.returncode, out, err, faked.folder / "run")
+    assert ran.exit == 2, err
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run"}
+    assert ran.report["verdict"]["complete"] is False
+    assert "the report is incomplete" in out
+    closed = sorted(path.name for path in ran.folder.glob("closed-*"))
+    assert closed == (["closed-gw0", "closed-gw1"] if workers else ["closed-main"])
+    assert "Traceback" not in out + err
+
+
+def test_hostile_values_cannot_command_the_terminal(faked: Faked) -> None:
+    faked.write(
+        """
+        @requirements("AA-001")
+        def test_one(case):
+            case.expect("AA-001", "a [bold]name[/bold]", "x", "\\x1b[2J\\x07[link=http://x]y\\u202e")
+        """,
+        ids=1,
+    )
+    ran = faked.run()
+    assert ran.exit == 1
+    assert "\x1b" not in ran.out and "\x07" not in ran.out and "\u202e" not in ran.out
+    assert "a [bold]name[/bold]" in ran.out
+    assert r"\x1b[2J\x07[link=http://x]y\u202e" in ran.out
+    assert ran.report["verdict"]["requirements"][0]["failures"][0]["seen"] == "\x1b[2J\x07[link=http://x]y\u202e"
+
+
+def test_an_unbroken_environment_is_not_needed(faked: Faked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
+    Path(faked.folder / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    faked.write(PASSING)
+    assert faked.run().exit == 0
