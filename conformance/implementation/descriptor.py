@@ -169,11 +169,12 @@ def load(
     document, file = _read(locate(name_or_path))
     if features is not None:
         _check_features(document, file, features)
+    settings = resolved(file.parameters, settings or {}, document)
     canonical = json.dumps(document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     descriptor = Descriptor(
         document=document,
         name=file.name,
-        version=file.version,
+        version=placeholders.expand(file.version, lambda name: settings[name.removeprefix("set.")]),
         roles=frozenset(file.roles),
         features=frozenset(file.features),
         scheduler_name=file.scheduler_name,
@@ -181,7 +182,7 @@ def load(
         install=file.install,
         processes=file.processes,
         expected_failures=tuple(file.expected_failures),
-        settings=resolved(file.parameters, settings or {}, document),
+        settings=settings,
         digest="sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
     )
     _check_programs(descriptor)
@@ -263,6 +264,11 @@ def _check_roles(document: Document, file: _File) -> None:
 
 
 def _check_placeholders(document: Document, file: _File) -> None:
+    _check_text(document, ("version",), file.version, (), file.parameters, process=False)
+    if other := [name for name in placeholders.used(file.version) if not name.startswith("set.")]:
+        raise UsageError(
+            f"${{{other[0]}}} has no meaning in a version", where=document.where("version"), mend="use ${set.…}"
+        )
     for part in ("crds", "webhooks"):
         for index, pattern in enumerate(getattr(file.install, part)):
             field: Field = ("install", part, index)

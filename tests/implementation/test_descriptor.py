@@ -76,6 +76,13 @@ def test_a_good_one_is_understood(load, tmp_path: Path) -> None:
     assert expected.expired(datetime.date(2027, 1, 31))
 
 
+def test_the_version_may_be_a_parameter(load) -> None:
+    text = GOOD.replace('version: "1.2"', "version: ${set.level}-build")
+    assert load(text).version == "info-build"
+    line = refusal(load, GOOD.replace('version: "1.2"', "version: ${here}"))
+    assert line == "mine.yaml:4: version: ${here} has no meaning in a version — use ${set.…}"
+
+
 def test_the_digest_sees_content_and_nothing_else(load) -> None:
     digest = load().digest
     assert digest.startswith("sha256:")
