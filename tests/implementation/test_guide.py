@@ -1,0 +1,56 @@
+"""docs/writing-an-implementation.md says what is true: its example loads, its tables are complete."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from pathlib import Path
+
+from conformance.data import PROJECT
+from conformance.implementation import descriptor, installation, placeholders
+from conformance.implementation.descriptor import Role
+
+GUIDE = PROJECT / "docs/writing-an-implementation.md"
+
+
+def part(heading: str) -> str:
+    return re.search(rf"^## {heading}.*?$(.*?)(?=^## |\Z)", GUIDE.read_text(), re.M | re.S)[1]
+
+
+def test_the_tutorials_descriptor_loads(tmp_path: Path) -> None:
+    blocks = [textwrap.dedent(b) for b in re.findall(r"^ *```yaml\n(.*?)^ *```", part("Tutorial"), re.M | re.S)]
+    (hooks,) = [block for block in blocks if "WebhookConfiguration" in block]
+    (tmp_path / "mine.yaml").write_text("".join(block for block in blocks if block is not hooks))
+    (tmp_path / "config/crd").mkdir(parents=True)
+    (tmp_path / "config/crd/sets.yaml").write_text("")
+    (tmp_path / "conformance").mkdir()
+    (tmp_path / "conformance/webhooks.yaml").write_text(hooks)
+    binary = tmp_path / "my-operator"
+    binary.write_text("#!/bin/sh\n")
+    binary.chmod(0o755)
+    mine = descriptor.load(str(tmp_path / "mine.yaml"), {"binary": str(binary)})
+    assert mine.roles == {Role.OPERATOR}
+    assert [failure.id for failure in mine.expected_failures] == ["GANG-008"]
+    (path,) = mine.manifests("webhooks")
+    placeholders.check(hooks, process=False)
+    filled = placeholders.expand(hooks, lambda name: "9443")
+    for configuration in installation.read_manifests(path, filled, tuple(installation.WEBHOOKS)):
+        installation.check_webhook(path, configuration)
+
+
+def test_every_field_is_in_the_table() -> None:
+    schema = json.loads((descriptor.folder() / "implementation.schema.json").read_text())
+    table = part("All fields")
+    names = set(schema["properties"])
+    for definition in schema["$defs"].values():
+        names |= set(definition["properties"])
+    for name in ("install", "ready", "stop"):
+        owner = schema["properties"] if name == "install" else schema["$defs"]["process"]["properties"]
+        names |= set(owner[name]["properties"])
+    assert {name for name in names if not re.search(rf"\b{name}\b", table)} == set()
+
+
+def test_every_placeholder_is_in_the_table() -> None:
+    told = set(re.findall(r"^\| `\$\{([^}]*)\}`", part("Placeholders"), re.M))
+    assert told == placeholders.PLAIN | {f"{family}.NAME" for family in placeholders.FAMILIES}
