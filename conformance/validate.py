@@ -13,6 +13,7 @@ import typer
 from conformance.cluster import nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
+from conformance.grove import workloads
 from conformance.implementation import descriptor
 
 Validator = tuple[str, str, Callable[[Path], object]]
@@ -21,6 +22,7 @@ VALIDATORS: list[Validator] = [
     ("kwok-profiles", "nodes/*.yaml", nodes.load_profile),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
     ("fixtures", "implementations/*.yaml", descriptor.validate),
+    ("fixtures", "workloads/*.yaml", workloads.check),
 ]
 """Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
 

@@ -57,15 +57,16 @@ def validate(place: Path | None = None) -> list[str]:
     found = []
     for path in sorted((place or folder()).glob("*.yaml")):
         try:
-            _check(documents.read(path, folder() / SCHEMA))
+            check(path)
         except UsageError as error:
             found.append(str(error))
     return found
 
 
-def _check(document: Document) -> None:
-    """What the schema cannot say: defaults of their type, placeholders that exist, parameters that are used, and
-    groups of cliques that exist."""
+def check(path: Path) -> None:
+    """Reads one workload file with its schema and checks what a schema cannot say: defaults of their type, placeholders
+    that exist, parameters that are used, and groups of cliques that exist. Raises UsageError."""
+    document = documents.read(path, folder() / SCHEMA)
     known = document.value["parameters"]
     for name, entry in known.items():
         if type(entry["default"]) is not TYPES[entry["type"]]:

@@ -1,0 +1,112 @@
+"""The recorder on a real control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes import client, config
+
+from conformance.cluster import processes
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.ports import Ports
+from conformance.cluster.settings import ClusterSettings
+from conformance.cluster.state import State
+from conformance.errors import HarnessError
+from conformance.history.query import History
+from conformance.history.recorder import Recorder
+from kube.resource import NODES, PODS, SERVICES, Resource
+
+pytestmark = pytest.mark.cluster
+
+WATCHED = [(resource, None) for resource in (PODS, SERVICES, NODES)]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    root = tmp_path_factory.mktemp("recorder") / "state"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(root))
+        state = State()
+        yield Cluster.up("recorder", settings=ClusterSettings(audit=False), owner=True, report=lambda *_: None)
+        processes.end(lambda environment: environment.get(processes.STATE_ROOT) == str(root))
+        for name in state.names():
+            Ports().release(state.directory(name))
+
+
+@pytest.fixture
+def recorder(cluster: Cluster) -> Iterator[Recorder]:
+    recorder = Recorder(cluster.kubeconfig, "tests-history", WATCHED)
+    recorder.start()
+    yield recorder
+    recorder.stop()
+
+
+def core(cluster: Cluster) -> client.CoreV1Api:
+    return client.CoreV1Api(config.new_client_from_config(str(cluster.kubeconfig)))
+
+
+def service(name: str) -> dict[str, object]:
+    return {"metadata": {"name": name}, "spec": {"clusterIP": "None"}}
+
+
+def there(name: str):
+    return lambda view: view.get("services", name) is not None
+
+
+def gone(name: str):
+    return lambda view: view.get("services", name) is None
+
+
+def test_every_change_is_recorded_once_in_order_and_byte_for_byte(cluster: Cluster, recorder: Recorder) -> None:
+    history = History(recorder, "default")
+    api = core(cluster)
+    api.create_namespaced_service("default", service("one"))
+    api.patch_namespaced_service("one", "default", {"metadata": {"labels": {"step": "two"}}})
+    api.delete_namespaced_service("one", "default")
+    history.wait("the service has come", lambda view: any(history.records("services", "one")), 30)
+    history.wait("the service has gone", gone("one"), 30)
+    records = history.records("services", "one")
+    assert [record.kind for record in records] == ["ADDED", "MODIFIED", "DELETED"]
+    assert [record.revision for record in records] == sorted({record.revision for record in records})
+    assert [record.seq for record in records] == sorted(record.seq for record in records)
+    assert records[1].object["metadata"]["labels"] == {"step": "two"}
+    assert b"managedFields" in records[0].raw
+    assert not any(record.listed for record in records)
+
+
+def test_other_namespaces_stay_out_of_a_history(cluster: Cluster, recorder: Recorder) -> None:
+    core(cluster).create_namespaced_service("kube-public", service("elsewhere"))
+    assert History(recorder, "kube-public").wait("it is there", there("elsewhere"), 30)
+    assert History(recorder, "default").view().get("services", "elsewhere") is None
+
+
+def test_nothing_is_lost_when_the_api_server_dies(cluster: Cluster, recorder: Recorder) -> None:
+    history = History(recorder, "default")
+    api = core(cluster)
+    api.create_namespaced_service("default", service("before"))
+    history.wait("it is there", there("before"), 30)
+    cluster.kill("kube-apiserver")
+    cluster.start()
+    api = core(cluster)
+    api.delete_namespaced_service("before", "default")
+    api.create_namespaced_service("default", service("after"))
+    history.wait("the deletion was seen", gone("before"), 60)
+    history.wait("the creation was seen", there("after"), 60)
+    assert [record.kind for record in history.records("services", "before")] == ["ADDED", "DELETED"]
+
+
+def test_a_resource_that_is_not_served_is_named(cluster: Cluster) -> None:
+    unknown = Resource("nowhere.example", "v1", "things", "Thing")
+    recorder = Recorder(cluster.kubeconfig, "tests-history", [*WATCHED, (unknown, None)])
+    with pytest.raises(HarnessError, match=r"could not list things\.nowhere\.example"):
+        recorder.start(timeout=2)
+
+
+def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "none", "tests-history", WATCHED)
+    with pytest.raises(HarnessError, match="no such kubeconfig"):
+        recorder.start(timeout=5)
+    with pytest.raises(HarnessError):
+        History(recorder, "default").wait("anything", lambda view: None, 1)
