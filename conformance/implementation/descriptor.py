@@ -138,12 +138,13 @@ class Descriptor:
         """The YAML files of `install.crds` or `install.webhooks`, sorted within each entry. Raises UsageError."""
         found: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
-            files = list(self._files(placeholders.expand(pattern, lambda name: self.static(name) or "")))
+            meant = placeholders.expand(pattern, lambda name: self.static(name) or "")
+            files = list(self._files(meant))
             if not files:
                 raise UsageError(
-                    f"no YAML file at {pattern}",
-                    where=self.document.where("install", part, index),
-                    mend="give a file, a folder with *.yaml files or a glob; relative ones start at the descriptor",
+                    f"no YAML file at {documents.shown(Path(meant))}",
+                    where=_given(pattern) or self.document.where("install", part, index),
+                    mend="give a file, a folder with *.yaml files or a glob",
                 )
             found |= dict.fromkeys(files)
         return list(found)
@@ -334,8 +335,7 @@ def _check_programs(descriptor: Descriptor) -> None:
         assert isinstance(program, str)  # the schema says so
         names_used = list(placeholders.used(program))
         if all(_is_static(name) for name in names_used):
-            given = [f"--set {name.removeprefix('set.')}" for name in names_used if name.startswith("set.")]
-            where = given[0] if given else descriptor.document.where("processes", role, "argv", 0)
+            where = _given(program) or descriptor.document.where("processes", role, "argv", 0)
             find_program(placeholders.expand(program, lambda name: descriptor.static(name) or ""), where)
 
 
@@ -353,6 +353,12 @@ def find_program(program: str, where: str) -> None:
     raise UsageError(
         f"{documents.shown(path)} is not executable", where=where, mend=f"run: chmod +x {documents.shown(path)}"
     )
+
+
+def _given(text: str) -> str:
+    """`--set NAME` of the first parameter in a text: where its user can mend it; empty without one."""
+    given = [name.removeprefix("set.") for name in placeholders.used(text) if name.startswith("set.")]
+    return f"--set {given[0]}" if given else ""
 
 
 def _is_static(name: str) -> bool:

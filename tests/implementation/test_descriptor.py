@@ -136,8 +136,7 @@ def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
         (
             "crds: [crds]",
             "crds: [crd]",
-            "mine.yaml:12: install.crds[0]: no YAML file at crd — "
-            "give a file, a folder with *.yaml files or a glob; relative ones start at the descriptor",
+            "mine.yaml:12: install.crds[0]: no YAML file at crd — give a file, a folder with *.yaml files or a glob",
         ),
         (
             "crds: [crds]",
@@ -200,6 +199,16 @@ def test_a_binary_must_be_there_and_executable(load, tmp_path: Path) -> None:
     line = refusal(load, GOOD.replace("${set.binary}", "no-such-program-here"))
     assert line == (
         'mine.yaml:15: processes.operator.argv[0]: "no-such-program-here" is not on PATH — install it, or give its path'
+    )
+
+
+def test_a_given_folder_without_yaml_files_is_told(load, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    text = GOOD.replace("crds: [crds]", 'crds: ["${set.crds}"]').replace(
+        "  level:", "  crds: {description: its CRDs, kind: path}\n  level:"
+    )
+    assert refusal(load, text, {"binary": "operator", "crds": "empty"}) == (
+        "--set crds: no YAML file at empty — give a file, a folder with *.yaml files or a glob"
     )
 
 
