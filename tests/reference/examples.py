@@ -1,0 +1,104 @@
+"""Sets, cliques, pods and nodes by hand, for the tests of the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kube.objects import ObjectMeta, OwnerReference
+from reference_impl.api.models import PodClique, PodCliqueSet
+from reference_impl.api.pods import Gate, Pod, PodCondition, PodSpecView, PodStatusView
+from reference_impl.plan import labels
+from reference_impl.scheduler import model
+
+NAMESPACE = "ns"
+
+
+def disaggregated(replicas: int = 1, group_replicas: int = 3, min_available: int = 1) -> PodCliqueSet:
+    """A router alone, and prefill and decode in a scaling group."""
+
+    def clique(name: str, pods: int, floor: int) -> dict[str, Any]:
+        container = {"name": "main", "image": "x", "env": [{"name": "OWN", "value": "1"}]}
+        spec = {"roleName": name, "replicas": pods, "minAvailable": floor, "podSpec": {"containers": [container]}}
+        return {"name": name, "spec": spec, "labels": {"role": name}}
+
+    group = {
+        "name": "workers",
+        "cliqueNames": ["prefill", "decode"],
+        "replicas": group_replicas,
+        "minAvailable": min_available,
+    }
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": "llm",
+                "namespace": NAMESPACE,
+                "uid": "u-llm",
+                "generation": 1,
+                "resourceVersion": "1",
+            },
+            "spec": {
+                "replicas": replicas,
+                "template": {
+                    "cliques": [clique("router", 2, 1), clique("prefill", 2, 2), clique("decode", 1, 1)],
+                    "podCliqueScalingGroups": [group],
+                },
+            },
+        },
+        PodCliqueSet,
+    )
+
+
+def clique(manifest: dict[str, Any], uid: str = "u-clique") -> PodClique:
+    """A clique object as the API server would give it back."""
+    metadata = {**manifest["metadata"], "uid": uid, "generation": 1, "resourceVersion": "1"}
+    return msgspec.convert({**manifest, "metadata": metadata}, PodClique)
+
+
+def pod(owner: PodClique, index: int, **how: Any) -> Pod:
+    """A pod of a clique. `how`: node, gated, ready, terminating, phase, gang."""
+    own = {**(owner.metadata.labels or {}), labels.PODCLIQUE: owner.metadata.name}
+    if "gang" in how:
+        own[labels.PODGANG] = how["gang"]
+    reference = OwnerReference(kind="PodClique", name=owner.metadata.name, uid=owner.metadata.uid, controller=True)
+    metadata = ObjectMeta(
+        name=f"{owner.metadata.name}-{index:05}",
+        namespace=NAMESPACE,
+        uid=f"{owner.metadata.uid}-{index}",
+        resource_version="1",
+        labels=own,
+        owner_references=[reference],
+        deletion_timestamp="2026-01-01T00:00:00Z" if how.get("terminating") else None,
+    )
+    gates = [Gate(labels.GATE)] if how.get("gated") else None
+    spec = PodSpecView(how.get("node", ""), f"{owner.metadata.name}-{index}", gates)
+    conditions = [PodCondition("Ready", "True")] if how.get("ready") else []
+    return Pod(metadata, spec, PodStatusView(how.get("phase", "Pending"), conditions))
+
+
+def node(name: str, gpus: int, **how: Any) -> model.Node:
+    """A ready node. `how`: labels, taints, unschedulable, ready."""
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "labels": how.get("labels", {})},
+            "spec": {"taints": how.get("taints", []), "unschedulable": how.get("unschedulable", False)},
+            "status": {
+                "allocatable": {"nvidia.com/gpu": str(gpus), "cpu": "96", "pods": "110"},
+                "conditions": [{"type": "Ready", "status": "True" if how.get("ready", True) else "False"}],
+            },
+        },
+        model.Node,
+    )
+
+
+def gpu_pod(name: str, gpus: int, **spec: Any) -> model.Pod:
+    """An unbound pod that wants GPUs."""
+    container = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}} if gpus else {}
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "namespace": NAMESPACE, "uid": f"u-{name}"},
+            "spec": {"containers": [container], **spec},
+        },
+        model.Pod,
+    )

@@ -1,0 +1,145 @@
+"""Placing gangs: whole or not at all, floors before extras, nothing held by who waits."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_impl.scheduler import eligibility, fit
+from reference_impl.scheduler.quantity import thousandths
+from tests.reference.examples import gpu_pod, node
+
+GPU = "nvidia.com/gpu"
+
+
+def gang(name, *groups):
+    """Groups as (floor, pods, GPUs a pod)."""
+    return fit.Gang(
+        name,
+        [
+            fit.Group(f"{name}-{g}", floor, 0, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
+            for g, (floor, pods, gpus) in enumerate(groups)
+        ],
+    )
+
+
+def placed(plan, name):
+    return sum(pod.metadata.name.startswith(f"{name}-") for pod, _ in plan.bindings)
+
+
+def test_a_gang_whose_floors_do_not_fit_binds_nothing():
+    plan = fit.plan([gang("a", (2, 2, 4), (1, 1, 4))], fit.Room([node("n", 8)], {}))
+    assert plan.bindings == []
+    assert GPU in plan.waiting["a"]
+
+
+def test_a_waiting_gang_holds_no_room_and_nobody_up():
+    plan = fit.plan([gang("big", (3, 3, 4)), gang("small", (2, 2, 4))], fit.Room([node("n", 8)], {}))
+    assert placed(plan, "small") == 2 and placed(plan, "big") == 0
+
+
+def test_extras_of_one_group_do_not_take_the_floor_of_another():
+    plan = fit.plan([gang("a", (1, 4, 4), (1, 1, 4))], fit.Room([node("n", 8)], {}))
+    assert sorted(pod.metadata.name for pod, _ in plan.bindings) == ["a-0-0", "a-1-0"]
+
+
+def test_extras_of_one_gang_do_not_take_the_floor_of_another():
+    plan = fit.plan([gang("a", (1, 9, 4)), gang("b", (1, 1, 4))], fit.Room([node("n", 8)], {}))
+    assert placed(plan, "a") == 1 and placed(plan, "b") == 1
+
+
+def test_extras_are_placed_where_there_is_room():
+    plan = fit.plan([gang("a", (1, 3, 2))], fit.Room([node("n", 8)], {}))
+    assert placed(plan, "a") == 3
+
+
+def test_pods_that_are_still_gated_keep_the_gang_waiting():
+    plan = fit.plan([gang("a", (2, 1, 1))], fit.Room([node("n", 8)], {}))
+    assert plan.bindings == [] and "a" in plan.waiting
+
+
+def test_bound_pods_count_to_the_floor():
+    half = gang("a", (2, 1, 1))
+    half.groups[0].bound = 1
+    assert placed(fit.plan([half], fit.Room([node("n", 8)], {})), "a") == 1
+
+
+def test_what_is_used_is_not_free():
+    room = fit.Room([node("n", 8)], {"n": {GPU: 6000}})
+    assert fit.plan([gang("a", (1, 1, 4))], room).bindings == []
+
+
+def test_taints_selectors_and_affinity_are_kept():
+    tainted = node("t", 8, taints=[{"key": "pool", "value": "x", "effect": "NoSchedule"}], labels={"zone": "z1"})
+    plain = gpu_pod("p", 1)
+    tolerant = gpu_pod("p", 1, tolerations=[{"key": "pool", "operator": "Equal", "value": "x"}])
+    anyone = gpu_pod("p", 1, tolerations=[{"operator": "Exists"}])
+    assert not eligibility.eligible(plain, tainted)
+    assert eligibility.eligible(tolerant, tainted) and eligibility.eligible(anyone, tainted)
+
+    def wants(operator, *values):
+        term = {"matchExpressions": [{"key": "zone", "operator": operator, "values": list(values)}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        return gpu_pod("p", 1, affinity={"nodeAffinity": required})
+
+    here = node("h", 8, labels={"zone": "z1", "rank": "5"})
+    assert eligibility.eligible(wants("In", "z1"), here) and not eligibility.eligible(wants("In", "z2"), here)
+    assert eligibility.eligible(wants("NotIn", "z2"), here) and eligibility.eligible(wants("Exists"), here)
+    assert not eligibility.eligible(wants("DoesNotExist"), here)
+    assert not eligibility.eligible(gpu_pod("p", 1, nodeSelector={"zone": "z9"}), here)
+
+
+def test_cordoned_and_unready_nodes_are_left_alone():
+    for bad in (node("n", 8, unschedulable=True), node("n", 8, ready=False)):
+        assert not eligibility.eligible(gpu_pod("p", 1), bad)
+
+
+def test_init_containers_count_by_their_peak_and_sidecars_all_the_time():
+    def cpu(amount, **more):
+        return {"resources": {"requests": {"cpu": amount}}, **more}
+
+    pod = gpu_pod(
+        "p", 0, containers=[cpu("1"), cpu("500m")], initContainers=[cpu("1", restartPolicy="Always"), cpu("2")]
+    )
+    assert pod.requests["cpu"] == 3000
+
+
+def test_quantities():
+    assert [thousandths(q) for q in ("500m", "2", "1Gi", "1e3", "0.5", 3, "1.5k", "100u")] == [
+        500,
+        2000,
+        2**30 * 1000,
+        1000000,
+        500,
+        3000,
+        1500000,
+        1,
+    ]
+
+
+shapes = st.lists(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 4)).map(lambda t: (t[0], t[0] + t[1], t[2])),
+        min_size=1,
+        max_size=3,
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(shapes, st.lists(st.integers(0, 8), min_size=1, max_size=4))
+def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
+    made = [gang(f"g{i}", *groups) for i, groups in enumerate(gangs)]
+    plan = fit.plan(made, fit.Room([node(f"n{i}", gpus) for i, gpus in enumerate(nodes)], {}))
+    used = dict.fromkeys((f"n{i}" for i in range(len(nodes))), 0)
+    for pod, name in plan.bindings:
+        used[name] += pod.requests.get(GPU, 0) // 1000
+    assert all(used[f"n{i}"] <= gpus for i, gpus in enumerate(nodes))
+    assert len({pod.metadata.uid for pod, _ in plan.bindings}) == len(plan.bindings)
+    bound = {pod.metadata.uid for pod, _ in plan.bindings}
+    for item in made:
+        counts = [sum(pod.metadata.uid in bound for pod in group.waiting) for group in item.groups]
+        whole = all(count >= group.floor for count, group in zip(counts, item.groups, strict=True))
+        assert whole or not any(counts)
+        assert whole != (item.name in plan.waiting)

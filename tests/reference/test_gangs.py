@@ -1,0 +1,97 @@
+"""Gangs: their shape, when they are complete, and when gates go."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from reference_impl.api.models import Condition, NamespacedName, PodGang, PodGangStatus
+from reference_impl.plan import children, gangs, gates, labels
+from tests.reference.examples import clique, disaggregated, pod
+
+
+def shape(pcs, live=None):
+    return {gang.name: gang.floors for gang in gangs.planned(pcs, 0, lambda _: live)}
+
+
+def test_replicas_below_min_available_are_in_the_base_gang():
+    assert shape(disaggregated(group_replicas=3, min_available=2)) == {
+        "llm-0": {
+            "llm-0-router": 1,
+            "llm-0-workers-0-prefill": 2,
+            "llm-0-workers-0-decode": 1,
+            "llm-0-workers-1-prefill": 2,
+            "llm-0-workers-1-decode": 1,
+        },
+        "llm-0-workers-0": {"llm-0-workers-2-prefill": 2, "llm-0-workers-2-decode": 1},
+    }
+
+
+def test_the_live_scaling_group_says_how_many_replicas_there_are():
+    assert set(shape(disaggregated(group_replicas=1), live=3)) == {"llm-0", "llm-0-workers-0", "llm-0-workers-1"}
+
+
+@pytest.fixture
+def router():
+    pcs = disaggregated()
+    return clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+
+
+def gang_of(router, *, initialized=True, references=()):
+    planned = gangs.PlannedGang("llm-0", {router.metadata.name: 1})
+    manifest = gangs.manifest(disaggregated(), 0, planned, "gang")
+    manifest["metadata"] |= {"uid": "u-gang", "resourceVersion": "1"}
+    gang = msgspec.convert(manifest, PodGang)
+    gang.spec.podgroups[0].pod_references = [NamespacedName(namespace="ns", name=name) for name in references]
+    if initialized:
+        gang.status = PodGangStatus(phase="Pending", conditions=[Condition(type="Initialized", status="True")])
+    return gang
+
+
+def test_references_are_the_living_pods_of_the_gang_sorted_by_name(router):
+    members = [
+        pod(router, 1),
+        pod(router, 0),
+        pod(router, 2, terminating=True),
+        pod(router, 3, gang="another"),
+    ]
+    groups = gangs.filled(gang_of(router), None, members)
+    assert [ref.name for ref in groups[0].pod_references] == ["llm-0-router-00000", "llm-0-router-00001"]
+
+
+def test_a_gang_is_complete_when_all_replicas_exist_not_just_the_floor(router):
+    gang = gang_of(router)
+    one, two = gangs.filled(gang, None, [pod(router, 0)]), gangs.filled(gang, None, [pod(router, 0), pod(router, 1)])
+    assert not gangs.complete(gang, one, lambda _: router)
+    assert gangs.complete(gang, two, lambda _: router)
+    assert not gangs.complete(gang, two, lambda _: None)
+
+
+def test_a_gang_without_groups_is_never_complete(router):
+    gang = gang_of(router)
+    assert not gangs.complete(gang, [], lambda _: router)
+
+
+def test_a_gate_goes_when_the_initialized_gang_names_the_pod(router):
+    first, second = pod(router, 0, gated=True), pod(router, 1, gated=True)
+    named = gang_of(router, references=[first.metadata.name])
+    assert gates.removable(router, [first, second], named, None, lambda _: 0) == [first]
+    early = gang_of(router, initialized=False, references=[first.metadata.name])
+    assert gates.removable(router, [first], early, None, lambda _: 0) == []
+    assert gates.removable(router, [first], None, None, lambda _: 0) == []
+
+
+def test_a_scaled_pod_waits_until_every_floor_of_the_base_gang_is_bound(router):
+    router.metadata.labels[labels.BASE_PODGANG] = "base"
+    waiting = pod(router, 0, gated=True)
+    own = gang_of(router, references=[waiting.metadata.name])
+    base = gang_of(router)
+    base.spec.podgroups.append(msgspec.structs.replace(base.spec.podgroups[0], name="other", min_replicas=2))
+    assert gates.removable(router, [waiting], own, None, lambda _: 9) == []
+    assert gates.removable(router, [waiting], own, base, lambda name: 1) == []
+    assert gates.removable(router, [waiting], own, base, lambda name: 2) == [waiting]
+
+
+def test_a_gang_keeps_groves_own_labels_and_mirrors_the_sets():
+    merged = labels.mirrored({"app": "grove"}, {"grove.io/x": "1", "stale": "1"}, {"team": "a", "grove.io/y": "1"})
+    assert merged == {"grove.io/x": "1", "team": "a", "app": "grove"}

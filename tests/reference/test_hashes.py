@@ -1,0 +1,64 @@
+"""Hashes change with the meaning of a template and with nothing else."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_impl.api.models import StartupType
+from reference_impl.plan import hashes
+from tests.reference.examples import disaggregated
+
+SPEC = {
+    "containers": [
+        {"name": "a", "env": [{"name": "X"}, {"name": "Y"}], "ports": [{"containerPort": 1}, {"containerPort": 2}]},
+        {"name": "b", "volumeMounts": [{"mountPath": "/x"}, {"mountPath": "/y"}]},
+    ],
+    "initContainers": [{"name": "i"}, {"name": "j"}],
+    "volumes": [{"name": "v"}, {"name": "w"}],
+    "tolerations": [{"key": "p"}, {"key": "q"}],
+}
+
+
+def digest(spec):
+    template = disaggregated().spec.template.cliques[0]
+    template.spec.pod_spec = spec
+    return hashes.pod_template(template, None)
+
+
+@given(st.randoms())
+def test_lists_that_are_keyed_by_a_name_have_no_order(random):
+    shuffled = copy.deepcopy(SPEC)
+    for items in (shuffled["containers"], shuffled["volumes"]):
+        random.shuffle(items)
+    for container in shuffled["containers"]:
+        for field in ("ports", "volumeMounts"):
+            random.shuffle(container.get(field, []))
+    assert digest(shuffled) == digest(SPEC)
+
+
+@pytest.mark.parametrize("path", [("initContainers",), ("tolerations",), ("containers", 0, "env")])
+def test_order_that_means_something_changes_the_hash(path):
+    changed = copy.deepcopy(SPEC)
+    holder = changed
+    for step in path:
+        holder = holder[step]
+    holder.reverse()
+    assert digest(changed) != digest(SPEC)
+
+
+def test_the_order_of_cliques_counts_only_where_they_start_in_order():
+    one, other = disaggregated(), disaggregated()
+    other.spec.template.cliques.reverse()
+    assert hashes.generation(one) == hashes.generation(other)
+    for pcs in (one, other):
+        pcs.spec.template.clique_startup_type = StartupType.IN_ORDER
+    assert hashes.generation(one) != hashes.generation(other)
+
+
+def test_replicas_do_not_change_the_generation():
+    one, other = disaggregated(replicas=1), disaggregated(replicas=5)
+    assert hashes.generation(one) == hashes.generation(other)

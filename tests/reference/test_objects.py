@@ -1,0 +1,108 @@
+"""What a set becomes: names, labels, owners, pod contents."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from reference_impl.api.models import PodCliqueScalingGroup
+from reference_impl.plan import children, labels, pods
+from tests.reference.examples import clique, disaggregated, pod
+
+
+def scaling_group(pcs):
+    manifest = children.scaling_group(pcs, 0, children.group_configs(pcs)[0])
+    manifest["metadata"]["uid"] = "u-group"
+    return msgspec.convert(manifest, PodCliqueScalingGroup)
+
+
+def members(pcs):
+    group = scaling_group(pcs)
+    return {m["metadata"]["name"]: m for m in children.member_cliques(pcs, group, children.group_configs(pcs)[0])}
+
+
+def test_only_cliques_outside_of_scaling_groups_are_standalone():
+    assert [t.name for t in children.standalone_templates(disaggregated())] == ["router"]
+
+
+def test_member_cliques_name_their_group_replica_and_their_gang():
+    found = members(disaggregated())
+    assert list(found) == [f"llm-0-workers-{j}-{name}" for j in range(3) for name in ("prefill", "decode")]
+    base, scaled = found["llm-0-workers-0-decode"], found["llm-0-workers-2-decode"]
+    assert base["metadata"]["labels"][labels.PODGANG] == "llm-0"
+    assert labels.BASE_PODGANG not in base["metadata"]["labels"]
+    assert scaled["metadata"]["labels"][labels.PODGANG] == "llm-0-workers-1"
+    assert scaled["metadata"]["labels"][labels.BASE_PODGANG] == "llm-0"
+    assert scaled["metadata"]["ownerReferences"][0]["uid"] == "u-group"
+
+
+def test_a_template_is_found_by_its_whole_name():
+    """OBJ-125: a suffix match would take `worker` for `prefill-worker`."""
+    pcs = disaggregated()
+    pcs.spec.template.cliques[0].name = "fill"
+    assert children.template(pcs, "prefill").name == "prefill"
+
+
+def test_labels_of_the_template_give_way_to_groves():
+    pcs = disaggregated()
+    pcs.spec.template.cliques[0].labels = {"role": "x", labels.PART_OF: "somebody-else"}
+    made = children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0])["metadata"]["labels"]
+    assert made["role"] == "x" and made[labels.PART_OF] == "llm"
+
+
+def test_groves_variables_stand_first_and_replace_those_of_the_same_name():
+    spec = {"containers": [{"name": "c", "env": [{"name": "A", "value": "own"}, {"name": "B", "value": "$(A)"}]}]}
+    result = children.with_environment(spec, [{"name": "A", "value": "grove"}])
+    assert result["containers"][0]["env"] == [{"name": "A", "value": "grove"}, {"name": "B", "value": "$(A)"}]
+    assert spec["containers"][0]["env"][0]["value"] == "own", "the template must not change"
+
+
+def test_a_pod_has_gate_host_name_and_variables_in_order():
+    pcs = disaggregated()
+    owner = clique(members(pcs)["llm-0-workers-1-prefill"])
+    made = pods.PodBuilder(owner, "gang").pod(1)
+    spec = made["spec"]
+    assert spec["schedulingGates"] == [{"name": labels.GATE}]
+    assert (spec["hostname"], spec["subdomain"]) == ("llm-0-workers-1-prefill-1", "llm-0")
+    assert [v["name"] for v in spec["containers"][0]["env"]] == [
+        "GROVE_PCS_NAME",
+        "GROVE_PCS_INDEX",
+        "GROVE_PCLQ_NAME",
+        "GROVE_HEADLESS_SERVICE",
+        "GROVE_PCLQ_POD_INDEX",
+        "GROVE_PCSG_NAME",
+        "GROVE_PCSG_TEMPLATE_NUM_PODS",
+        "GROVE_PCSG_INDEX",
+        "OWN",
+    ]
+    assert spec["containers"][0]["env"][6]["value"] == "3"
+
+
+@pytest.fixture
+def router():
+    pcs = disaggregated()
+    return clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+
+
+def test_missing_pods_take_the_lowest_free_indices(router):
+    router.spec.replicas = 4
+    missing, surplus = pods.difference(router, [pod(router, 1), pod(router, 5)])
+    assert missing == [0, 2] and not surplus
+
+
+def test_terminating_pods_are_replaced_at_once(router):
+    missing, surplus = pods.difference(router, [pod(router, 0, terminating=True), pod(router, 1)])
+    assert missing == [0] and not surplus
+
+
+def test_finished_pods_are_replaced_and_go(router):
+    dead = pod(router, 0, phase="Failed")
+    missing, surplus = pods.difference(router, [dead, pod(router, 1)])
+    assert missing == [0] and surplus == [dead]
+
+
+def test_of_too_many_those_go_that_serve_least(router):
+    ready, bound, gated = pod(router, 2, node="n", ready=True), pod(router, 0, node="n"), pod(router, 1, gated=True)
+    assert pods.difference(router, [ready, bound, gated]) == ([], [gated])
+    router.spec.replicas = 1
+    assert pods.difference(router, [ready, bound, gated]) == ([], [gated, bound])
