@@ -186,7 +186,7 @@ def _cluster(cluster: str, kubeconfig: Path | None, count: int | None) -> str:
         raise UsageError("needs --kubeconfig FILE", where="--cluster existing", mend="say which cluster")
     if not kubeconfig.is_file():
         raise UsageError("no such file", where=f"--kubeconfig {kubeconfig}", mend="give the path of a kubeconfig")
-    existing.server_of(kubeconfig)
+    existing.guard(kubeconfig)
     if count is not None and count > 1:
         raise UsageError(
             "an existing cluster is judged on by one worker", where=f"--workers {count}", mend="leave it out"

@@ -17,7 +17,8 @@ from conformance.cluster.ports import Port, Ports
 from conformance.errors import UsageError
 from conformance.implementation.driver import ClusterFacts
 from conformance.implementation.installation import WEBHOOKS
-from conformance.suite.api import Api
+from conformance.suite.api import Api, Loop
+from kube.resource import NAMESPACES
 
 DISPOSABLE = "conformance.grove.io/disposable"
 """The label (`true`, on the namespace kube-system) by which the owner of a cluster gives it away for tests."""
@@ -52,6 +53,19 @@ def check(kubeconfig: Path, api: Api) -> None:
             where=f"--kubeconfig {kubeconfig}",
             mend=f"if anything in it may be destroyed: kubectl label namespace kube-system {DISPOSABLE}=true",
         )
+
+
+def guard(kubeconfig: Path) -> None:
+    """As `check`, before a run. Raises HarnessError where the cluster does not answer."""
+    loop = Loop()
+    try:
+        api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES})
+        try:
+            check(kubeconfig, api)
+        finally:
+            api.close()
+    finally:
+        loop.close()
 
 
 def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:

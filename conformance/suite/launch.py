@@ -120,8 +120,6 @@ def _pytest(settings: RunSettings, watch: _Watch) -> int:
 
 
 def _arguments(settings: RunSettings) -> list[str]:
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # workers read it too: only the plugins named here
-    os.environ.pop("PYTEST_ADDOPTS", None)
     return [
         settings.tests,
         *("-c", str(CONFIGURATION), "--rootdir", settings.tests),
@@ -187,7 +185,23 @@ def _sweep(settings: RunSettings, book: ledger.Ledger, worker: str = "") -> None
 
 @contextlib.contextmanager
 def _quietly(log: Path) -> Iterator[None]:
+    """pytest as it is for everybody: its words in a file, no plugins and options of the user's own (workers too)."""
     log.parent.mkdir(parents=True, exist_ok=True)
+    before = dict(os.environ)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    try:
+        with _written_to(log):
+            yield
+    finally:
+        for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_ADDOPTS"):
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]
+
+
+@contextlib.contextmanager
+def _written_to(log: Path) -> Iterator[None]:
     with (
         log.open("a", encoding="utf-8") as file,
         contextlib.redirect_stdout(file),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from types import TracebackType
+from typing import Literal, Self
 
 import msgspec
 
@@ -144,6 +145,14 @@ class Ledger:
     def __init__(self, folder: Path, writer: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = (folder / f"{writer}.jsonl").open("ab", buffering=0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def write(self, event: AnyEvent) -> None:
         self._file.write(msgspec.json.encode(msgspec.structs.replace(event, wall=time.time())) + b"\n")

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faked import Faked  # noqa: E402 - beside this file
+from faked import Faked
 
 
 @pytest.fixture

@@ -1,0 +1,130 @@
+"""report.yaml: bytes, schema, and the ledger on disk."""
+
+from __future__ import annotations
+
+import copy
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.errors import HarnessError
+from conformance.report import document, model
+from conformance.suite import ledger
+from conformance.suite.requirement import Level, Registry, Requirement
+
+SNAPSHOT = Path(__file__).parent / "report.snapshot.yaml"
+REGISTRY = Registry(
+    {"core": "The core."},
+    {
+        id: Requirement(id, "core", Level.MUST, f"Text of {id}.", ("X-1",), "v0", ("operator",))
+        for id in ("AA-001", "AA-002")
+    },
+    {},
+)
+EVENTS: list[ledger.AnyEvent] = [
+    ledger.RunStarted(
+        wall=1_795_262_958.25,
+        run="r1",
+        suite_version="0.1.0",
+        suite_digest="sha256:s",
+        implementation=ledger.Implementation(
+            name="mine",
+            version="1",
+            roles=("operator",),
+            features=(),
+            digest="sha256:i",
+            supplied={"gang-scheduler": "reference 0.1.0"},
+        ),
+        profiles=(),
+        ids=(),
+        plan=(ledger.PlannedTest("t.py::test_one", ("AA-001", "AA-002")),),
+        workers=2,
+        time_scale=1.5,
+        seed=7,
+        environment={"python": "3.11.7", "etcd": "3.6.16"},
+    ),
+    ledger.TestStarted(wall=1_795_262_959.0, test="t.py::test_one", ids=("AA-001", "AA-002"), worker="gw0"),
+    ledger.Check(wall=1_795_262_960.0, test="t.py::test_one", id="AA-001", what="x", outcome="passed"),
+    ledger.Check(
+        wall=1_795_262_960.5,
+        test="t.py::test_one",
+        id="AA-002",
+        what="the names",
+        outcome="failed",
+        expected=["ä", "b"],
+        seen="\x1b[31mline one\nline two: 'quoted' # no comment\n",
+        at=1.25,
+    ),
+    ledger.TestFinished(
+        wall=1_795_262_961.0,
+        test="t.py::test_one",
+        outcome="failed",
+        worker="gw0",
+        seconds={"setup": 0.5, "call": 1.25},
+        bundle="bundles/one",
+        namespace="one-123456",
+    ),
+    ledger.RunFinished(wall=1_795_262_962.0, interrupted=False, status=1),
+]
+
+
+def made() -> model.Report:
+    return model.judge(REGISTRY, EVENTS, date(2026, 11, 21))
+
+
+def test_a_report_is_what_it_was(request: pytest.FixtureRequest) -> None:
+    assert document.render(document.document(made())) == SNAPSHOT.read_text("utf-8")
+
+
+def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
+    with ledger.Ledger(tmp_path / "ledger", "gw0") as first, ledger.Ledger(tmp_path / "ledger", "run") as second:
+        for event in EVENTS:
+            (second if isinstance(event, ledger.RunStarted | ledger.RunFinished) else first).write(event)
+    reports = []
+    for name in ("a.yaml", "b.yaml"):
+        document.write(tmp_path / name, model.judge(REGISTRY, ledger.read(tmp_path / "ledger"), date(2026, 11, 21)))
+        reports.append((tmp_path / name).read_bytes())
+    assert reports[0] == reports[1]
+    found = yaml.safe_load(reports[0])
+    assert found["verdict"] == document.document(made())["verdict"]
+
+
+def test_a_half_line_of_a_killed_worker_is_left_out(tmp_path: Path) -> None:
+    with ledger.Ledger(tmp_path, "gw0") as book:
+        for event in EVENTS:
+            book.write(event)
+    with (tmp_path / "gw0.jsonl").open("ab") as file:
+        file.write(b'{"event":"check","te')
+    assert len(list(ledger.read(tmp_path))) == len(EVENTS)
+
+
+def test_times_are_not_part_of_the_verdict() -> None:
+    first = document.document(made())
+    later = [ledger.msgspec.structs.replace(e, wall=e.wall + 1000) for e in EVENTS]
+    second = document.document(model.judge(REGISTRY, later, date(2026, 11, 21)))
+    assert first["verdict"] == second["verdict"] and first["digest"] == second["digest"]
+    assert first["run"] != second["run"]
+
+
+@pytest.mark.parametrize(
+    ("way", "value"),
+    [
+        (("verdict", "result"), "fine"),
+        (("verdict", "counts", "passed"), -1),
+        (("verdict", "requirements", 0, "outcome"), "ok"),
+        (("verdict", "requirements", 0, "colour"), "red"),
+        (("run", "seconds"), "long"),
+        (("digest",), "md5:x"),
+    ],
+)
+def test_the_schema_refuses_what_is_no_report(way: tuple[str | int, ...], value: object) -> None:
+    content = copy.deepcopy(document.document(made()))
+    document.validate(content)
+    place = content
+    for step in way[:-1]:
+        place = place[step]  # type: ignore[index]
+    place[way[-1]] = value  # type: ignore[index]
+    with pytest.raises(HarnessError, match="the report breaks its own schema"):
+        document.validate(content)

@@ -1,0 +1,86 @@
+"""The registry of requirements: its own file, its errors, its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance import data
+from conformance.errors import UsageError
+from conformance.suite import catalogue, launch, requirement
+from conformance.suite.settings import RunSettings
+
+HEAD = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Requirements
+profiles: {core: The core.}
+requirements:
+"""
+ENTRY = """\
+- {id: AA-001, profile: core, level: MUST, text: It does the right thing., source: [X-1], since: v0, roles: [operator]}
+"""
+
+
+def broken(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "registry.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        requirement.load(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value).replace(str(path), "registry.yaml")
+
+
+def test_every_requirement_has_a_test_and_every_test_its_requirements(tmp_path: Path) -> None:
+    plan = launch.collect(RunSettings(run="r", directory=str(tmp_path), implementation="reference"))
+    registry = requirement.load()
+    assert requirement.problems(registry, plan.collected) == []
+    assert requirement.unjudged(registry, plan.collected) == []
+
+
+def test_the_page_of_requirements_is_up_to_date() -> None:
+    page = data.PROJECT / "docs" / "requirements.md"
+    assert page.read_text("utf-8") == catalogue.markdown(requirement.load()), "run: grove-conformance docs"
+
+
+def test_an_unknown_field_names_file_line_and_field(tmp_path: Path) -> None:
+    text = HEAD + ENTRY.replace("level: MUST", "leval: MUST")
+    assert broken(tmp_path, text).startswith("registry.yaml:5: requirements[0]")
+
+
+def test_an_id_stands_only_once(tmp_path: Path) -> None:
+    assert "registry.yaml:6: requirements[1].id: AA-001 stands here twice" in broken(tmp_path, HEAD + ENTRY + ENTRY)
+
+
+def test_a_retired_id_is_never_given_again(tmp_path: Path) -> None:
+    retired = "retired:\n- {id: AA-001, text: Old., reason: It was wrong.}\n"
+    assert "AA-001 is retired and in use" in broken(tmp_path, HEAD + ENTRY + retired)
+
+
+def test_a_profile_must_be_known(tmp_path: Path) -> None:
+    message = broken(tmp_path, HEAD + ENTRY.replace("profile: core", "profile: cor"))
+    assert "unknown profile 'cor'" in message and 'did you mean "core"?' in message
+
+
+def test_a_retired_requirement_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    path.write_text(HEAD + ENTRY + "retired:\n- {id: AA-002, text: Old., reason: It was wrong.}\n")
+    registry = requirement.load(path)
+    with pytest.raises(UsageError, match="AA-002 is retired: It was wrong"):
+        registry.get("AA-002")
+    assert "| AA-002 | Old. | It was wrong. |" in catalogue.markdown(registry)
+    assert requirement.problems(registry, {"t": ("AA-002",)}) == [
+        "t: declares AA-002, which is retired (It was wrong.)"
+    ]
+
+
+def test_the_decorator_needs_different_ids() -> None:
+    with pytest.raises(TypeError):
+        requirement.requirements()
+    with pytest.raises(TypeError):
+        requirement.requirements("AA-001", "AA-001")
+
+
+def test_explain_tells_everything() -> None:
+    text = catalogue.explain(requirement.load(), "CORE-001")
+    assert "CORE-001 (MUST, profile core)" in text and "source: OBJ-101" in text and "kubectl get" in text

@@ -1,0 +1,105 @@
+"""`grove-conformance run` with wrong arguments: one line, exit code 4, and nothing was started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance import cli
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    monkeypatch.setattr(sys, "argv", ["grove-conformance", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert end.value.code == 4, err
+    assert out == "" and len(err.splitlines()) == 1, err
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--profile", "cor"), ("unknown profile 'cor'", 'did you mean "core"?', "core, gang, lifecycle")),
+        (("--id", "CORE-999"), ("unknown requirement 'CORE-999'", "did you mean")),
+        (("--profile", "gang", "--id", "CORE-001"), ("CORE-001 is of profile core", "--profile core")),
+        (("--workers", "many"), ("--workers: 'many' is no number of workers", "auto")),
+        (("--workers", "-1"), ("--workers", "0 to 64")),
+        (("--time-scale", "fast"), ("--time-scale: 'fast' is no time scale", "0.1 to 100")),
+        (("--time-scale", "0"), ("--time-scale",)),
+        (("--time-scale", "nan"), ("--time-scale",)),
+        (("--seed", "x"), ("--seed",)),
+        (("--set", "fault"), ("--set: 'fault' is not NAME=VALUE",)),
+        (("--set", "falt=x"), ('there is no parameter "falt"', 'did you mean "fault"?')),
+        (("--implementation", "refrence"), ('there is no implementation "refrence"', 'did you mean "reference"?')),
+        (("--implementation", "no/such.yaml"), ("no/such.yaml", "no such file")),
+        (("--cluster", "exsting"), ("unknown kind of cluster", 'did you mean "existing"?')),
+        (("--cluster", "existing"), ("needs --kubeconfig",)),
+        (("--kubeconfig", "x"), ("needs --cluster existing",)),
+        (("--cluster", "existing", "--kubeconfig", "no-such"), ("--kubeconfig no-such: no such file",)),
+        (("--report-dir", "/proc/nowhere"), ("--report-dir /proc/nowhere: cannot be written",)),
+        (("--no-such-option",), ("--no-such-option",)),
+    ],
+)
+def test_a_wrong_argument_gets_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    message = refused(monkeypatch, capsys, "run", *arguments)
+    for word in words:
+        assert word in message
+
+
+DESCRIPTOR = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: mine
+version: "1"
+roles: [operator, gang-scheduler]
+schedulerName: mine
+start: running
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("expectedFailures:\n- {id: CORE-999, reason: known}\n", ("mine.yaml:9: expectedFailures[0].id", "CORE-999")),
+        ("features: [flying]\n", ("mine.yaml:8: features[0]", "flying")),
+        ("colour: red\n", ("mine.yaml:8: colour", "unknown field")),
+    ],
+)
+def test_a_wrong_descriptor_names_file_line_and_field(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    more: str,
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(DESCRIPTOR + more)
+    message = refused(monkeypatch, capsys, "run", "--implementation", "mine.yaml")
+    for word in words:
+        assert word in message
+
+
+def test_list_and_explain_refuse_what_they_do_not_know(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "unknown level 'MUSST'" in refused(monkeypatch, capsys, "list", "--level", "MUSST")
+    assert "unknown profile" in refused(monkeypatch, capsys, "list", "--profile", "x")
+    assert "unknown requirement 'CORE-01'" in refused(monkeypatch, capsys, "explain", "CORE-01")
+
+
+def test_a_stale_page_of_requirements_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    message = refused(monkeypatch, capsys, "docs", "--check", "--to", str(tmp_path / "old.md"))
+    assert "is not up to date" in message and "grove-conformance docs" in message
