@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import aiohttp
+
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation import installation, placeholders
@@ -21,6 +23,7 @@ from conformance.implementation.certificates import Certificates, write_private
 from conformance.implementation.descriptor import Descriptor, Process, Role, find_program
 from conformance.implementation.process import Ended, NotReady, ProcessGroup
 from kube.client import Client
+from kube.errors import ApiError
 
 USER_AGENT = "grove-conformance/implementation"
 FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
@@ -120,7 +123,13 @@ class Driver:
             for path in source.manifests("webhooks"):
                 webhooks += self._webhooks(source, path)
         if crds or webhooks:
-            asyncio.run(self._install(crds, webhooks))
+            try:
+                asyncio.run(self._install(crds, webhooks))
+            except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+                raise HarnessError(
+                    f"the API server failed while CRDs and webhooks were installed: {error!r}",
+                    mend="see the log of kube-apiserver",
+                ) from error
 
     def start(self, *roles: Role) -> None:
         """Starts the processes of these roles (all, if none is named) and returns when they are ready.

@@ -192,6 +192,16 @@ def test_one_that_runs_already_has_nothing_to_start(tmp_path: Path, drive, facts
     assert driver.failures() == ()
 
 
+def test_an_api_server_that_is_gone_is_one_line(make: Make, drive, tmp_path: Path, facts: ClusterFacts) -> None:
+    facts.kubeconfig.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: u, user: {}}]\n"
+    )
+    driver = drive(descriptor.load("blank"))
+    with pytest.raises(HarnessError, match="the API server failed while CRDs and webhooks were installed: Client"):
+        driver.install()
+
+
 def test_a_webhook_by_service_is_refused(make: Make, drive, tmp_path: Path) -> None:
     (tmp_path / "hooks.yaml").write_text(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: v}\n"
