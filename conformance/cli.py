@@ -29,6 +29,10 @@ app.command("scale")(scale)
 suite.mount(app)
 
 
+_TYPER_INTERRUPTED = 130
+"""What typer makes of Ctrl-C before we see it."""
+
+
 def main() -> None:
     """Entry point of the program."""
     sys.exit(run(lambda: app(standalone_mode=False)))
@@ -38,6 +42,8 @@ def run(command: Callable[[], object]) -> int:
     """Runs a command; every error ends as one line on standard error and an exit code."""
     try:
         result = command()
+        if result == _TYPER_INTERRUPTED:
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else Exit.CONFORMANT
     except (UsageError, HarnessError) as error:
         print(f"grove-conformance: {error}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 
 from conformance import cli
 from conformance.cluster import nodes
+from conformance.cluster.state import State
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.validate import VALIDATORS
+from tests.cluster.waiting import wait_for
 
 
 def grove_conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -73,7 +76,7 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["cluster", "kubeconfig", "x"], "no cluster named 'x'"),
     ],
 )
-def test_wrong_usage_is_one_line_and_code_4(state: object, arguments: list[str], told: str) -> None:
+def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], told: str) -> None:
     done = grove_conformance(*arguments)
     assert done.returncode == Exit.USAGE and done.stdout == ""
     assert told in done.stderr and done.stderr.count("\n") == 1
@@ -101,7 +104,19 @@ def test_every_wrong_data_file_is_told(
 
 
 @pytest.mark.cluster
-def test_a_cluster_goes_up_is_listed_and_goes_down(state: object) -> None:
+def test_an_interrupted_cluster_up_is_one_line_code_2_and_leaves_nothing(state: State) -> None:
+    command = [sys.executable, "-m", "conformance.cli", "cluster", "up", "play"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: (state.directory("play") / "kwokctl.log").exists())
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == Exit.INTERRUPTED
+    assert error.splitlines()[-1] == "grove-conformance: interrupted" and "Traceback" not in error
+    assert not list(state.clusters.iterdir())
+
+
+@pytest.mark.cluster
+def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
     done = grove_conformance("cluster", "up", "play", "--nodes", "tiny:3", "--nodes", "dgx-h100:1")
     assert done.returncode == 0, done.stderr
     path = grove_conformance("cluster", "kubeconfig", "play").stdout.strip()
