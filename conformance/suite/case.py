@@ -48,6 +48,7 @@ class Case:
         api: Api,
         driver: Driver,
         kubeconfig: Path,
+        complaint: Callable[[], str],
         time_scale: float,
         randomness: random.Random,
     ) -> None:
@@ -56,6 +57,7 @@ class Case:
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
         self._api, self._driver, self._kubeconfig, self._scale = api, driver, kubeconfig, time_scale
+        self._complaint = complaint
         self._nodes: dict[str, int] = {}
         self._deaths = len(driver.failures())
 
@@ -91,6 +93,7 @@ class Case:
         try:
             self.history.wait(f"{count} nodes are Ready", ready, 60 * self._scale, resources=("nodes",))
         except NotSeen as error:
+            self._blame()
             raise HarnessError(error.miss or str(error), where=f"pool {self.pool}") from error
         return names
 
@@ -164,6 +167,7 @@ class Case:
                 dead = self._dead()
                 if not dead and left > LOOK_EVERY:
                     continue
+                self._blame()
                 error.timeout = limit
                 seen = f"{dead}\n{error}" if dead else str(error)
                 raise self.checks.fail(ids, what, what, seen, at=round(self.history.now(), 3)) from None
@@ -204,6 +208,7 @@ class Case:
         try:
             return action()
         except (ApiError, NotServed) as error:
+            self._blame()
             dead = self._dead()
             seen = words(error) + (f"; {dead}" if dead else "")
             raise self.checks.fail(self._open(), what, "accepted", seen, at=round(self.history.now(), 3)) from None
@@ -216,6 +221,11 @@ class Case:
             return self.namespace if self._api.of_plural(resource).namespaced else None
         except NotServed:
             return self.namespace
+
+    def _blame(self) -> None:
+        """Before the implementation is blamed: raises HarnessError if the cluster itself is not well."""
+        if complaint := self._complaint():
+            raise HarnessError(f"the cluster is not well: {complaint}", where=self.namespace)
 
     def _dead(self) -> str:
         """Which processes ended by themselves since the test began."""

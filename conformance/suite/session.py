@@ -171,6 +171,7 @@ class ClusterBench:
                 api=api,
                 driver=self.driver,
                 kubeconfig=self._kubeconfig,
+                complaint=self._complaint,
                 time_scale=self._settings.time_scale,
                 randomness=randomness(trial.test, self._settings.seed),
             )

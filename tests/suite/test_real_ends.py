@@ -1,0 +1,175 @@
+"""However a run on a real cluster ends, nothing of it is left: no process, no cluster, no port."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from faked import Faked, Ran
+
+pytestmark = pytest.mark.cluster
+
+WAITING = """
+    @requirements("AA-001")
+    def test_one(case):
+        case.expect("AA-001", "x", 1, 1)
+
+    @requirements("AA-002")
+    def test_two(case):
+        open(os.environ["MARK"], "w").close()
+        case.until("AA-002", "what never comes", lambda view: None, timeout=20)
+"""
+
+
+class Real:
+    """A run on a real cluster that waits in its second test, with a state folder of its own."""
+
+    def __init__(self, faked: Faked) -> None:
+        self.faked, self.mark, self.state = faked, faked.folder / "waiting", faked.folder / "state"
+        faked.write(WAITING)
+        (faked.folder / "tests" / "conftest.py").unlink()
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self, **changes: object) -> None:
+        self.process = subprocess.Popen(
+            self.faked.command(implementation="blank", **changes),
+            env=self.faked.environment() | {"MARK": str(self.mark)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(lambda: self.mark.exists() or self.process is None or self.process.poll() is not None, 90)
+        assert self.mark.exists(), self.process.communicate()
+
+    def end(self) -> Ran:
+        assert self.process is not None
+        out, err = self.process.communicate(timeout=60)
+        return Ran(self.process.returncode, out, err, self.faked.folder / "run")
+
+    def worker(self) -> int:
+        """The process that runs the waiting test."""
+        for path in (self.faked.folder / "run" / "ledger").glob("*.jsonl"):
+            events = [json.loads(line) for line in path.read_text().splitlines()]
+            if any(e["event"] == "test-started" and "test_two" in e["test"] for e in events):
+                return int(next(e["pid"] for e in events if e["event"] == "worker-started"))
+        raise AssertionError("no worker runs the waiting test")
+
+    def left(self) -> list[str]:
+        """Processes with our state folder in their environment, and folders of clusters."""
+        found = [str(path) for path in self.state.glob("*/clusters/*") if path.is_dir()]
+        for process in psutil.process_iter():
+            try:
+                environment = process.environ()
+            except psutil.Error:
+                continue
+            if environment.get("GROVE_CONFORMANCE_STATE") == str(self.state) and process.pid != os.getpid():
+                found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
+        return found
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def real(faked: Faked) -> Iterator[Real]:
+    made = Real(faked)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.process.kill()
+        made.process.communicate()
+    subprocess.run(
+        [sys.executable, "-m", "conformance.cli", "cluster", "prune"], env=faked.environment(), capture_output=True
+    )
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_control_c(real: Real, workers: int) -> None:
+    real.start(workers=workers)
+    assert real.process is not None
+    real.process.send_signal(signal.SIGINT)
+    ran = real.end()
+    assert ran.exit == 2, ran.err
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run"}
+    assert real.left() == []
+
+
+def test_a_killed_worker(real: Real) -> None:
+    real.start(workers=1)
+    os.kill(real.worker(), signal.SIGKILL)
+    ran = real.end()
+    assert ran.exit == 3, ran.err
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error"}
+    assert "died during test_fake.py::test_two" in ran.out
+    assert real.left() == []
+
+
+def test_a_killed_suite(real: Real) -> None:
+    """The worker notices that it is alone and clears up; prune has nothing left to do, or does it."""
+    real.start(workers=1)
+    assert real.process is not None
+    real.process.kill()
+    real.end()
+    wait_for(lambda: not real.left(), 20)
+    assert real.left() == []
+
+
+def test_a_killed_api_server_is_not_the_implementations_fault(real: Real) -> None:
+    real.start(workers=1)
+    server = next(p for p in map(psutil.Process, pids(real)) if "kube-apiserver" in " ".join(p.cmdline()[:1]))
+    server.kill()
+    ran = real.end()
+    assert ran.exit == 3, ran.out
+    assert ran.outcomes["AA-002"] == "harness-error"
+    assert re.search("the cluster is not well: .*apiserver", ran.out)
+    assert real.left() == []
+
+
+def pids(real: Real) -> list[int]:
+    return [int(text.split()[0]) for text in real.left() if text.split()[0].isdigit()]
+
+
+def test_an_implementation_that_exits_at_once(real: Real, tmp_path: Path) -> None:
+    descriptor = tmp_path / "crasher.yaml"
+    descriptor.write_text(
+        """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: crasher
+version: "0"
+roles: [operator, gang-scheduler]
+schedulerName: nobody
+install:
+  crds: ["${project}/reference_impl/crds"]
+processes:
+  operator: &process
+    argv: ["${python}", "-c", "print('no such flag'); raise SystemExit(3)"]
+    ready: {http: "http://127.0.0.1:${port.health}/readyz"}
+  gang-scheduler: *process
+"""
+    )
+    done = subprocess.run(
+        real.faked.command(implementation=str(descriptor), workers=1),
+        env=real.faked.environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    ran = Ran(done.returncode, done.stdout, done.stderr, real.faked.folder / "run")
+    assert ran.exit == 1, ran.err
+    assert set(ran.outcomes.values()) == {"blocked"}
+    assert ran.out.count("exited with code 3 before it was ready") == 1
+    assert "no such flag" in (ran.folder / "logs" / "operator.log").read_text()
+    assert "Traceback" not in ran.out + ran.err
+    assert real.left() == []
