@@ -306,6 +306,10 @@ def _nonzero(counts: Mapping[Outcome, int]) -> list[Outcome]:
     return [outcome for outcome, number in counts.items() if number]
 
 
+_BROKEN = (3, 4)
+"""pytest's exit statuses for an internal error and for wrong usage: both are our own mistakes."""
+
+
 def _faults(events: list[AnyEvent], tests: Mapping[str, _Test], interrupted: bool) -> tuple[str, ...]:
     """Harness errors in the order of their first appearance, each once."""
     found: dict[str, None] = {}
@@ -318,4 +322,6 @@ def _faults(events: list[AnyEvent], tests: Mapping[str, _Test], interrupted: boo
             ]
             during = f" during {torn[0]}" if torn else ""
             found[f"worker {event.worker} died{during}"] = None
+        elif isinstance(event, RunFinished) and event.status in _BROKEN and not found:
+            found[f"pytest ended with status {event.status}"] = None
     return tuple(found)

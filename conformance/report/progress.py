@@ -36,6 +36,7 @@ class Progress:
         self._tail, self._total, self._console, self._begin = Tail(folder), total, console, begin
         self._done = 0
         self._workers: dict[str, str] = {}
+        self._tests: dict[str, str] = {}
         self._failing: dict[str, list[str]] = {}
         self._status: Status | None = None
         self._end = Signal()
@@ -74,11 +75,12 @@ class Progress:
         match event:
             case Phase():
                 what = event.phase + (f" ({event.detail})" if event.detail else "")
-                self._workers[event.worker] = clean(what)
+                running = self._tests.get(event.worker)
+                self._workers[event.worker] = running if running and event.phase == "ready" else clean(what)
                 if not event.detail:
                     self._say(event.wall, f"{event.worker}: {event.phase}", "dim")
             case TestStarted():
-                self._workers[event.worker] = event.test
+                self._workers[event.worker] = self._tests[event.worker] = event.test
                 if self._status is None:
                     self._say(event.wall, f"{event.worker}: {event.test}", "dim")
             case Check() if event.outcome != "passed":
@@ -86,6 +88,7 @@ class Progress:
             case TestFinished():
                 self._done += 1
                 self._workers[event.worker] = "between tests"
+                self._tests.pop(event.worker, None)
                 ids = sorted(set(self._failing.pop(event.test, [])))
                 more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
                 took = sum(event.seconds.values())

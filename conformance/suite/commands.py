@@ -7,6 +7,7 @@ import os
 import platform
 import secrets
 import shlex
+import shutil
 import sys
 import time
 from importlib import metadata
@@ -29,6 +30,9 @@ from conformance.suite.settings import RunSettings
 
 SUITE = ("suite", "history", "grove", "tests")
 """The folders of `conformance/` that decide what a verdict means: they make the suite's digest."""
+
+SPACE = 64 << 20
+"""Bytes that must be free for a report with its failure bundles."""
 
 
 def run(
@@ -200,10 +204,17 @@ def _folder(path: Path) -> None:
         probe = path / f".probe-{secrets.token_hex(4)}"
         probe.write_bytes(b"")
         probe.unlink()
+        free = shutil.disk_usage(path).free
     except OSError as error:
         raise UsageError(
             f"cannot be written: {error.strerror}", where=f"--report-dir {path}", mend="give another folder"
         ) from None
+    if free < SPACE:
+        raise UsageError(
+            f"no space: {free >> 20} MiB are free, {SPACE >> 20} MiB are needed",
+            where=f"--report-dir {path}",
+            mend="make room, or give another folder",
+        )
 
 
 def _run_id() -> str:

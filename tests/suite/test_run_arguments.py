@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -103,3 +104,11 @@ def test_a_stale_page_of_requirements_is_told(
 ) -> None:
     message = refused(monkeypatch, capsys, "docs", "--check", "--to", str(tmp_path / "old.md"))
     assert "is not up to date" in message and "grove-conformance docs" in message
+
+
+def test_a_full_disk_is_told_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=3 << 20))
+    message = refused(monkeypatch, capsys, "run", "--report-dir", str(tmp_path))
+    assert "no space: 3 MiB are free, 64 MiB are needed" in message

@@ -1,0 +1,86 @@
+"""What a person sees: progress, tables, failures, the verdict line."""
+
+from __future__ import annotations
+
+from datetime import date
+from io import StringIO
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+from test_document import EVENTS, REGISTRY
+
+from conformance.report import model, terminal
+from conformance.report.progress import Progress
+from conformance.suite import ledger
+
+
+def shown(events: list[ledger.AnyEvent], **how: object) -> str:
+    out = StringIO()
+    console = Console(file=out, width=100, highlight=False, **how)  # type: ignore[arg-type]
+    terminal.show(model.judge(REGISTRY, events, date(2026, 11, 21)), Path("reports/r1/report.yaml"), console)
+    return out.getvalue()
+
+
+def test_without_a_terminal_there_are_plain_lines() -> None:
+    text = shown(EVENTS)
+    assert "  ✗ AA-002     MUST   failed            Text of AA-002.\n" in text
+    assert "│" not in text and "\x1b" not in text
+
+
+def test_no_color_is_plain_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = shown(EVENTS, force_terminal=True)
+    assert "│" not in text
+
+
+def test_a_terminal_gets_a_table_that_fits() -> None:
+    text = shown(EVENTS, force_terminal=True, color_system=None)
+    rows = [line for line in text.splitlines() if line.startswith("│")]
+    assert len(rows) == 2 and all(len(row) <= 100 for row in rows)
+    assert "AA-002" in rows[1] and "failed" in rows[1]
+
+
+def test_a_failure_says_all_that_is_needed() -> None:
+    text = shown(EVENTS)
+    block = text[text.index("\n✗ AA-002") :]
+    for words in (
+        "✗ AA-002 Text of AA-002.",
+        "test:      t.py::test_one",
+        'expected:  [\n                 "ä",',
+        r"seen:      \x1b[31mline one",
+        "at:        1.250 s of the history",
+        "evidence:  reports/r1/bundles/one",
+        "--id AA-002",
+        "the role gang-scheduler was supplied by reference 0.1.0 and was not judged",
+        "mine 1 is NOT conformant (core: 1 failed, 1 passed)",
+        "report: reports/r1/report.yaml",
+    ):
+        assert words in block, words
+
+
+def test_the_same_failure_of_two_requirements_is_told_once() -> None:
+    both = [
+        msgspec.structs.replace(e, outcome="failed", what="made", expected=1, seen="refused")
+        if isinstance(e, ledger.Check)
+        else e
+        for e in EVENTS
+    ]
+    text = shown(both)
+    assert text.count("refused") == 1
+    assert "--id AA-001 --id AA-002" in text
+
+
+def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
+    out = StringIO()
+    console = Console(file=out, width=200, highlight=False)
+    with ledger.Ledger(tmp_path, "gw0") as book, Progress(tmp_path, 1, console, 0.0):
+        book.write(ledger.Phase(worker="gw0", phase="bringing the cluster up"))
+        for event in EVENTS[1:-1]:
+            book.write(event)
+        book.write(ledger.HarnessFault(worker="gw0", what="etcd \x1b[2J died"))
+    text = out.getvalue()
+    assert "gw0: bringing the cluster up" in text
+    assert "1/1 failed t.py::test_one (AA-002) 1.8 s" in text
+    assert r"gw0: harness error: etcd \x1b[2J died" in text
