@@ -252,7 +252,7 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
         return replace(base, outcome=Outcome.PASSED)
     if end.outcome == "failed":
         first = next(c for c in _all_checks(test) if c.outcome != "passed")
-        reason = f"not reached: {name} ended when {first.id} failed"
+        reason = f"not reached: {name} ended when {first.id} failed ({first.what})"
         return replace(base, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
     return replace(base, outcome=Outcome.HARNESS_ERROR, reason=f"{name} ended without an outcome for it")
 

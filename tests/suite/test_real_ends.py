@@ -173,3 +173,83 @@ processes:
     assert "no such flag" in (ran.folder / "logs" / "operator.log").read_text()
     assert "Traceback" not in ran.out + ran.err
     assert real.left() == []
+
+
+def test_an_implementation_that_dies_fails_its_test_at_once_and_is_revived(real: Real, tmp_path: Path) -> None:
+    """Serves a health page until a file appears, then exits."""
+    (tmp_path / "fragile.py").write_text(
+        """\
+import http.server, os, sys, threading, time
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers()
+    def log_message(self, *words):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.02)
+print("panic: cannot go on")
+os._exit(7)
+"""
+    )
+    deadly = tmp_path / "deadly"
+    (tmp_path / "fragile.yaml").write_text(
+        f"""\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: fragile
+version: "0"
+roles: [operator, gang-scheduler]
+schedulerName: nobody
+install:
+  crds: ["${{project}}/reference_impl/crds"]
+processes:
+  operator:
+    argv: ["${{python}}", "{tmp_path}/fragile.py", "${{port.health}}", "{deadly}"]
+    ready: {{http: "http://127.0.0.1:${{port.health}}/readyz"}}
+  gang-scheduler:
+    argv: ["${{python}}", "{tmp_path}/fragile.py", "${{port.health}}", "{tmp_path}/never"]
+    ready: {{http: "http://127.0.0.1:${{port.health}}/readyz"}}
+"""
+    )
+    real.faked.write(
+        f"""
+        DEADLY = {str(deadly)!r}
+
+        @requirements("AA-001")
+        def test_one(case):
+            open(DEADLY, "w").close()
+            case.until("AA-001", "what never comes", lambda view: None, timeout=50)
+
+        @requirements("AA-002")
+        def test_two(case):
+            case.expect("AA-002", "failures so far", 1, len(case._driver.failures()))
+            case.until("AA-002", "nothing dies any more", lambda view: True)
+        """
+    )
+    conftest = real.faked.folder / "tests" / "conftest.py"
+    conftest.write_text(
+        "import os, pytest\n@pytest.fixture(autouse=True)\ndef alive():\n    yield\n"
+        f"    os.path.exists({str(deadly)!r}) and os.unlink({str(deadly)!r})\n"
+    )
+    done = subprocess.run(
+        real.faked.command(implementation=str(tmp_path / "fragile.yaml"), workers=1),
+        env=real.faked.environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    ran = Ran(done.returncode, done.stdout, done.stderr, real.faked.folder / "run")
+    assert ran.exit == 1, ran.err + ran.out
+    assert ran.outcomes == {"AA-001": "failed", "AA-002": "passed"}
+    assert "fragile: the operator exited with code 7" in ran.out
+    assert "panic: cannot go on" in ran.out
+    first = ran.report["run"]["tests"][0]
+    assert first["seconds"]["call"] < 10
+    bundle = ran.folder / ran.report["verdict"]["requirements"][0]["failures"][0]["bundle"]
+    assert "panic" in (bundle / "logs" / "operator.log").read_text()
+    assert {"history.jsonl", "timeline.txt", "objects.yaml", "checks.yaml", "reproduce.txt"} <= {
+        p.name for p in bundle.iterdir()
+    }
+    assert real.left() == []
