@@ -68,7 +68,7 @@ class Registry:
         if id in self.retired:
             raise UsageError(f"requirement {id} is retired: {self.retired[id].reason}", mend="choose another id")
         if id not in self.requirements:
-            raise UsageError(f"unknown requirement {id!r}", mend=documents.suggestion(id, self.requirements))
+            raise UsageError(f"unknown requirement {id!r}", mend=documents.suggestion(id.upper(), self.requirements))
         return self.requirements[id]
 
     @property
