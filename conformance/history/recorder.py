@@ -15,6 +15,7 @@ from conformance.grove import labels
 from conformance.grove.kinds import ATTENDANTS, GROVE
 from conformance.history.log import Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
+from kube import config
 from kube.client import Client
 from kube.objects import Envelope, Key, envelope
 from kube.reflector import Reflector
@@ -43,12 +44,20 @@ class Recorder(Log):
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
         self._feeds = [_Feed(self, resource) for resource, _ in watched]
         self._thread = threading.Thread(target=self._run, name="history-recorder", daemon=True)
+        self._connection: config.Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self, timeout: float = 60.0) -> None:
         """Returns when every watched resource has been listed. Raises HarnessError after `timeout` seconds, naming
         the resources that could not be."""
+        try:
+            # In this thread: it imports much, and two threads that import at a time compile over each other (3.11).
+            self._connection = config.load(self._kubeconfig)
+        except Exception as error:  # the loader has exceptions of its own, which only kube.config knows
+            raise HarnessError(
+                f"the recorder cannot read its kubeconfig: {error}", where=str(self._kubeconfig)
+            ) from error
         self._thread.start()
         for feed in self._feeds:
             if not feed.synced.wait(max(0.0, timeout - self.now())) or self._failure is not None:
@@ -70,10 +79,13 @@ class Recorder(Log):
             self._thread.join(timeout=10)
 
     def _run(self) -> None:
+        connection = self._connection
+        assert connection is not None
+
         async def record() -> None:
             self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
             async with (
-                Client.from_kubeconfig(self._kubeconfig, user_agent=self._user_agent) as client,
+                Client(connection, user_agent=self._user_agent) as client,
                 asyncio.TaskGroup() as group,
             ):
                 for feed, (resource, selector) in zip(self._feeds, self._watched, strict=True):
