@@ -70,13 +70,14 @@ def refusal(code: int, reason: str = "", **headers: str) -> Answer:
 
 @dataclass
 class Stream:
-    """A watch: pieces are sent one by one, then it is closed, cut off in the middle of the response, or held open."""
+    """A watch: pieces are sent one by one, then it is closed, cut off in the middle of the response, or held open. A
+    piece that is an event is waited for."""
 
-    pieces: Sequence[bytes] = ()
+    pieces: Sequence[bytes | asyncio.Event] = ()
     then: str = "close"
 
 
-def watch(*pieces: bytes, then: str = "close") -> Stream:
+def watch(*pieces: bytes | asyncio.Event, then: str = "close") -> Stream:
     return Stream(pieces, then)
 
 
@@ -145,7 +146,7 @@ class Scripted:
         response = web.StreamResponse()
         await response.prepare(request)
         for piece in answer.pieces:
-            await response.write(piece)
+            await (piece.wait() if isinstance(piece, asyncio.Event) else response.write(piece))
         if answer.then == "hold":
             await self._over.wait()
         elif answer.then == "cut":

@@ -147,6 +147,28 @@ def test_an_index_survives_an_object_that_was_changed_in_place() -> None:
     assert len(made.indexed("node", "m")) == 1
 
 
+def test_our_own_write_shows_at_once_and_is_told_once(book: Book) -> None:
+    made = fed(book)
+    made._reflector._move("5")
+    made.observe(read(pod("a", 8)))
+    assert book.calls == [("ADDED", "uid-a@8")]
+    # A list that was under way knows nothing of it yet.
+    made._reflector._move("7")
+    made.replaced([])
+    made.changed("ADDED", read(pod("a", 8)))
+    assert book.calls == [("ADDED", "uid-a@8")]
+    made._reflector._move("9")
+    made.replaced([])
+    assert book.calls == [("ADDED", "uid-a@8"), ("DELETED", "uid-a@8")]
+
+
+def test_an_answer_that_comes_after_the_end_of_its_object_brings_nothing_back(book: Book) -> None:
+    made = fed(book, ("ADDED", pod("a", 6)), ("DELETED", pod("a", 7)))
+    made._reflector._move("7")
+    made.observe(read(pod("a", 6)))
+    assert book.calls == [("ADDED", "uid-a@6"), ("DELETED", "uid-a@7")]
+
+
 def test_our_deletion_shows_at_once_and_stays_shown(book: Book) -> None:
     made = fed(book, ("ADDED", {**pod("a", 1), "spec": {"nodeName": "n"}}))
     made.observe_deletion(read(pod("a", 1, uid="another")))
@@ -221,7 +243,7 @@ STEPS = st.lists(
         st.tuples(st.just("delete"), NAMES),
         st.tuples(st.just("leave and return"), NAMES, STATES),
         st.tuples(st.just("deliver"), st.integers(1, 4)),
-        st.tuples(st.just("list")),
+        st.tuples(st.just("list"), st.integers(0, 3)),
         st.tuples(st.just("replay"), st.integers(0, 30)),
         st.tuples(st.just("answer"), st.integers(0, 30)),
         st.tuples(st.just("our deletion"), NAMES),
@@ -264,11 +286,12 @@ class World:
             self.delete(name)
             self.happen("ADDED", name, state, uid)
 
-    def known(self) -> dict[str, dict[str, Any]]:
-        """What the cache must show: all that it heard, in the order in which it happened."""
+    def known(self, *, answers: bool = True) -> dict[str, dict[str, Any]]:
+        """What the cache must show: all that it heard, in the order in which it happened. Without the answers to our
+        own writes it is the collection as it was at the version of the last delivery."""
         state: dict[str, dict[str, Any]] = {}
         for number, (kind, item) in enumerate(self.log):
-            if number < self.delivered or number in self.answered:
+            if number < self.delivered or (answers and number in self.answered):
                 name = item["metadata"]["name"]
                 if kind == "DELETED":
                     state.pop(name, None)
@@ -294,10 +317,11 @@ def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
                 cache.changed(kind, read(item))
                 cache._reflector._move(item["metadata"]["resourceVersion"])
                 world.delivered += 1
-        case ("list",):
-            world.delivered = len(world.log)
+        case ("list", behind):
+            # Our own writes may be newer than a list that was under way when they were answered.
+            world.delivered = max(world.delivered, len(world.log) - behind)
             cache._reflector._move(str(world.delivered or 1))
-            cache.replaced([read(item) for item in world.known().values()])
+            cache.replaced([read(item) for item in world.known(answers=False).values()])
         case ("replay", number) if number < world.delivered:
             kind, item = world.log[number]
             # A watch never tells of an object again after its end.

@@ -175,6 +175,7 @@ async def test_plain_http_needs_nothing(tmp_path: Path) -> None:
     server = Scripted([Answer(b"hello")])
     async with server.serve():
         assert await ask(server, tmp_path, {}, {}) == b"hello"
+    assert load(tmp_path / "kubeconfig").tls is None
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ GANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
         (NODES, (), "/api/v1/nodes"),
         (NODES, (None, "n"), "/api/v1/nodes/n"),
         (NODES, ("", "n"), "/api/v1/nodes/n"),
+        (NODES, ("ns", "n"), "/api/v1/nodes/n"),
         (GANGS, (), "/apis/scheduler.grove.io/v1alpha1/podgangs"),
         (GANGS, ("ns", "g", "status"), "/apis/scheduler.grove.io/v1alpha1/namespaces/ns/podgangs/g/status"),
     ],
