@@ -44,7 +44,7 @@ assets: $(READY)  ## fetch or build the control-plane binaries, and say where th
 	@$(RUN) assets
 
 crds: $(READY)  ## write reference_impl/crds/ anew from the models and the running API server's OpenAPI
-	@$(BIN)/grove-reference crds
+	@trap '$(RUN) cluster down crds' EXIT; $(RUN) cluster up crds && $(BIN)/grove-reference crds --kubeconfig "$$($(RUN) cluster kubeconfig crds)"
 
 lock: $(READY)  ## pin the dependencies anew (requirements.lock)
 	@$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip -q install uv

@@ -15,6 +15,7 @@ from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import workloads
 from conformance.implementation import descriptor
+from conformance.scale import scenario
 
 Validator = tuple[str, str, Callable[[Path], object]]
 
@@ -23,6 +24,7 @@ VALIDATORS: list[Validator] = [
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
     ("fixtures", "implementations/*.yaml", descriptor.validate),
     ("fixtures", "workloads/*.yaml", workloads.check),
+    ("fixtures", "scale/*.yaml", scenario.read),
 ]
 """Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
 

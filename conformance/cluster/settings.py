@@ -139,6 +139,7 @@ def _component_flags() -> Sequence[Mapping[str, Any]]:
         },
         "kube-controller-manager": {
             "concurrent-gc-syncs": "40",  # FC-108
+            "leader-elect": "false",  # there is one; after a kill its successor would wait 18 s for the lease
             # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes a pod saved.
             "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
         },

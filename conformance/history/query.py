@@ -20,6 +20,10 @@ UNASKED = frozenset({"events"})
 """Resources whose records change no answer: events bind nobody, and there are many of them."""
 
 
+LOOK_EVERY = 1.0
+"""Seconds without a record after which a wait asks whether there is hope."""
+
+
 class Miss:
     """What a predicate returns instead of a result when it is not yet content: why, in words for people."""
 
@@ -116,11 +120,14 @@ class History:
         timeout: float,
         *,
         resources: Collection[str] | None = None,
+        hopeless: Callable[[], object] | None = None,
     ) -> R:
         """Blocks until the predicate is content with the present state or with the state after a later record; gives
         what it returned. It is asked after every record (of `resources` only, where given: cheaper).
 
-        Raises NotSeen after `timeout` seconds, HarnessError when the recorder has died.
+        `hopeless` is asked about once a second; what it says true to can't come any more.
+
+        Raises NotSeen after `timeout` seconds or where there is no hope, HarnessError when the recorder has died.
         """
         deadline = self.now() + timeout
         self._catch_up()
@@ -131,8 +138,9 @@ class History:
                 miss = answer.reason
             elif answer is not None and answer is not False:
                 return answer
-            if self._next(deadline, resources) is None:
-                raise NotSeen(what, timeout, miss, self._live.copy(), list(self._latest))
+            while self._next(min(deadline, self.now() + LOOK_EVERY) if hopeless else deadline, resources) is None:
+                if self.now() >= deadline or (hopeless and hopeless()):
+                    raise NotSeen(what, timeout, miss, self._live.copy(), list(self._latest))
             answer = predicate(self._live)
 
     def first(self, predicate: Predicate[R], since: int = 0, until: int | None = None) -> tuple[Record, R] | None:

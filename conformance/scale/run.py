@@ -67,6 +67,7 @@ def _on(cluster: Cluster, plan: Plan, report: Report) -> dict[str, Any]:
     with Driver(plan.implementation, facts, plan.supplied) as driver:
         report("implementation", f"installing and starting {plan.implementation.name}")
         driver.install()
+        cluster.learn_new_kinds()
         # A gang scheduler that has nothing to bind would only take part of the machine.
         driver.start(*([Role.OPERATOR] if plan.scheduler == "kube" else []))
         recorder = Recorder(cluster.kubeconfig, "grove-conformance-recorder")

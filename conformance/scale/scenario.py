@@ -85,8 +85,3 @@ def read(path: Path) -> Scenario:
         node_count=data["nodes"]["count"],
         manifest=data["manifest"],
     )
-
-
-def validate() -> list[str]:
-    """Checks every scenario file; gives their paths. Raises UsageError for the first that is wrong."""
-    return [str(path) for name in names() if read(path := folder("fixtures") / "scale" / f"{name}.yaml")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -24,14 +23,12 @@ from conformance.history.view import View
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.api import Api, NotServed, Object, words
-from conformance.suite.checks import Checks, Ids
+from conformance.suite.checks import CheckFailed, Checks, Ids
 from kube.errors import ApiError
 from kube.resource import NODES
 
 R = TypeVar("R")
 
-LOOK_EVERY = 1.0
-"""Seconds between two looks at whether the implementation's processes live, while something is waited for."""
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -157,22 +154,28 @@ class Case:
         A predicate that cannot read what it finds (KeyError, TypeError, …) has not seen what it waits for.
         """
         limit = timeout * self._scale
-        deadline = time.monotonic() + limit
         careful = _careful(predicate)
-        while True:
-            left = deadline - time.monotonic()
-            try:
-                answer = self.history.wait(what, careful, max(0.0, min(left, LOOK_EVERY)), resources=resources)
-            except NotSeen as error:
-                dead = self._dead()
-                if not dead and left > LOOK_EVERY:
-                    continue
-                self._blame()
-                error.timeout = limit
-                seen = f"{dead}\n{error}" if dead else str(error)
-                raise self.checks.fail(ids, what, what, seen, at=round(self.history.now(), 3)) from None
-            self.checks.passed(ids, what, at=round(self.history.now(), 3))
-            return answer
+        try:
+            answer = self.history.wait(what, careful, limit, resources=resources, hopeless=self._dead)
+        except NotSeen as error:
+            self._blame()
+            dead = self._dead()
+            seen = f"{dead}\n{error}" if dead else str(error)
+            raise self.checks.fail(ids, what, what, seen, at=round(self.history.now(), 3)) from None
+        self.checks.passed(ids, what, at=round(self.history.now(), 3))
+        return answer
+
+    def eventually(
+        self, ids: Ids, what: str, predicate: Callable[[View], R | Miss | None], timeout: float = 60
+    ) -> bool:
+        """As `until`, where more can be judged without it: after a time-out the test goes on."""
+        try:
+            self.until(ids, what, predicate, timeout)
+        except CheckFailed:
+            if self._dead():
+                raise
+            return False
+        return True
 
     def settled(self, what: str, predicate: Callable[[View], object], timeout: float = 15) -> View:
         """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself."""

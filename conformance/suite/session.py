@@ -79,12 +79,15 @@ class ClusterBench:
     def _open(self) -> None:
         self._loop = Loop()
         self._stack.callback(self._loop.close)
-        facts = self._existing() if self._settings.cluster == "existing" else self._own()
+        cluster = None if self._settings.cluster == "existing" else self._own()
+        facts = _facts(cluster) if cluster else self._existing()
         judged, supplied = load_implementation(self._settings)
         self._phase("installing CRDs and webhooks")
         self.driver = Driver(judged, facts, supplied)
         self._stack.callback(self.driver.stop)
         self._implementation("install", self.driver.install)
+        if cluster:
+            cluster.learn_new_kinds()
         self._phase(f"starting {judged.name}")
         self._implementation("start", self.driver.start)
         self._phase("recording")
@@ -99,7 +102,7 @@ class ClusterBench:
         self._recorder.start(60 * self._settings.time_scale)
         self._phase("ready")
 
-    def _own(self) -> ClusterFacts:
+    def _own(self) -> Cluster:
         def down() -> None:
             self._phase("taking the cluster down")
             cluster.down()
@@ -115,7 +118,7 @@ class ClusterBench:
         )
         self._stack.callback(down)
         self._complaint: Callable[[], str] = lambda: _lasting(cluster.complaint, 5 * self._settings.time_scale)
-        return ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+        return cluster
 
     def _existing(self) -> ClusterFacts:
         self._phase("looking at the existing cluster")
@@ -265,3 +268,7 @@ def _patient(given: Descriptor, time_scale: float) -> Descriptor:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+def _facts(cluster: Cluster) -> ClusterFacts:
+    return ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)

@@ -40,6 +40,11 @@ class Gang:
     def floor_reached(self) -> bool:
         return all(group.lacking == 0 for group in self.groups)
 
+    @property
+    def incomplete(self) -> bool:
+        """Pods that its floors need are not there yet, or still gated: there is nothing to decide."""
+        return any(len(group.waiting) < group.lacking for group in self.groups)
+
 
 @dataclass
 class Plan:
@@ -126,7 +131,7 @@ def plan(gangs: Iterable[Gang], room: Room) -> Plan:
     """Decides one round. `gangs` are in order of their claim; an infeasible one does not hold up those behind it."""
     result = Plan()
     order = list(gangs)
-    placed = [gang for gang in order if place_floor(gang, room, result)]
+    placed = [gang for gang in order if not gang.incomplete and place_floor(gang, room, result)]
     for gang in placed:
         place_extras(gang, room, result)
     return result
@@ -138,13 +143,6 @@ def place_floor(gang: Gang, room: Room, result: Plan) -> bool:
     chosen: list[tuple[Pod, str]] = []
     # Big pods first: small ones fill the gaps.
     needed = [(pod, group) for group in gang.groups for pod in group.waiting[: group.lacking]]
-    for group in gang.groups:
-        if len(group.waiting) < group.lacking:
-            missing = group.lacking - len(group.waiting)
-            result.waiting[gang.name] = (
-                f"{missing} of {group.floor} pods of {group.name} are not there yet or still gated"
-            )
-            return False
     for pod, group in sorted(needed, key=lambda pair: _size(pair[0]), reverse=True):
         node = room.take(pod)
         if node is None:

@@ -53,9 +53,9 @@ def test_extras_are_placed_where_there_is_room():
     assert placed(plan, "a") == 3
 
 
-def test_pods_that_are_still_gated_keep_the_gang_waiting():
+def test_a_gang_whose_pods_are_still_gated_is_left_alone_and_no_shortage_is_told():
     plan = fit.plan([gang("a", (2, 1, 1))], fit.Room([node("n", 8)], {}))
-    assert plan.bindings == [] and "a" in plan.waiting
+    assert plan.bindings == [] and plan.waiting == {}
 
 
 def test_bound_pods_count_to_the_floor():

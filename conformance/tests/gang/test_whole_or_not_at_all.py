@@ -60,8 +60,19 @@ def test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appea
     case.until("SCHED-004", "a gang that needs every GPU of the nodes is bound", _bound(expected(filler)))
     nothing_bound(case, wanted, case.quiet(1), "while the nodes are full")
 
+    # A gang that waits in vain is looked at again when nodes appear. The large one does not fit on these either.
+    late = case.workload("frontend", setName="late", gpus=GPUS)
+    case.create(late)
+    case.until(
+        "GANG-006", "the late gang's pods lose their gates", sights.all_ungated(list(expected(late).cliques.values()))
+    )
+    nothing_bound(case, expected(late), case.quiet(1), "while the nodes are full")
+    case.nodes("dgx-h100", 2)
+    case.until("SCHED-002", "the late gang is bound once nodes appear", _bound(expected(late)))
+    nothing_bound(case, wanted, case.quiet(1), "while it still does not fit")
+
     case.nodes("dgx-h100", 3)
-    case.until("SCHED-002", "the gang is bound once its floors fit", sights.admitted(wanted, gang))
+    case.until("SCHED-003", "the gang is bound where just its floors fit", sights.admitted(wanted, gang))
     view = case.quiet(1)
     case.expect("SCHED-003", "bound pods where only the floors fit", dict(gang.floors), sights.bound(view, pods))
 

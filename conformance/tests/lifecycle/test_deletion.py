@@ -36,7 +36,7 @@ def test_the_deletion_of_a_set_leaves_nothing_behind(case: Case) -> None:
 
     case.delete("podcliquesets", "a")
     case.until("LIFE-001", "the deleted set goes", _gone)
-    # The garbage collector of Kubernetes looks for new kinds of objects only every 30 s: on a young cluster it is late.
+    # On an existing cluster the CRDs may be young; the garbage collector looks for new kinds only every 30 s.
     case.until("LIFE-002", "everything that was part of the set goes", _nothing_left(before, wanted), timeout=150)
 
     # A set that is made and bound after it all proves that the operator has seen the deletion and has gone on working.
