@@ -263,7 +263,8 @@ class World:
     leaving: set[str] = field(default_factory=set)
 
     def happen(self, kind: str, name: str, state: dict[str, Any], uid: str) -> None:
-        item = pod(name, len(self.log) + 1, uid, labels=state["labels"])
+        # Version 1 is that of the empty collection.
+        item = pod(name, len(self.log) + 2, uid, labels=state["labels"])
         item["metadata"]["ownerReferences"] = [{"uid": owner} for owner in state["owners"]]
         item["spec"] = {"nodeName": state["node"]}
         self.log.append((kind, item))
@@ -320,7 +321,7 @@ def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
         case ("list", behind):
             # Our own writes may be newer than a list that was under way when they were answered.
             world.delivered = max(world.delivered, len(world.log) - behind)
-            cache._reflector._move(str(world.delivered or 1))
+            cache._reflector._move(str(world.delivered + 1))
             cache.replaced([read(item) for item in world.known(answers=False).values()])
         case ("replay", number) if number < world.delivered:
             kind, item = world.log[number]
