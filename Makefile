@@ -20,11 +20,11 @@ conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=refere
 	@$(RUN) run --implementation "$(IMPL)" --workers "$(WORKERS)" $(ARGS)
 
 test: check $(READY)  ## every check of this project: lint, types, unit and integration tests, mutants
-	@$(BIN)/pytest tests
+	@$(BIN)/pytest tests -n $(WORKERS)
 	@$(MAKE) --no-print-directory mutants
 
 unit: $(READY)  ## the tests that need no control plane
-	@$(BIN)/pytest tests -m "not cluster"
+	@$(BIN)/pytest tests -n $(WORKERS) -m "not cluster"
 
 check: lint types  ## lint and types
 
