@@ -11,7 +11,7 @@ WORKERS ?= auto
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types mutants scale assets crds lock prune clean
+.PHONY: help conformance test unit check lint types mutants scale bench assets crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -39,6 +39,9 @@ mutants: $(READY)  ## prove that the suite sees each registered fault of the ref
 
 scale: $(READY)  ## 500 replicas × 2 pods on 100 nodes, with the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale --implementation "$(IMPL)" $(ARGS)
+
+bench: $(READY)  ## what requests cost the API server, and lists the clients (docs/design.md)
+	@$(BIN)/python tests/bench/api_costs.py
 
 assets: $(READY)  ## fetch or build the control-plane binaries, and say where they are
 	@$(RUN) assets

@@ -4,9 +4,13 @@
 """
 
 import os
+import signal
 
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True)
 settings.register_profile("search", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# A shell that starts something in the background has it ignore Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)

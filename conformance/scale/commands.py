@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,12 +40,12 @@ def scale(
     judged = descriptor.load(implementation, assignments(settings or []))
     supplied = None if judged.name == REFERENCE else descriptor.load(REFERENCE, {})
     plan = runs.Plan(scenarios.load(scenario), judged, supplied, scheduler.value)
-    with progress.terminal("scale") as report:
-        try:
+    try:
+        with progress.terminal("scale") as report:
             result = runs.run(plan, report)
-        except runs.RunFailed as failure:
-            print(f"not reached: {failure}", file=sys.stderr)  # noqa: T201
-            return Exit.NOT_CONFORMANT
+    except runs.RunFailed as failure:
+        typer.echo(f"not reached: {failure}", err=True)
+        return Exit.NOT_CONFORMANT
     report_dir.mkdir(parents=True, exist_ok=True)
     path = report_dir / runs.file_name(result)
     path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")

@@ -24,7 +24,7 @@ from conformance.errors import HarnessError
 from conformance.grove.kinds import PODCLIQUESETS
 from conformance.history.recorder import Recorder
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.implementation.driver import ClusterFacts, Driver
+from conformance.implementation.driver import ClusterFacts, Driver, Failure
 from conformance.scale.markers import Tracker, percentiles
 from conformance.scale.processes import Meter
 from conformance.scale.scenario import DEFAULT_SCHEDULER, Scenario
@@ -129,18 +129,22 @@ class _Run:
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     async def _follow(self, tracker: Tracker, what: str, done: Callable[[Tracker], bool], total: int) -> None:
+        dead: list[Failure] = []
+
         def progress(now: Tracker) -> None:
+            dead.extend(self._driver.failures())
             self._report(
                 what,
                 f"{len(now.pods)} created, {now.scheduled} bound, {now.ready} ready, {now.deleted} gone of {total}",
             )
 
-        reached = await asyncio.to_thread(tracker.until, done, TIMEOUT_SECONDS, progress)
-        if not reached:
-            failures = "; ".join(str(failure) for failure in self._driver.failures())
+        begin = self._recorder.now()
+        await asyncio.to_thread(tracker.until, lambda t: done(t) or bool(dead), TIMEOUT_SECONDS, progress)
+        if not done(tracker):
             raise RunFailed(
-                f"{what}: after {TIMEOUT_SECONDS:.0f} s {len(tracker.pods)} pods created, {tracker.scheduled} bound, "
-                f"{tracker.ready} ready, {tracker.deleted} gone of {total}" + (f"; {failures}" if failures else "")
+                f"{what}: after {self._recorder.now() - begin:.0f} s {len(tracker.pods)} pods created, "
+                f"{tracker.scheduled} bound, {tracker.ready} ready, {tracker.deleted} gone of {total}"
+                + "".join(f"; {failure}" for failure in dead)
             )
 
     async def _floor(self, client: Client, namespace: str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ import typer
 from rich.console import Console
 
 from conformance import data
-from conformance.cluster.assets import programs
+from conformance.cluster import progress
+from conformance.cluster.assets import programs, resolve_all
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation import parameters
@@ -76,6 +77,9 @@ def run(
     settings = _with(settings, directory=str((report_dir / settings.run).absolute()), roles=roles, features=features)
     settings = _with(settings, reproduce=_reproduce(settings, judged, setting or ()))
     plan = launch.collect(settings)
+    if plan.selected and not where:
+        with progress.terminal("programs") as report:  # here, where minutes of building can be watched
+            resolve_all(report)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     settings = _with(settings, workers=1 if where and count is None else _how_many(count, len(plan.selected)))

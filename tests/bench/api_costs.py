@@ -1,0 +1,178 @@
+"""`make bench`: what requests cost, on a control plane of their own. The tables of docs/design.md come from here.
+
+CPU of the API server rather than elapsed time, because that is what a laptop runs out of first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import orjson
+import psutil
+import yaml
+from kubernetes import client as official
+from kubernetes import config
+
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.settings import ClusterSettings
+from kube.client import APPLY_PATCH, JSON_PATCH, STRATEGIC_PATCH, Client
+from kube.errors import ApiError
+from kube.resource import CRDS, PODS
+from reference_impl.api import crds, models
+from reference_impl.api.pods import Pod
+
+COUNT, IN_FLIGHT = 600, 16
+GATE = "bench/gate"
+Make = Callable[[int], Awaitable[bytes]]
+
+
+def pod(number: int) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "env": [{"name": f"E{n}", "value": "1"} for n in range(8)]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"p{number}", "namespace": "default", "labels": {f"l{n}": "v" for n in range(8)}},
+        "spec": {"schedulingGates": [{"name": GATE}], "containers": [container]},
+    }
+
+
+def clique(number: int) -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": "1Mi"}}}]}
+    return {
+        "apiVersion": models.PODCLIQUES.api_version,
+        "kind": "PodClique",
+        "metadata": {"name": f"q{number}", "namespace": "default", "finalizers": ["bench/finalizer"]},
+        "spec": {"roleName": "r", "replicas": 2, "minAvailable": 2, "podSpec": spec},
+    }
+
+
+def status(ready: int) -> dict[str, Any]:
+    condition = {"status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    counts = {"replicas": 2, "readyReplicas": ready, "scheduledReplicas": 2, "updatedReplicas": 2}
+    return {**counts, "conditions": [{"type": kind, **condition} for kind in ("A", "B")]}
+
+
+class Bench:
+    def __init__(self, cluster: Cluster, client: Client) -> None:
+        self._client = client
+        self._server = psutil.Process(cluster.component_pids()["kube-apiserver"])
+
+    def _cpu(self) -> float:
+        times = self._server.cpu_times()
+        return float(times.user + times.system)
+
+    async def each(self, name: str, make: Make) -> list[Any]:
+        """Makes COUNT requests; prints their cost and gives the answers."""
+        limit = asyncio.Semaphore(IN_FLIGHT)
+
+        async def one(number: int) -> bytes:
+            async with limit:
+                return await make(number)
+
+        begin, cpu = time.monotonic(), self._cpu()
+        answers = await asyncio.gather(*(one(number) for number in range(COUNT)))
+        milliseconds, rate = 1000 * (self._cpu() - cpu) / COUNT, COUNT / (time.monotonic() - begin)
+        print(f"{name:45}{milliseconds:6.2f} ms CPU of the API server each{rate:7.0f}/s", flush=True)
+        return [orjson.loads(answer) for answer in answers]
+
+    async def writes(self) -> None:
+        client, cliques = self._client, models.PODCLIQUES
+        gateless: dict[str, tuple[Any, str]] = {
+            "strategic merge": ({"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}, STRATEGIC_PATCH),
+            "JSON patch": ([{"op": "remove", "path": "/spec/schedulingGates/0"}], JSON_PATCH),
+        }
+        for kind, (patch, content_type) in gateless.items():
+            await self.each("create pod", lambda i: client.create(PODS, pod(i)))
+            await self.each(
+                f"take the gate off: {kind}",
+                lambda i, p=patch, c=content_type: client.patch(PODS, "default", f"p{i}", p, content_type=c),
+            )
+            await self.each("delete pod", lambda i: client.request("DELETE", PODS.path("default", f"p{i}"), body=NOW))
+        await self.each("create PodClique", lambda i: client.create(cliques, clique(i)))
+        await self.each(
+            "PodClique status: merge patch",
+            lambda i: client.patch(cliques, "default", f"q{i}", {"status": status(0)}, subresource="status"),
+        )
+        found = await self.each(
+            "PodClique status: JSON patch",
+            lambda i: client.patch(
+                cliques,
+                "default",
+                f"q{i}",
+                [{"op": "add", "path": "/status", "value": status(1)}],
+                content_type=JSON_PATCH,
+                subresource="status",
+            ),
+        )
+        await self.each(
+            "PodClique status: update",
+            lambda i: client.replace(cliques, {**found[i], "status": status(2)}, subresource="status"),
+        )
+        apply = {"apiVersion": cliques.api_version, "kind": "PodClique", "status": status(1)}
+        await self.each(
+            "PodClique status: server-side apply",
+            lambda i: client.request(
+                "PATCH",
+                cliques.path("default", f"q{i}", "status"),
+                params={"fieldManager": "bench", "force": "true"},
+                body={**apply, "metadata": {"name": f"q{i}"}},
+                content_type=APPLY_PATCH,
+            ),
+        )
+
+    async def reads(self, cluster: Cluster) -> None:
+        """The same list of pods through both clients: what they make of the bytes is what differs."""
+        await self.each("create pod", lambda i: self._client.create(PODS, pod(i)))
+        decode = msgspec.json.Decoder(_List).decode
+        cpu = time.process_time()
+        count = len(decode(await self._client.request("GET", PODS.path("default"))).items)
+        ours = time.process_time() - cpu
+        api = official.CoreV1Api(config.new_client_from_config(str(cluster.kubeconfig)))
+        cpu = time.process_time()
+        theirs = len(api.list_namespaced_pod("default").items)
+        seconds = time.process_time() - cpu
+        assert count == theirs == COUNT
+        print(f"list {count} pods: {ours * 1000:.0f} ms of our CPU; official client {seconds * 1000:.0f} ms")
+
+
+class _List(msgspec.Struct):
+    items: list[Pod]
+
+
+NOW = {"gracePeriodSeconds": 0}
+
+
+async def _served(client: Client) -> None:
+    for attempt in range(100):
+        try:
+            await client.list(models.PODCLIQUES, "default")
+        except ApiError:
+            await asyncio.sleep(0.1 + attempt / 1000)
+        else:
+            return
+
+
+async def _all(cluster: Cluster) -> None:
+    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="bench") as client:
+        for path in sorted(crds.FOLDER.glob("*.yaml")):
+            await client.create(CRDS, yaml.safe_load(path.read_text()))
+        await _served(client)
+        bench = Bench(cluster, client)
+        await bench.writes()
+        await bench.reads(cluster)
+
+
+def main() -> None:
+    cluster = Cluster.up("bench", settings=ClusterSettings(scheduler=False), owner=True)
+    try:
+        asyncio.run(_all(cluster))
+    finally:
+        cluster.down()
+
+
+if __name__ == "__main__":
+    main()
