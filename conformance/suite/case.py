@@ -183,10 +183,12 @@ class Case:
             self.history.wait(what, _careful(predicate), timeout * self._scale)
         return self.history.view()
 
-    def quiet(self, seconds: float = 2, timeout: float = 30) -> View:
-        """The state once pods and gangs have not changed for `seconds`, or when time is up."""
+    def quiet(self, seconds: float = 2, timeout: float = 30, *, real: bool = False) -> View:
+        """The state once pods and gangs have not changed for `seconds`, or when time is up. `real`: whatever the time
+        scale, for what Kubernetes writes in whole seconds."""
+        scale = 1 if real else self._scale
         with contextlib.suppress(NotSeen):
-            self.history.quiet(seconds * self._scale, timeout * self._scale)
+            self.history.quiet(seconds * scale, timeout * scale)
         return self.history.view()
 
     def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:

@@ -1,0 +1,75 @@
+"""Pods in all states, as data (fixtures/health/pods.yaml), and the status that makes a pod look so.
+
+What a clique is to say of its pods is api.md COND-08 … COND-15 and reconcile-objects.md section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import data, documents
+
+HOLD_STATUS = "conformance.grove.io/hold-status"
+"""Annotation of a pod whose status the fake kubelet leaves to the test."""
+HOLD_DELETION = "conformance.grove.io/hold-deletion"
+"""Annotation of a pod that the fake kubelet leaves terminating."""
+MOMENT = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True)
+class Health:
+    """One case: a clique, the state of each of its pods, and what is to be said of them."""
+
+    name: str
+    about: str
+    floor: int
+    pods: tuple[Mapping[str, Any], ...]
+    ready: int
+    breached: bool
+
+
+def cases() -> list[Health]:
+    return list(read(data.folder("fixtures") / "health" / "pods.yaml"))
+
+
+def read(path: Path) -> Iterator[Health]:
+    """Reads a file of cases. Raises UsageError with file, line and field."""
+    document = documents.read(path, data.folder("fixtures") / "health" / "pods.schema.json")
+    for case in document.value["cases"]:
+        yield Health(case["name"], case["about"], case["floor"], tuple(case["pods"]), case["ready"], case["breached"])
+
+
+def status(pod: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
+    """A merge patch of a bound pod's status; `state` is a pod of a case."""
+    ready = bool(state.get("ready"))
+    conditions = [
+        {"type": kind, "status": str(value), "lastTransitionTime": MOMENT}
+        for kind, value in (("PodScheduled", True), ("Initialized", "init" not in state), ("Ready", ready))
+    ]
+    body: dict[str, Any] = {"phase": "Running" if ready else "Pending", "conditions": conditions}
+    spec = pod.get("spec", {})
+    for field, key in (("containers", "containers"), ("initContainers", "init")):
+        if key in state:
+            containers = [_container(c, state[key], ready and key == "containers") for c in spec.get(field, ())]
+            body["containerStatuses" if key == "containers" else "initContainerStatuses"] = containers
+    return {"status": body}
+
+
+def _container(container: Mapping[str, Any], state: Mapping[str, Any], ready: bool) -> dict[str, Any]:
+    running = {"running": {"startedAt": MOMENT}} if state["started"] else {"waiting": {"reason": "Pending"}}
+    entry = {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": ready,
+        "started": state["started"],
+        "restartCount": int("lastExit" in state),
+        "state": running,
+    }
+    if "lastExit" in state:
+        ended = {"exitCode": state["lastExit"], "startedAt": MOMENT, "finishedAt": MOMENT}
+        entry["lastState"] = {"terminated": ended}
+    return entry
