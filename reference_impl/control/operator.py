@@ -37,7 +37,7 @@ class Operator:
         self._clique_statuses: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name, self._clique_statuses.add)
         self._work = (
             (self._sets, SetReconciler(self.cache, writer, scheduler_name).reconcile, 2),
             (self._cliques, cliques.reconcile, WORKERS),

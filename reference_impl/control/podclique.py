@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
+from kube.errors import ApiError
 from kube.objects import Key
+from reference_impl.api import models
 from reference_impl.api.models import PodClique, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import Cache
+from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import gates, labels, pods, statuses
+from reference_impl.plan.statuses import ALL_LOST
 
 STATUS_SECONDS = 1.0
 """What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A
@@ -17,9 +22,12 @@ write of a clique costs the API server more than one of a pod: it carries a whol
 
 
 class CliqueReconciler:
-    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str) -> None:
-        self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
+    """`say` wakes the queue of statuses."""
+
+    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, say: Callable[[Key], None]) -> None:
+        self._cache, self._writer, self._scheduler, self._say = cache, writer, scheduler_name, say
         self._unwritten: dict[Key, float] = {}
+        self._troubles = Troubles("ERR_SYNC_PODS")
 
     async def reconcile(self, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
@@ -32,8 +40,17 @@ class CliqueReconciler:
         gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
         if gang is not None and gang.metadata.deletion_timestamp is None:
             # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
-            await self._balance(clique)
-            await self._release(clique, gang)
+            try:
+                try:
+                    await self._balance(clique)
+                finally:  # pods that cannot be made hold those back that were, only through their gang
+                    await self._release(clique, gang)
+            except ApiError as error:
+                if self._troubles.note(key, error):
+                    self._say(key)
+                raise
+        if self._troubles.clear(key):
+            self._say(key)
         return None
 
     async def _balance(self, clique: PodClique) -> None:
@@ -74,6 +91,7 @@ class CliqueReconciler:
             return None
         pods_now = self._cache.pods_of(clique)
         status = statuses.clique_status(clique, pods_now, self._cache.set_of(clique), now())
+        status.last_errors = self._troubles.of(key, status.last_errors)
         if status == clique.status:
             self._unwritten.pop(key, None)
             return None
@@ -84,4 +102,8 @@ class CliqueReconciler:
             return wait
         await self._writer.status(self._cache.cliques, clique, status)
         self._unwritten.pop(key, None)
+        lost = clique.status.scheduled_replicas if clique.status else 0
+        if lost and not status.scheduled_replicas:
+            note = f"All scheduled pods lost (was {lost})."
+            await self._writer.warn(models.PODCLIQUES, clique, ALL_LOST, note)
         return None

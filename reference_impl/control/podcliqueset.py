@@ -10,10 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
+from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key, Object
 from reference_impl.api.models import PodCliqueSet, PodGang, wire
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, gangs, hashes, labels, names, statuses
 
@@ -27,6 +29,7 @@ REPLICAS_AT_ONCE = 16
 class SetReconciler:
     def __init__(self, cache: Cache, writer: Writer, scheduler_name: str) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
+        self._troubles = Troubles("ERR_SYNC_PODCLIQUESET")
 
     async def reconcile(self, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
@@ -43,7 +46,13 @@ class SetReconciler:
         if pcs.status is None or pcs.status.current_generation_hash != generation_hash:
             await self._write_status(pcs, generation_hash, observed=False)
             pcs = self._cache.sets.get(*key) or pcs
-        await self._children(pcs)
+        try:
+            await self._children(pcs)
+        except ApiError as error:
+            if self._troubles.note(key, error):
+                await self._write_status(self._cache.sets.get(*key) or pcs, generation_hash, observed=False)
+            raise
+        self._troubles.clear(key)
         await self._write_status(self._cache.sets.get(*key) or pcs, generation_hash, observed=True)
         return None
 
@@ -56,6 +65,7 @@ class SetReconciler:
             lambda name: self._cache.groups.get(namespace, name),
             observed,
         )
+        status.last_errors = self._troubles.of(pcs.metadata.key, status.last_errors)
         await self._writer.status(self._cache.sets, pcs, status)
 
     async def _children(self, pcs: PodCliqueSet) -> None:

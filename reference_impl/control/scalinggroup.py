@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from kube.errors import ApiError
 from kube.objects import Key
+from reference_impl.api import models
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import children, labels, names, statuses
 
@@ -12,6 +15,7 @@ from reference_impl.plan import children, labels, names, statuses
 class GroupReconciler:
     def __init__(self, cache: Cache, writer: Writer) -> None:
         self._cache, self._writer = cache, writer
+        self._troubles = Troubles("ERR_SYNC_PODCLIQUES")
 
     async def reconcile(self, key: Key) -> float | None:
         group = self._cache.groups.get(*key)
@@ -22,7 +26,13 @@ class GroupReconciler:
             return None
         pcs = self._cache.set_of(group)
         if pcs is not None and pcs.metadata.deletion_timestamp is None:
-            await self._members(pcs, group)
+            try:
+                await self._members(pcs, group)
+            except ApiError as error:
+                if self._troubles.note(key, error):
+                    await self._status(group, pcs)
+                raise
+        self._troubles.clear(key)
         await self._status(group, pcs)
         return None
 
@@ -55,4 +65,9 @@ class GroupReconciler:
     async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> None:
         namespace = group.metadata.namespace
         status = statuses.group_status(group, pcs, lambda name: self._cache.cliques.get(namespace, name), now())
+        status.last_errors = self._troubles.of(group.metadata.key, status.last_errors)
         await self._writer.status(self._cache.groups, group, status)
+        lost = group.status.scheduled_replicas if group.status else 0
+        if lost and not status.scheduled_replicas:
+            note = f"All scheduled replicas lost (was {lost})."
+            await self._writer.warn(models.SCALING_GROUPS, group, statuses.ALL_LOST, note)

@@ -14,15 +14,24 @@ from kube.client import JSON_PATCH, Client
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Object
+from kube.resource import EVENTS, Resource
 from reference_impl.api import models
+from reference_impl.plan import events
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
+CONTROLLER = "grove-operator"
+"""Who events come from."""
 
 
 def now() -> str:
     """The present time as Kubernetes writes it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def precise_now() -> str:
+    """The present time with microseconds, as events have it."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 async def together(writes: Iterable[Awaitable[Any]]) -> None:
@@ -114,6 +123,23 @@ class Writer:
             changed = models.wire(status)
         await self.patch(informer, item, {"status": changed}, status=True)
         return True
+
+    async def warn(self, resource: Resource, item: Object, reason: str, note: str) -> None:
+        """Says something about an object in an event. That it cannot be said stops nothing."""
+        manifest = events.event(
+            resource,
+            item.metadata,
+            kind="Warning",
+            reason=reason,
+            action="Reconcile",
+            note=note,
+            controller=CONTROLLER,
+            moment=precise_now(),
+        )
+        try:
+            await self._client.create(EVENTS, manifest)
+        except ApiError as error:
+            log.info("no event for %s: %s", item.metadata.name, error)
 
     async def delete(self, informer: Informer[T], item: T) -> None:
         """Deletes exactly this object, in the background."""

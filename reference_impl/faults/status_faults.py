@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import msgspec
 
+from kube.objects import Key
 from reference_impl.api.models import Condition
 from reference_impl.api.pods import ContainerStatus, Pod
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.control.troubles import Troubles
+from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
-from reference_impl.plan import conditions, statuses
+from reference_impl.plan import conditions, gangs, pods, statuses
 
 
 @fault("binding-unseen", "operator", "counts a pod as scheduled once a container has reported", "CORE-016")
@@ -104,3 +109,82 @@ def _transition_never() -> None:
         return [new if c.type == new.type else c for c in right(old, new)]
 
     replace(conditions, "put", put)
+
+
+@fault(
+    "unready-replica-available", "operator", "counts a group's replica as available once it is scheduled", "CORE-020"
+)
+def _unready_replica_available() -> None:
+    replace(statuses, "_clique_available", lambda clique: clique is not None)
+
+
+@fault("group-always-sound", "operator", "never says that a scaling group is breached", "CORE-021")
+def _group_always_sound() -> None:
+    right = statuses.group_status
+
+    def group_status(group: Any, *rest: Any) -> Any:
+        status = right(group, *rest)
+        sound = [
+            msgspec.structs.replace(c, status="False") if c.type == statuses.BREACHED else c
+            for c in status.conditions or ()
+        ]
+        return msgspec.structs.replace(status, conditions=sound)
+
+    replace(statuses, "group_status", group_status)
+
+
+@fault("index-never-reused", "operator", "gives a replacement the next index instead of the free one", "CORE-022")
+def _index_never_reused() -> None:
+    def free_indices(active: list[Pod], count: int) -> list[int]:
+        first = max((pods.index_of(pod) for pod in active), default=-1) + 1
+        return list(range(first, first + count))
+
+    replace(pods, "free_indices", free_indices)
+
+
+@fault("loss-unsaid", "operator", "says nothing when all scheduled pods are lost", "CORE-023")
+def _loss_unsaid() -> None:
+    async def warn(*arguments: Any) -> None:
+        return None
+
+    replace(Writer, "warn", warn)
+
+
+@fault("restless", "operator", "writes the status of a clique again and again", "CORE-024")
+def _restless() -> None:
+    right = CliqueReconciler.reconcile_status
+
+    async def reconcile_status(self: CliqueReconciler, key: Key) -> float | None:
+        wait = await right(self, key)
+        if wait is None and (clique := self._cache.cliques.get(*key)) is not None and clique.status is not None:
+            tick = {"status": {"observedGeneration": int(time.time())}}
+            await self._writer.patch(self._cache.cliques, clique, tick, status=True)
+            return 1.0
+        return wait
+
+    replace(CliqueReconciler, "reconcile_status", reconcile_status)
+
+
+@fault("trouble-unsaid", "operator", "never fills lastErrors", "CORE-025")
+def _trouble_unsaid() -> None:
+    replace(Troubles, "of", lambda self, key, old: old)
+
+
+@fault("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
+def _trouble_forever() -> None:
+    replace(Troubles, "clear", lambda self, key: False)
+
+
+@fault("references-kept", "operator", "never changes the references of a gang that is initialized", "GANG-009")
+def _references_kept() -> None:
+    right = gangs.filled
+
+    def filled(gang: Any, *rest: Any) -> Any:
+        return gang.spec.podgroups if gangs.initialized(gang) else right(gang, *rest)
+
+    replace(gangs, "filled", filled)
+
+
+@fault("incomplete-is-enough", "operator", "calls a gang complete when it has any pods", "GANG-010")
+def _incomplete_is_enough() -> None:
+    replace(gangs, "complete", lambda gang, groups, clique: any(group.pod_references for group in groups))

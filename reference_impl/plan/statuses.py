@@ -22,6 +22,8 @@ from reference_impl.plan.hashes import pod_template
 
 SCHEDULED = "PodCliqueScheduled"
 BREACHED = "MinAvailableBreached"
+ALL_LOST = "AllScheduledReplicasLost"
+"""Reason of the event when a clique or group that had scheduled replicas has none left (OBJ-801, OBJ-802)."""
 
 CliqueOf = Callable[[str], PodClique | None]
 GroupOf = Callable[[str], PodCliqueScalingGroup | None]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from datetime import UTC, datetime
-from typing import Any
 
 from kube.client import Client
 from kube.errors import ApiError
@@ -14,7 +12,8 @@ from kube.informer import Informer, typed
 from kube.resource import EVENTS, NODES, PODS
 from reference_impl.api import models
 from reference_impl.api.models import PodGang, wire
-from reference_impl.plan import labels
+from reference_impl.control.writer import now, precise_now
+from reference_impl.plan import events, labels
 from reference_impl.scheduler import fit, snapshot, standing
 from reference_impl.scheduler.model import Node, Pod
 
@@ -25,10 +24,6 @@ SETTLE_SECONDS = 0.02
 STATUS_SECONDS = 0.2
 """Conditions are written at most this often: what a gang passes through in between goes into one write."""
 GANG = "gang"
-
-
-def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class GangScheduler:
@@ -151,25 +146,16 @@ class GangScheduler:
         if self._told.get(name) == reason:
             return
         self._told[name] = reason
-        event: dict[str, Any] = {
-            "apiVersion": EVENTS.api_version,
-            "kind": "Event",
-            "metadata": {"generateName": f"{item.metadata.name}-", "namespace": item.metadata.namespace},
-            "eventTime": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-            "reportingController": self._name,
-            "reportingInstance": self._name,
-            "type": "Warning",
-            "reason": "GangWaiting",
-            "action": "Scheduling",
-            "note": reason[:1024],
-            "regarding": {
-                "apiVersion": models.PODGANGS.api_version,
-                "kind": "PodGang",
-                "name": item.metadata.name,
-                "namespace": item.metadata.namespace,
-                "uid": item.metadata.uid,
-            },
-        }
+        event = events.event(
+            models.PODGANGS,
+            item.metadata,
+            kind="Warning",
+            reason="GangWaiting",
+            action="Scheduling",
+            note=reason,
+            controller=self._name,
+            moment=precise_now(),
+        )
         try:
             await self._client.create(EVENTS, event)
         except ApiError as error:

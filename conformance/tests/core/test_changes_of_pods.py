@@ -1,0 +1,220 @@
+"""Pods that change, go and cannot be made: what is repaired, and what cliques, groups and sets say meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from conformance.grove import health, labels
+from conformance.grove.expected import expected
+from conformance.grove.fields import condition, condition_is, items, label, name, number, text, uid
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+
+BREACHED = "MinAvailableBreached"
+GROUPS, SETS, CLIQUES, GANGS = "podcliquescalinggroups", "podcliquesets", "podcliques", "podgangs"
+CRASHED: Mapping[str, Any] = {"containers": {"started": False, "lastExit": 1}}
+SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
+
+
+@requirements("CORE-020", "CORE-021", "INV-001", "INV-003", "INV-004", "INV-005")
+def test_availability_follows_readiness(case: Case) -> None:
+    case.nodes("dgx-h100", 2)
+    small = {"routers": 2, "workers": 3, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1}
+    workload = case.workload(
+        "disaggregated", setName="s", **small, prefillGpus=1, decodes=1, decodesFloor=1, decodeGpus=1
+    )
+    case.create(workload)
+    case.until("CORE-020", "all is available", both(says(SETS, "s", 1), says(GROUPS, "s-0-workers", 3)))
+
+    become(case, ["s-0-workers-1-decode"], {"containers": {"started": True}})
+    case.until("CORE-020", "a replica with an unready pod is not available", says(GROUPS, "s-0-workers", 2))
+    view = case.quiet(1)
+    case.expect("CORE-020", "available replicas of the set", 1, available(view, SETS, "s"))
+    case.expect("CORE-021", f"{BREACHED} of the group", "False", condition_of(view, GROUPS, "s-0-workers"))
+
+    become(case, [f"s-0-workers-{j}-decode" for j in range(3)], CRASHED)
+    case.until("CORE-021", "no replica of the group is left", is_breached("s-0-workers", "True"))
+    case.until("CORE-020", "so the set is not available", says(SETS, "s", 0))
+
+    become(case, [f"s-0-workers-{j}-decode" for j in range(3)], SERVING)
+    case.until("CORE-021", "the group is sound again", is_breached("s-0-workers", "False"))
+    case.until("CORE-020", "all is available again", both(says(SETS, "s", 1), says(GROUPS, "s-0-workers", 3)))
+    become(case, ["s-0-router"], {"containers": {"started": True}})
+    case.until("CORE-020", "a set without its standalone clique is not available", says(SETS, "s", 0))
+    case.expect("CORE-020", "available replicas of the group", 3, available(case.quiet(1), GROUPS, "s-0-workers"))
+
+
+@requirements("CORE-022", "CORE-023", "CORE-024", "GANG-009", "INV-001", "INV-004", "INV-005")
+def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
+    nodes = case.nodes("tiny", 1)
+    workload = case.workload("frontend", setName="s", pods=3)
+    [clique] = expected(workload).cliques.values()
+    case.create(workload)
+    case.until("CORE-022", "all is ready", says_clique(clique.name, "readyReplicas", 3))
+    before = by_index(case.history.view(), clique.name)
+
+    case.delete("pods", name(before["1"]))
+    case.until("CORE-022", "a pod with the index of the lost one is made", replaced(clique.name, uid(before["1"])))
+    after = by_index(case.history.view(), clique.name)
+    kept = {index: uid(before[index]) for index in ("0", "2")}
+    case.expect("CORE-022", "the other pods", kept, {index: uid(after.get(index, {})) for index in kept})
+    names = sorted(name(pod) for pod in after.values())
+    case.until("GANG-009", "the gang's references name the new pod and not the old one", refers("s-0", names))
+    case.until("CORE-022", "all is ready again", says_clique(clique.name, "readyReplicas", 3))
+    lost = [r for r in case.history.records(GANGS, "s-0") if initialized_lost(r.object)]
+    case.expect("GANG-009", "states in which the gang was no longer Initialized", [], [str(record) for record in lost])
+
+    # When nothing happens, nothing is written; the statuses may first catch up with what has happened.
+    case.until("CORE-024", "the set is available again", sights.available("s", 1))
+    case.quiet(2, real=True)
+    begin = case.history.mark()
+    case.quiet(3, real=True)
+    written = [f"{r.resource}/{r.name}" for r in case.history.records(since=begin) if r.resource in WRITTEN]
+    case.expect("CORE-024", "objects that changed while nothing happened", [], written)
+
+    # All pods go and none can be placed again.
+    case.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
+    for pod in after.values():
+        case.delete("pods", name(pod))
+    case.until("CORE-023", "the clique has no scheduled pod", says_clique(clique.name, "scheduledReplicas", 0))
+    case.until("CORE-023", "a Warning event says that all scheduled pods are lost", warned(clique.name))
+    view = case.quiet(1)
+    told = condition(view.get(CLIQUES, clique.name), BREACHED)
+    case.expect(
+        "CORE-023",
+        f"{BREACHED} of a clique that has lost all",
+        ["True", "ScheduledReplicasBelowMinAvailable"],
+        [text(told, "status"), text(told, "reason")],
+    )
+
+
+WRITTEN = frozenset({SETS, GROUPS, CLIQUES, GANGS, "pods", "services"})
+
+
+@requirements("CORE-025", "GANG-010", "INV-001", "INV-003", "INV-005")
+def test_pods_that_cannot_be_made_are_told_and_hold_their_gang_back(case: Case) -> None:
+    case.nodes("tiny", 1)
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "2"}}}
+    case.create(quota)
+    workload = case.workload("frontend", setName="s", pods=3)
+    [clique] = expected(workload).cliques.values()
+    case.create(workload)
+    case.until("CORE-025", "the clique's status names the refusal", in_trouble(clique.name))
+    case.until("CORE-025", "those pods that may be are made", says_clique(clique.name, "replicas", 2))
+    view = case.quiet(1)
+    pods = sights.pods_of(view, clique.name)
+    free = [name(pod) for pod in pods if not items(pod, "spec", "schedulingGates")]
+    case.expect("GANG-010", "pods of the incomplete gang without a gate", [], free)
+
+    case.delete("resourcequotas", "few")
+    case.until(
+        "GANG-010", "the gang is complete and its pods become ready", says_clique(clique.name, "readyReplicas", 3)
+    )
+    case.until("CORE-025", "the status no longer names a refusal", untroubled(clique.name))
+
+
+def become(case: Case, cliques: Iterable[str], state: Mapping[str, Any]) -> None:
+    """Gives all pods of cliques a state of their containers; the fake kubelet then leaves them alone."""
+    for clique in cliques:
+        for pod in sights.pods_of(case.history.view(), clique):
+            case.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
+            case.patch("pods", name(pod), health.status(pod, state), subresource="status")
+
+
+def available(view: View, resource: str, which: str) -> int | None:
+    return number(view.get(resource, which), "status", "availableReplicas")
+
+
+def condition_of(view: View, resource: str, which: str) -> str:
+    return condition_is(view.get(resource, which), BREACHED)
+
+
+def both(*wanted: sights.Sight) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        return next((answer for sight in wanted if not (answer := sight(view))), True)
+
+    return seen
+
+
+def says(resource: str, which: str, count: int) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = available(view, resource, which)
+        return found == count or Miss(f"{resource}/{which} has {found} of {count} available replicas")
+
+    return seen
+
+
+def says_clique(clique: str, field: str, count: int) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = number(view.get(CLIQUES, clique), "status", field)
+        return found == count or Miss(f"{field} of {clique} is {found}, not {count}")
+
+    return seen
+
+
+def is_breached(group: str, status: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = condition_of(view, GROUPS, group)
+        return found == status or Miss(f"{BREACHED} of {group} is {found or 'absent'}")
+
+    return seen
+
+
+def by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
+    return {label(pod, labels.POD_INDEX): pod for pod in sights.pods_of(view, clique)}
+
+
+def replaced(clique: str, lost: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        pod = by_index(view, clique).get("1", {})
+        return (bool(pod) and uid(pod) != lost) or Miss("there is no new pod with index 1")
+
+    return seen
+
+
+def refers(gang: str, wanted: list[str]) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        groups = items(view.get(GANGS, gang), "spec", "podgroups")
+        found = [text(reference, "name") for group in groups for reference in items(group, "podReferences")]
+        return found == wanted or Miss(f"{gang} refers to {found}, not to {wanted}")
+
+    return seen
+
+
+def initialized_lost(gang: Mapping[str, Any]) -> bool:
+    """Initialized is told as False although it has been told for True: pods have gone, the gang has not."""
+    return text(condition(gang, "Initialized"), "status") == "False" and any(
+        items(group, "podReferences") for group in items(gang, "spec", "podgroups")
+    )
+
+
+def warned(clique: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        for event in view.list("events"):
+            about = event.get("regarding") or event.get("involvedObject")
+            if text(event, "reason") == "AllScheduledReplicasLost" and text(about, "name") == clique:
+                return text(event, "type") == "Warning" or Miss(f"the event is of type {text(event, 'type')}")
+        return Miss("there is no event AllScheduledReplicasLost about it")
+
+    return seen
+
+
+def in_trouble(clique: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        errors = items(view.get(CLIQUES, clique), "status", "lastErrors")
+        right = [e for e in errors if text(e, "code") and "quota" in text(e, "description") and text(e, "observedAt")]
+        return bool(right) or Miss(f"lastErrors of {clique} has no entry about the quota: {errors}")
+
+    return seen
+
+
+def untroubled(clique: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        errors = items(view.get(CLIQUES, clique), "status", "lastErrors")
+        return not errors or Miss(f"lastErrors of {clique} still has {errors}")
+
+    return seen
