@@ -16,6 +16,7 @@ from conformance.cluster import nodes, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import ClusterSettings
+from conformance.cluster.state import Owner
 from conformance.errors import UsageError
 from kube.client import Client
 
@@ -34,8 +35,10 @@ def up(
     apiserver_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the API server; 0: a free one.")] = 0,
     scheduler: Annotated[bool, typer.Option(help="Whether kube-scheduler runs.")] = True,
     scheduler_name: Annotated[str, typer.Option(help="The name that kube-scheduler answers to.")] = "default-scheduler",
+    owner: Annotated[int, typer.Option(min=0, help="Process after whose end `prune` may remove it; 0: none.")] = 0,
 ) -> None:
     """Bring up a cluster that stays until `cluster down`."""
+    lives_for = Owner.of(owner) if owner else None
     wanted = [manifest for text in node or [] for manifest in _fleet(text, pool)]
     if len({manifest["metadata"]["name"] for manifest in wanted}) < len(wanted):
         raise UsageError("a profile is given twice", where="--nodes", mend="add the counts up")
@@ -50,7 +53,7 @@ def up(
         except BaseException:
             cluster.down()
             raise
-        cluster.release()
+        cluster.release(lives_for)
     typer.echo(f"export KUBECONFIG={cluster.kubeconfig}")
 
 

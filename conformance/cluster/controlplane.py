@@ -203,9 +203,9 @@ class Cluster:
         self.kill(COMPONENTS[Port.CONTROLLER_MANAGER])
         self.start()
 
-    def release(self) -> Cluster:
-        """Makes the cluster outlive this process: from now on only `down` ends it."""
-        self.record = self._state.update(self.record, owner=None)
+    def release(self, owner: Owner | None = None) -> Cluster:
+        """Makes the cluster outlive this process: from now on only `down` ends it, or the end of its new owner."""
+        self.record = self._state.update(self.record, owner=owner)
         return self
 
     def down(self) -> list[str]:

@@ -40,9 +40,15 @@ class Owner:
     @classmethod
     def this_process(cls) -> Owner:
         """Ourselves."""
-        started = processes.identity(os.getpid())
-        assert started is not None
-        return cls(os.getpid(), started)
+        return cls.of(os.getpid())
+
+    @classmethod
+    def of(cls, pid: int) -> Owner:
+        """A running process. Raises UsageError where there is none."""
+        started = processes.identity(pid)
+        if started is None:
+            raise UsageError(f"there is no process {pid}", mend="give the id of a running process")
+        return cls(pid, started)
 
     def alive(self) -> bool:
         """Whether that very process still lives."""

@@ -116,6 +116,24 @@ def test_an_interrupted_cluster_up_is_one_line_code_2_and_leaves_nothing(state: 
 
 
 @pytest.mark.cluster
+def test_a_cluster_can_live_for_another_process(state: State) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        done = grove_conformance("cluster", "up", "lent", "--owner", str(other.pid))
+        assert done.returncode == 0, done.stderr
+        assert "lent" not in grove_conformance("cluster", "prune").stdout
+        other.kill()
+    done = grove_conformance("cluster", "prune")
+    assert done.returncode == 0 and "lent" in done.stdout + done.stderr
+    assert not list(state.clusters.iterdir())
+
+
+def test_a_cluster_cannot_live_for_a_process_that_is_not_there(state: State) -> None:
+    done = grove_conformance("cluster", "up", "lent", "--owner", "4194304")
+    assert done.returncode == Exit.USAGE and "there is no process 4194304" in done.stderr
+    assert not state.clusters.exists() or not list(state.clusters.iterdir())
+
+
+@pytest.mark.cluster
 def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
     done = grove_conformance("cluster", "up", "play", "--nodes", "tiny:3", "--nodes", "dgx-h100:1")
     assert done.returncode == 0, done.stderr
