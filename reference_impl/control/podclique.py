@@ -9,7 +9,7 @@ from reference_impl.api.models import PodClique, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import gates, labels, pods, statuses
+from reference_impl.plan import gates, labels, pods, startup, statuses
 
 STATUS_SECONDS = 1.0
 """What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A
@@ -17,8 +17,9 @@ write of a clique costs the API server more than one of a pod: it carries a whol
 
 
 class CliqueReconciler:
-    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str) -> None:
+    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
+        self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
@@ -41,7 +42,13 @@ class CliqueReconciler:
         missing, surplus = pods.difference(clique, self._cache.pods_of(clique))
         if not missing and not surplus:
             return
-        builder = pods.PodBuilder(clique, self._scheduler)
+        waits: dict[str, int] = {}
+        if missing and clique.spec.starts_after:
+            pcs = self._cache.set_of(clique)
+            if pcs is None:
+                return  # going, and the clique with it
+            waits = startup.floors(pcs, clique)
+        builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image)
         await together(
             [
                 *(self._writer.create(self._cache.pods, builder.pod(index)) for index in missing),
