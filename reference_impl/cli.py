@@ -16,7 +16,7 @@ from kube.client import Client
 from reference_impl import faults, health
 from reference_impl.admission import server
 from reference_impl.api import crds
-from reference_impl.control.operator import Operator
+from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.scheduler.scheduler import GangScheduler
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
@@ -27,6 +27,7 @@ SchedulerName = Annotated[str, typer.Option(help="Name of the scheduler that pod
 Faults = Annotated[list[str] | None, typer.Option("--fault", help="A deliberate fault, by name; see `faults`.")]
 
 SCHEDULER_NAME = "grove-gang-scheduler"
+INIT_IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 
 
 async def _until_told(main: Awaitable[None]) -> None:
@@ -56,6 +57,10 @@ def operator(
     webhook_port: Annotated[int, typer.Option(help="Port on 127.0.0.1 for the admission webhooks.")] = 0,
     certificates: Annotated[Path | None, typer.Option(help="Folder with tls.crt and tls.key.")] = None,
     scheduler_name: SchedulerName = SCHEDULER_NAME,
+    init_image: Annotated[
+        str,
+        typer.Option(help="Image of the init container that waits for other cliques.", envvar=INIT_IMAGE_VARIABLE),
+    ] = INIT_IMAGE,
     fault: Faults = None,
 ) -> None:
     """Run the operator until told to stop."""
@@ -65,7 +70,7 @@ def operator(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            reference = Operator(client, scheduler_name=scheduler_name)
+            reference = Operator(client, scheduler_name=scheduler_name, init_image=init_image)
             if certificates is not None:
                 await stack.enter_async_context(server.serving(webhook_port, certificates))
             await stack.enter_async_context(health.serving(health_port, reference.ready))

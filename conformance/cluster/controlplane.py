@@ -27,7 +27,7 @@ from tenacity import (
     wait_fixed,
 )
 
-from conformance.cluster import processes
+from conformance.cluster import processes, startup
 from conformance.cluster.assets import Assets, programs, resolve_all
 from conformance.cluster.health import COMPONENTS, Health
 from conformance.cluster.ports import FREE_PORTS, Port, Ports, is_free
@@ -40,6 +40,9 @@ __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 
 READY_WITHIN = 60.0
 """Seconds that a control plane may take to become well; it takes about 4."""
+
+_children: list[subprocess.Popen[bytes]] = []
+"""Processes that may outlive the Cluster that started them; kept so that a dead one can be reaped."""
 
 
 class Cluster:
@@ -154,7 +157,8 @@ class Cluster:
     def missing_components(self) -> list[str]:
         """Components that should run and do not."""
         alive = self.component_pids()
-        return [COMPONENTS[port] for port in self._components() if COMPONENTS[port] not in alive]
+        wanted = [*(COMPONENTS[port] for port in self._components()), startup.COMPONENT]
+        return [name for name in wanted if name not in alive]
 
     def log(self, component: str) -> Path:
         """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
@@ -163,7 +167,7 @@ class Cluster:
     def complaint(self) -> str:
         """What is not well with the control plane now; empty if all is."""
         try:
-            return self._health().complaint(self._components())
+            return self._health().complaint(self._components()) or self._startup_complaint()
         except OSError as error:
             return str(error)
 
@@ -189,6 +193,8 @@ class Cluster:
             if name not in alive:  # FC-026: kwokctl takes a zombie, or whoever has the pid now, for running
                 (self._workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
         self._kwokctl(resolve_all(report), "start", "cluster")
+        if startup.COMPONENT not in alive:
+            self._start_startup_order()
         self._wait_until_well(report)
 
     def restart(self, report: Report = silent) -> None:
@@ -212,6 +218,7 @@ class Cluster:
         """Ends every process of the cluster and removes all of it; returns what was ended. Safe to call again."""
         with self._state.lock():
             ended = processes.end(self._is_mine)
+            _children[:] = [child for child in _children if child.poll() is None]
             Ports().release(self.directory)
             self._state.remove(self.name)
         return ended
@@ -255,6 +262,7 @@ class Cluster:
                 *("--config", str(self.directory / "kwokctl.yaml")),
                 *("--kubeconfig", str(self._home / "kubeconfig")),
             )
+            self._start_startup_order()
             self._wait_until_well(report)
         except HarnessError as error:
             clash = self._port_clash()
@@ -266,6 +274,25 @@ class Cluster:
             raise
         self._write_kubeconfig()
         self.record = self._state.update(self.record, phase="ready")
+
+    def _start_startup_order(self) -> None:
+        """The process that plays waiting init containers: not one of kwokctl's, but a component like the others."""
+        with self.log(startup.COMPONENT).open("w") as log:
+            process = subprocess.Popen(
+                startup.command(self.server, self._workspace / "pki"),
+                env=self.environment(),
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                umask=0o077,
+                start_new_session=True,
+            )
+        (self._workspace / "pids" / f"{startup.COMPONENT}.pid").write_text(str(process.pid))
+        _children.append(process)
+
+    def _startup_complaint(self) -> str:
+        return "" if startup.COMPONENT in self.component_pids() else f"{startup.COMPONENT}: does not run"
 
     def _write_configuration(self, settings: ClusterSettings, assets: Assets) -> None:
         documents = kwokctl_configuration(settings, assets, self.ports, self.record.versions, self.directory)

@@ -20,6 +20,8 @@ class CliqueTemplate:
     pod_spec: Document
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    starts_after: tuple[str, ...]
+    """Names of templates; they count in the start-up type Explicit only (OBJ-602)."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class SetTemplate:
     publish_not_ready: bool
     cliques: tuple[CliqueTemplate, ...]
     groups: tuple[GroupTemplate, ...]
+    startup: str
+    """cliqueStartupType."""
 
     def clique(self, name: str) -> CliqueTemplate:
         """Raises KeyError for a name that the set doesn't have."""
@@ -71,6 +75,7 @@ def read(workload: Document) -> SetTemplate:
         publish_not_ready=publish is not False,  # DEF-04, DEF-09
         cliques=tuple(_clique(entry) for entry in items(template, "cliques")),
         groups=tuple(_group(entry) for entry in items(template, "podCliqueScalingGroups")),
+        startup=text(template, "cliqueStartupType") or "CliqueStartupTypeAnyOrder",  # DEF-03
     )
 
 
@@ -87,6 +92,7 @@ def _clique(entry: Document) -> CliqueTemplate:
         pod_spec=pod_spec if isinstance(pod_spec, Mapping) else {},
         labels=mapping(entry, "labels"),
         annotations=mapping(entry, "annotations"),
+        starts_after=tuple(texts(spec, "startsAfter")),
     )
 
 

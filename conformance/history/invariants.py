@@ -16,6 +16,7 @@ from conformance.history.ownership import Ownership
 from conformance.history.query import History
 from conformance.history.record import Record
 from conformance.history.settled_rules import NothingHeldBelowFloor
+from conformance.history.startup_rule import ParentsReadyFirst
 from conformance.history.verdict import Verdict
 
 RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets"})
@@ -35,7 +36,14 @@ class Rule(Protocol):
 
 def rules() -> list[Rule]:
     """A fresh copy of every rule."""
-    return [GateUntilReferenced(), BaseGangFirst(), NothingHeldBelowFloor(), Ownership(), GateUntilInitialized()]
+    return [
+        GateUntilReferenced(),
+        BaseGangFirst(),
+        NothingHeldBelowFloor(),
+        Ownership(),
+        GateUntilInitialized(),
+        ParentsReadyFirst(),
+    ]
 
 
 def judge(history: History, only: Sequence[str] = ()) -> list[Verdict]:

@@ -24,12 +24,14 @@ SETTLE_SECONDS = 0.02
 SET_SETTLE_SECONDS = 0.2
 WORKERS = 24
 STATUS_WORKERS = 3
+INIT_IMAGE = "registry.example/grove-initc:0.1.0"
+"""The init container that waits for other cliques. The fake cluster plays it; on a real one name Grove's."""
 
 
 class Operator:
     """Follows the cluster and reconciles until cancelled."""
 
-    def __init__(self, client: Client, *, scheduler_name: str) -> None:
+    def __init__(self, client: Client, *, scheduler_name: str, init_image: str = INIT_IMAGE) -> None:
         self.cache = Cache(client)
         writer = Writer(client)
         self._sets: WorkQueue[Key] = WorkQueue(settle=SET_SETTLE_SECONDS)
@@ -37,7 +39,7 @@ class Operator:
         self._clique_statuses: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name, self._clique_statuses.add)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, self._clique_statuses.add)
         self._work = (
             (self._sets, SetReconciler(self.cache, writer, scheduler_name).reconcile, 2),
             (self._cliques, cliques.reconcile, WORKERS),

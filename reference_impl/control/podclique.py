@@ -13,7 +13,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control.cache import Cache
 from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import gates, labels, pods, statuses
+from reference_impl.plan import gates, labels, pods, startup, statuses
 from reference_impl.plan.statuses import ALL_LOST
 
 STATUS_SECONDS = 1.0
@@ -22,10 +22,13 @@ write of a clique costs the API server more than one of a pod: it carries a whol
 
 
 class CliqueReconciler:
-    """`say` wakes the queue of statuses."""
+    """`init_image` is that of the container that waits for parents; `say` wakes the queue of statuses."""
 
-    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, say: Callable[[Key], None]) -> None:
+    def __init__(
+        self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str, say: Callable[[Key], None]
+    ) -> None:
         self._cache, self._writer, self._scheduler, self._say = cache, writer, scheduler_name, say
+        self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
         self._troubles = Troubles("ERR_SYNC_PODS")
 
@@ -58,7 +61,13 @@ class CliqueReconciler:
         missing, surplus = pods.difference(clique, self._cache.pods_of(clique))
         if not missing and not surplus:
             return
-        builder = pods.PodBuilder(clique, self._scheduler)
+        waits: dict[str, int] = {}
+        if missing and clique.spec.starts_after:
+            pcs = self._cache.set_of(clique)
+            if pcs is None:
+                return  # going, and the clique with it
+            waits = startup.floors(pcs, clique)
+        builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image)
         await together(
             [
                 *(self._writer.create(self._cache.pods, builder.pod(index)) for index in missing),

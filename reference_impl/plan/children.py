@@ -9,7 +9,7 @@ from typing import Any
 from kube.objects import ObjectMeta
 from reference_impl.api import models
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
-from reference_impl.plan import hashes, labels, names
+from reference_impl.plan import hashes, labels, names, startup
 
 Manifest = dict[str, Any]
 
@@ -112,6 +112,7 @@ def _clique(
     extra: dict[str, str],
     owner: Manifest,
     pod_spec: Manifest,
+    place: startup.Place,
 ) -> Manifest:
     own = {
         **labels.common(pcs.metadata.name, component, name),
@@ -131,8 +132,9 @@ def _clique(
     spec = models.wire(template.spec)
     spec["podSpec"] = pod_spec
     spec["minAvailable"] = template.spec.floor
-    # Start-up order is not played yet; the template's names would not be those of objects.
-    spec.pop("startsAfter", None)
+    spec.pop("startsAfter", None)  # of the template: other names than those of objects (OBJ-602)
+    if parents := startup.parents(pcs, template, place):
+        spec["startsAfter"] = parents
     return {
         "apiVersion": models.PODCLIQUES.api_version,
         "kind": "PodClique",
@@ -151,6 +153,7 @@ def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate) -
         {labels.REPLICA_INDEX: str(index), labels.PODGANG: names.base_gang(pcs.metadata.name, index)},
         set_reference(pcs),
         template.spec.pod_spec,
+        startup.Place(index),
     )
 
 
@@ -174,7 +177,7 @@ def member_cliques(pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: Scal
         for t in templates:
             name = names.member_clique(group.metadata.name, j, t.name)
             spec = with_environment(t.spec.pod_spec, _group_environment(pods))
-            yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec)
+            yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec, startup.Place(index, config, j))
 
 
 def _group_environment(template_pods: int) -> list[Manifest]:

@@ -12,6 +12,11 @@ base_gang = replica
 service = replica
 
 
+def token_secret(pcs: str) -> str:
+    """The set's secret with a service account token (OBJ-110)."""
+    return f"{pcs}-ic-sat"
+
+
 def clique(pcs: str, index: int, template: str) -> str:
     """A standalone clique of a replica."""
     return f"{pcs}-{index}-{template}"

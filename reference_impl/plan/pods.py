@@ -8,7 +8,7 @@ from typing import Any
 from reference_impl.api import models
 from reference_impl.api.models import PodClique
 from reference_impl.api.pods import Pod
-from reference_impl.plan import labels
+from reference_impl.plan import labels, startup
 from reference_impl.plan.children import Manifest, owner_reference, with_environment
 
 
@@ -48,7 +48,10 @@ def difference(clique: PodClique, pods: list[Pod]) -> tuple[list[int], list[Pod]
 class PodBuilder:
     """Builds the pods of one clique; what they have in common is made once."""
 
-    def __init__(self, clique: PodClique, scheduler_name: str) -> None:
+    def __init__(
+        self, clique: PodClique, scheduler_name: str, waits: dict[str, int] | None = None, init_image: str = ""
+    ) -> None:
+        """`waits`: the pods that have to be ready before this clique's may start, by clique (`startup.floors`)."""
         meta = clique.metadata
         pcs, index = meta.label(labels.PART_OF), meta.label(labels.REPLICA_INDEX)
         replica = f"{pcs}-{index}"
@@ -73,7 +76,7 @@ class PodBuilder:
             },
         ]
         self._spec: dict[str, Any] = {
-            **with_environment(clique.spec.pod_spec, environment),
+            **startup.with_wait(with_environment(clique.spec.pod_spec, environment), pcs, waits or {}, init_image),
             "schedulingGates": [{"name": labels.GATE}],
             "schedulerName": clique.spec.pod_spec.get("schedulerName") or scheduler_name,
             "subdomain": replica,

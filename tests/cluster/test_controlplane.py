@@ -83,6 +83,7 @@ def test_it_is_well_and_every_component_runs(cluster: Cluster) -> None:
         "kube-controller-manager",
         "kube-scheduler",
         "kwok-controller",
+        "startup-order",
     }
     assert cluster.record.phase == "ready"
 
@@ -220,7 +221,9 @@ def test_a_pod_that_lost_readiness_gets_it_back_with_its_restarts_kept(cluster: 
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"])
+@pytest.mark.parametrize(
+    "component", ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "startup-order"]
+)
 def test_a_killed_component_is_missed_and_starts_again(cluster: Cluster, component: str) -> None:
     before = cluster.component_pids()
     cluster.kill(component)

@@ -1,0 +1,229 @@
+"""What Grove's waiting init container does, as far as a pod's status shows it (spec OBJ-640 to OBJ-645). Pure.
+
+Fake pods run no program. This one decides when others start, so it is played, for any implementation: it is known by
+its arguments and not by its image or name. It waits until of every clique that it is told at least so many pods of its
+own gang are Ready; which clique a pod belongs to its label says, never its name (OBJ-642 done right).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from conformance.grove.labels import CLIQUE, GANG
+from kube.objects import ObjectMeta
+
+HOLD = "conformance.grove.io/hold-status"
+"""A pod with this annotation is left as it is, as the stages do."""
+
+_LONG, _SHORT = "--podcliques", "-p"
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+Ready = Callable[[str], int]
+"""How many pods of a clique are Ready in the gang of the pod that asks."""
+
+
+class Container(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    image: str = ""
+    args: list[str] | None = None
+    restart_policy: str = ""
+
+
+class Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class PodSpec(msgspec.Struct, rename="camel"):
+    init_containers: list[Container] | None = None
+    restart_policy: str = "Always"
+
+
+class PodStatus(msgspec.Struct, rename="camel"):
+    phase: str = ""
+    conditions: list[Condition] | None = None
+    init_container_statuses: list[dict[str, Any]] | None = None
+
+
+class Pod(msgspec.Struct):
+    """What of a pod matters here."""
+
+    metadata: ObjectMeta
+    spec: PodSpec
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def gang(self) -> tuple[str, str]:
+        return (self.metadata.namespace, self.metadata.label(GANG))
+
+    @property
+    def clique(self) -> str:
+        return self.metadata.label(CLIQUE)
+
+    @property
+    def ready(self) -> bool:
+        return self._condition("Ready") == "True"
+
+    @property
+    def waits(self) -> bool:
+        """Whether its init containers are under way: on a node, and not Initialized (the stage pod-waits says so)."""
+        return (
+            self._condition("Initialized") == "False"
+            and self.status.phase == "Pending"
+            and self.metadata.deletion_timestamp is None
+            and HOLD not in (self.metadata.annotations or {})
+        )
+
+    def _condition(self, kind: str) -> str:
+        return next((c.status for c in self.status.conditions or () if c.type == kind), "")
+
+
+class MalformedError(Exception):
+    """Arguments that the program refuses; it ends with exit code 1."""
+
+
+def parents(container: Container) -> dict[str, int] | None:
+    """Clique → pods of it that are waited for, None for a container that is none of this kind.
+
+    The short form alone tells only with a value that looks like one: others have options of that name too.
+    """
+    values, long = [], False
+    for flag, value in _options(container.args or []):
+        long = long or flag == _LONG
+        values.append(value)
+    if not long and not any(":" in value for value in values):
+        return None
+    return dict(pair for value in values if (pair := _pair(value)) is not None)
+
+
+def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
+    """Flag and value of each of the two options, in every spelling of the command line's library."""
+    rest = iter(arguments)
+    for argument in rest:
+        flag, equals, value = argument.partition("=")
+        if flag == _LONG:
+            yield _LONG, value if equals else next(rest, "?")
+        elif argument == _SHORT:
+            yield _SHORT, next(rest, "?")
+        elif argument.startswith(_SHORT):
+            yield _SHORT, argument[len(_SHORT) :].removeprefix("=")
+
+
+def _pair(text: str) -> tuple[str, int] | None:
+    """One `name:count`, None for a blank entry."""
+    if not text.strip():
+        return None
+    parts = [part.strip() for part in text.split(":")]
+    if len(parts) != 2 or not parts[0] or not _INTEGER.fullmatch(parts[1]) or int(parts[1]) <= 0:
+        raise MalformedError(f"{text!r} is not NAME:COUNT")
+    return parts[0], int(parts[1])
+
+
+def passed(pod: Pod, ready: Ready) -> set[str]:
+    """The waiting init containers of a pod whose condition holds now. The caller remembers them: what held once is
+    done (OBJ-643)."""
+    found = set()
+    for container in pod.spec.init_containers or ():
+        try:
+            waited = parents(container)
+        except MalformedError:
+            continue
+        if waited is not None and all(ready(clique) >= count for clique, count in waited.items()):
+            found.add(container.name)
+    return found
+
+
+def completed(pod: Pod) -> set[str]:
+    """The init containers that ended well, as its status says."""
+    return {
+        str(status.get("name"))
+        for status in pod.status.init_container_statuses or ()
+        if ((status.get("state") or {}).get("terminated") or {}).get("exitCode") == 0
+    }
+
+
+def patch(pod: Pod, done: set[str], now: str) -> dict[str, Any] | None:
+    """The change of the status of a pod that waits, None where it is as it has to be. `done` are the names of waiting
+    init containers that are through."""
+    containers = pod.spec.init_containers or []
+    at = next((i for i, c in enumerate(containers) if _blocks(c, done)), len(containers))
+    failed = at < len(containers) and _malformed(containers[at])
+    old = {str(status.get("name")): status for status in pod.status.init_container_statuses or ()}
+    states = [
+        _status(c, old.get(c.name, {}), _word(c, i - at, failed, pod.spec.restart_policy), now)
+        for i, c in enumerate(containers)
+    ]
+    status: dict[str, Any] = {}
+    if [_shape(s) for s in states] != [_shape(s) for s in pod.status.init_container_statuses or ()]:
+        status["initContainerStatuses"] = states
+    if at == len(containers):
+        status["conditions"] = [
+            {"type": "Initialized", "status": "True", "reason": None, "message": None, "lastTransitionTime": now}
+        ]
+    elif failed and pod.spec.restart_policy == "Never":
+        status["phase"] = "Failed"
+    return status or None
+
+
+def _shape(status: Mapping[str, Any]) -> tuple[object, ...]:
+    """What of a container status says how far it is; the API server may write the rest in another way than we."""
+    state = {word: detail for word, detail in (status.get("state") or {}).items() if detail is not None}
+    return (status.get("name"), *((word, (state[word] or {}).get("reason")) for word in sorted(state)))
+
+
+def _malformed(container: Container) -> bool:
+    try:
+        parents(container)
+    except MalformedError:
+        return True
+    return False
+
+
+def _blocks(container: Container, done: set[str]) -> bool:
+    """Whether an init container keeps those behind it waiting. Others than ours end at once."""
+    return _malformed(container) or (parents(container) is not None and container.name not in done)
+
+
+def _word(container: Container, place: int, failed: bool, restart_policy: str) -> str:
+    """The state of an init container, `place` behind the one that is at work (negative: before it)."""
+    if place > 0:
+        return "waiting"
+    if place == 0:
+        if failed:
+            return "failed" if restart_policy == "Never" else "crashing"
+        return "running"
+    return "serving" if container.restart_policy == "Always" else "done"
+
+
+def _status(container: Container, old: Mapping[str, Any], word: str, now: str) -> dict[str, Any]:
+    """A container status as the kubelet writes it; the instants of a state that goes on are kept."""
+    state, started = old.get("state") or {}, now
+    for known in ("running", "terminated"):
+        started = (state.get(known) or {}).get("startedAt") or started
+    ended = (state.get("terminated") or {}).get("finishedAt") or now
+    crash = {"exitCode": 1, "reason": "Error", "startedAt": started, "finishedAt": ended}
+    last = {"terminated": old.get("lastState", {}).get("terminated") or crash} if word == "crashing" else {}
+    states: dict[str, dict[str, Any]] = {
+        "waiting": {"waiting": {"reason": "PodInitializing"}},
+        "running": {"running": {"startedAt": started}},
+        "serving": {"running": {"startedAt": started}},
+        "done": {
+            "terminated": {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": ended},
+        },
+        "failed": {"terminated": crash},
+        "crashing": {"waiting": {"reason": "CrashLoopBackOff", "message": "the arguments are malformed"}},
+    }
+    return {
+        "name": container.name,
+        "state": states[word],
+        "lastState": last,
+        "ready": word in ("done", "serving"),
+        "restartCount": int(word == "crashing"),
+        "image": container.image,
+        "imageID": "",
+        "started": word in ("running", "serving"),
+    }

@@ -1,0 +1,136 @@
+"""A process of the cluster beside KWOK: it watches the pods on nodes and ends the init containers that wait for others,
+as `init_wait` says.
+
+KWOK's stages look at one pod only, so they hold such a pod back (stage pod-waits) until its status says Initialized;
+this process writes that. Pods without such an init container cost it a look, and the API server nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from conformance.cluster import init_wait
+from conformance.cluster.init_wait import Pod
+from kube.client import STRATEGIC_PATCH, Client
+from kube.config import Connection
+from kube.errors import ApiError
+from kube.informer import Informer, typed
+from kube.objects import Key
+from kube.resource import PODS
+from kube.workqueue import WorkQueue, work
+
+COMPONENT = "startup-order"
+_WRITERS = 8
+
+Gang = tuple[str, str]
+"""Namespace and name."""
+
+
+def command(server: str, pki: Path) -> list[str]:
+    """How the process is started; `pki` is the folder with the administrator's certificate."""
+    return [sys.executable, "-m", "conformance.cluster.startup", server, str(pki)]
+
+
+class Play:
+    """Who is Ready in each gang, who waits there, and for whom the wait is over. Constant work for a change of a pod,
+    unless somebody waits in its gang."""
+
+    def __init__(self, write: Callable[[Key], None]) -> None:
+        """`write` is called with the key of a pod whose status may have to change."""
+        self._write = write
+        self._ready: defaultdict[Gang, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._waiting: defaultdict[Gang, dict[str, Pod]] = defaultdict(dict)
+        self._passed: dict[str, set[str]] = {}
+
+    def see(self, kind: str, old: Pod | None, pod: Pod) -> None:
+        """Takes in a change, as an informer tells it."""
+        if old is not None:
+            self._forget(old)
+        if kind == "DELETED":
+            self._forget(pod)
+            self._passed.pop(pod.metadata.uid, None)
+        else:
+            if pod.ready:
+                self._ready[pod.gang][pod.clique].add(pod.metadata.uid)
+            if pod.waits:
+                self._waiting[pod.gang][pod.metadata.uid] = pod
+            else:
+                self._passed.pop(pod.metadata.uid, None)
+        for gang in {pod.gang, *([old.gang] if old is not None else [])}:
+            self._look(gang)
+
+    def done(self, pod: Pod) -> set[str]:
+        """The waiting init containers of a pod that are through."""
+        return self._passed.get(pod.metadata.uid, set()) | init_wait.completed(pod)
+
+    def _forget(self, pod: Pod) -> None:
+        gang = pod.gang
+        cliques = self._ready.get(gang)
+        if cliques is not None and pod.clique in cliques:
+            cliques[pod.clique].discard(pod.metadata.uid)
+            if not cliques[pod.clique]:
+                del cliques[pod.clique]
+                if not cliques:
+                    del self._ready[gang]
+        if gang in self._waiting:
+            self._waiting[gang].pop(pod.metadata.uid, None)
+            if not self._waiting[gang]:
+                del self._waiting[gang]
+
+    def _look(self, gang: Gang) -> None:
+        """Ends the waits of a gang whose condition holds at this moment: a later loss does not bring them back."""
+        cliques: Mapping[str, set[str]] = self._ready.get(gang, {})
+        for uid, pod in self._waiting.get(gang, {}).items():
+            found = init_wait.passed(pod, lambda clique: len(cliques.get(clique, ())))
+            self._passed.setdefault(uid, set()).update(found)
+            self._write(pod.metadata.key)
+
+
+async def run(client: Client) -> None:
+    """Plays until cancelled."""
+    queue: WorkQueue[Key] = WorkQueue()
+    pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
+    play = Play(queue.add)
+    pods.add_handler(play.see)
+
+    async def write(key: Key) -> float | None:
+        pod = pods.get(*key)
+        if pod is None or not pod.waits:
+            return None
+        change = init_wait.patch(pod, play.done(pod), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        if change is None:
+            return None
+        guard = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
+        body = {"metadata": guard, "status": change}
+        try:
+            answer = await client.patch(PODS, *key, body, content_type=STRATEGIC_PATCH, subresource="status")
+        except ApiError as error:
+            if not (error.conflict or error.not_found):
+                raise
+            return None  # somebody was first: the watch brings it, and us back here
+        pods.observe(pods.decode(answer))
+        return None
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(pods.run())
+        await pods.synced()
+        group.create_task(work(queue, write, _WRITERS))
+
+
+async def main(server: str, pki: Path) -> None:
+    tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+    tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    async with Client(Connection(server, tls, lambda: None), user_agent=COMPONENT) as client:
+        await run(client)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

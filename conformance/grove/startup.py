@@ -1,0 +1,123 @@
+"""In which order the cliques of a set start (reconcile-objects.md OBJ-601 … OBJ-607, OBJ-630 … OBJ-634). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.grove import labels, names
+from conformance.grove.fields import Document, at, items, number, text
+from conformance.grove.template import GroupTemplate, SetTemplate
+
+IN_ORDER, EXPLICIT = "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
+WAITER = "grove-initc"
+"""Name of the init container that waits."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The place of one clique object in its set: which template, in which replica of the set and of a group."""
+
+    clique: str
+    index: int
+    group: GroupTemplate | None = None
+    group_index: int = 0
+
+    @property
+    def scaled(self) -> bool:
+        return self.group is not None and self.group_index >= self.group.floor
+
+
+def seat(wanted: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> Seat | None:
+    """The seat of a clique object, told by its full name and the labels that it and its pods carry; None where they
+    don't fit the set."""
+    index, group_index = tags.get(labels.SET_INDEX, ""), tags.get(labels.GROUP_INDEX, "")
+    if not index.isdecimal():
+        return None
+    group_name = tags.get(labels.GROUP, "")
+    for group in wanted.groups:
+        if group_name and group_name == names.scaling_group(wanted.name, int(index), group.name):
+            for clique in group.cliques:
+                if group_index.isdecimal() and clique_name == names.member_clique(group_name, int(group_index), clique):
+                    return Seat(clique, int(index), group, int(group_index))
+            return None
+    for template in wanted.standalone:
+        if clique_name == names.clique(wanted.name, int(index), template.name):
+            return Seat(template.name, int(index))
+    return None
+
+
+def parents(wanted: SetTemplate, place: Seat) -> dict[str, int] | None:
+    """Full name of each clique that has to have so many pods Ready first, in order. None where the specification
+    leaves it open: in a scaled gang of a set InOrder, after a predecessor that is not in the gang (OBJ-605)."""
+    if wanted.startup == EXPLICIT:
+        before = list(wanted.clique(place.clique).starts_after)
+    elif wanted.startup == IN_ORDER:
+        every = [template.name for template in wanted.cliques]
+        before = every[: every.index(place.clique)][-1:]
+        if place.scaled and place.group is not None and before:
+            open_ = set(every[: every.index(place.clique)]) & set(place.group.cliques)
+            if before[0] not in place.group.cliques and open_:
+                return None
+    else:
+        before = []
+    found: dict[str, int] = {}
+    for name in before:
+        for full_name in _in_gang(wanted, place, name):
+            found[full_name] = wanted.clique(name).floor
+    return found
+
+
+def _in_gang(wanted: SetTemplate, place: Seat, name: str) -> list[str]:
+    """The clique objects of a template in the gang of a seat (OBJ-603, OBJ-606)."""
+    group = next((group for group in wanted.groups if name in group.cliques), None)
+    if group is None:
+        return [] if place.scaled else [names.clique(wanted.name, place.index, name)]
+    full = names.scaling_group(wanted.name, place.index, group.name)
+    if place.scaled:
+        same = place.group is not None and place.group.name == group.name
+        return [names.member_clique(full, place.group_index, name)] if same else []
+    return [names.member_clique(full, j, name) for j in range(group.floor)]
+
+
+def waiter(pod: Document) -> Document:
+    """The waiting init container of a pod, an empty mapping where there is none."""
+    return next((one for one in items(pod, "spec", "initContainers") if text(one, "name") == WAITER), {})
+
+
+MOUNTS = {
+    "/var/grove/pod-info": ("pod-info-vol", True),
+    "/var/run/secrets/kubernetes.io/serviceaccount": ("sa-token-secret-vol", True),
+}
+"""Path → name of the volume, and whether it is read-only (OBJ-632)."""
+
+
+def mounts(container: Document) -> dict[str, tuple[str, bool]]:
+    """The mounts of a container in the words of MOUNTS."""
+    return {
+        text(mount, "mountPath"): (text(mount, "name"), at(mount, "readOnly") is True)
+        for mount in items(container, "volumeMounts")
+    }
+
+
+def volumes(set_name: str) -> dict[str, object]:
+    """What the two volumes of a waiting pod hold, by name: the secret and its mode, or path → field (OBJ-632)."""
+    return {
+        "sa-token-secret-vol": (f"{set_name}-ic-sat", 420),
+        "pod-info-vol": {"namespace": "metadata.namespace", "podgangname": f"metadata.labels['{labels.GANG}']"},
+    }
+
+
+def seen_volumes(pod: Document) -> dict[str, object]:
+    """The volumes of a pod that are a secret's or the pod's own fields, in the words of `volumes`."""
+    found: dict[str, object] = {}
+    for volume in items(pod, "spec", "volumes"):
+        if at(volume, "secret"):
+            found[text(volume, "name")] = (
+                text(volume, "secret", "secretName"),
+                number(volume, "secret", "defaultMode"),
+            )
+        elif at(volume, "downwardAPI"):
+            files = items(volume, "downwardAPI", "items")
+            found[text(volume, "name")] = {text(file, "path"): text(file, "fieldRef", "fieldPath") for file in files}
+    return found

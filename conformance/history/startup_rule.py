@@ -1,0 +1,105 @@
+"""INV-006: no pod is Ready before the cliques that it starts after (OBJ-604, OBJ-606, OBJ-643)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from conformance.grove import pods, startup, template
+from conformance.grove.fields import controller, label, labels, text
+from conformance.grove.labels import PART_OF
+from conformance.grove.template import SetTemplate
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.history.verdict import Verdict
+
+
+class ParentsReadyFirst:
+    """INV-006. A wait that is over stays over: a pod may become Ready after a parent was lost again, if there was one
+    moment in its life at which all its parents had their floors Ready. Cliques are told by the owners of the pods."""
+
+    id = "INV-006"
+    what = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
+
+    def __init__(self) -> None:
+        self._sets: dict[str, SetTemplate] = {}
+        self._ready: defaultdict[str, set[str]] = defaultdict(set)
+        self._waiting: dict[str, dict[str, int]] = {}
+        self._known: set[str] = set()
+        self._dependants: defaultdict[str, set[str]] = defaultdict(set)
+        self._dependent: set[str] = set()
+        self._judged = 0
+        self._broken: tuple[str, tuple[Record, ...]] | None = None
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        if record.resource == "podcliquesets" and record.kind != DELETED:
+            self._sets[record.name] = template.read(record.object)
+        if record.resource == "pods":
+            self._see_pod(record)
+
+    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        if self._broken is not None:
+            return Verdict(self.id, self.what, False, *self._broken)
+        if not self._judged:
+            return Verdict(self.id, self.what, None, "no pod that starts after others became Ready")
+        return Verdict(self.id, self.what, True)
+
+    def _see_pod(self, record: Record) -> None:
+        clique = text(controller(record.object), "name")
+        if record.kind == DELETED:
+            self._ready[clique].discard(record.uid)
+            self._done(record.uid)
+            return
+        ready = pods.ready(record.object)
+        if record.uid not in self._known:
+            self._known.add(record.uid)
+            # What a list shows Ready first may have been so at any earlier moment: nothing to judge.
+            if not (record.listed and ready):
+                self._await(record, clique)
+        if ready and record.uid in self._dependent:
+            self._dependent.discard(record.uid)
+            self._judged += 1
+            if record.uid in self._waiting:
+                self._judge(record, clique)
+        if ready:
+            self._ready[clique].add(record.uid)
+        else:
+            self._ready[clique].discard(record.uid)
+        for uid in list(self._dependants.get(clique, ())):
+            self._look(uid)
+
+    def _await(self, record: Record, clique: str) -> None:
+        wanted = self._sets.get(label(record.object, PART_OF))
+        place = startup.seat(wanted, clique, labels(record.object)) if wanted is not None else None
+        try:
+            parents = startup.parents(wanted, place) if wanted is not None and place is not None else None
+        except KeyError:  # startsAfter names a clique that the set doesn't have: admission's business
+            return
+        if not parents:
+            return
+        self._dependent.add(record.uid)
+        self._waiting[record.uid] = parents
+        for parent in parents:
+            self._dependants[parent].add(record.uid)
+        self._look(record.uid)
+
+    def _look(self, uid: str) -> None:
+        """Ends a wait whose condition holds now."""
+        if not self._lacks(self._waiting[uid]):
+            self._done(uid)
+
+    def _done(self, uid: str) -> None:
+        for parent in self._waiting.pop(uid, {}):
+            self._dependants[parent].discard(uid)
+
+    def _lacks(self, parents: dict[str, int]) -> list[str]:
+        return [
+            f"{parent} had {len(self._ready[parent])} of {floor} pods Ready"
+            for parent, floor in parents.items()
+            if len(self._ready[parent]) < floor
+        ]
+
+    def _judge(self, record: Record, clique: str) -> None:
+        if self._broken is None:
+            lack = ", ".join(self._lacks(self._waiting[record.uid])) or "its parents were never Ready at one moment"
+            self._broken = (f"pod {record.name} of {clique} became Ready while {lack}", (record,))
+        self._done(record.uid)

@@ -1,0 +1,79 @@
+"""What the start-up tests hold back, let go and look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from conformance.grove import pods
+from conformance.grove.expected import Clique
+from conformance.grove.fields import condition_is, name
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+
+HOLD = "conformance.grove.io/hold-status"
+"""The fake cluster leaves the status of a pod with this annotation as it is."""
+
+
+def hold(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
+    """Has the pods of these cliques come to the cluster held back: bound, but not started."""
+    for clique in workload["spec"]["template"]["cliques"]:
+        if clique["name"] in templates:
+            clique["annotations"] = {**clique.get("annotations", {}), HOLD: "until the test lets it go"}
+    return workload
+
+
+def let_go(case: Case, pod: str) -> None:
+    case.patch("pods", pod, {"metadata": {"annotations": {HOLD: None}}})
+
+
+def break_down(case: Case, pod: str) -> None:
+    """Makes a pod not Ready, and holds it so."""
+    case.patch("pods", pod, {"metadata": {"annotations": {HOLD: "broken"}}})
+    conditions = [{"type": kind, "status": "False", "reason": "ContainersNotReady"} for kind in _READINESS]
+    conditions += [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized")]
+    case.patch("pods", pod, {"status": {"conditions": conditions}}, subresource="status")
+
+
+_READINESS = ("ContainersReady", "Ready")
+
+
+def names(view: View, clique: str) -> list[str]:
+    """The pods of a clique."""
+    return [name(pod) for pod in sights.pods_of(view, clique)]
+
+
+def ready(view: View, cliques: Iterable[Clique]) -> dict[str, int]:
+    """How many pods of each clique are Ready."""
+    return {name: sum(map(pods.ready, found)) for name, found in sights.by_clique(view, cliques).items()}
+
+
+def are_ready(cliques: Sequence[Clique], least: int | None = None) -> sights.Sight:
+    """All pods of each clique are Ready, or at least so many."""
+
+    def seen(view: View) -> bool | Miss:
+        lacks = [
+            f"{found} of {least or sights.sizes(cliques)[name]} pods of {name} are Ready"
+            for name, found in ready(view, cliques).items()
+            if found < (least or sights.sizes(cliques)[name])
+        ]
+        return not lacks or Miss("; ".join(lacks))
+
+    return seen
+
+
+def are_under_way(cliques: Sequence[Clique]) -> sights.Sight:
+    """Every pod of the cliques has been started on its node; its init containers may not be through."""
+
+    def seen(view: View) -> bool | Miss:
+        lacks = [
+            name(pod)
+            for found in sights.by_clique(view, cliques).values()
+            for pod in found
+            if not condition_is(pod, "Initialized")
+        ]
+        return not lacks or Miss(f"{lacks[0]} has not been started")
+
+    return seen

@@ -1,0 +1,230 @@
+"""Faults of the start-up order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.objects import Key
+from reference_impl.api.models import PodClique, StartupType
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.faults import fault, replace
+from reference_impl.plan import children, names, startup
+
+
+@fault("start-backwards", "operator", "starts cliques in the reverse order", "START-002", "START-003", "INV-006")
+def _start_backwards() -> None:
+    right = startup._predecessors
+
+    def predecessors(pcs: Any, template: Any, place: startup.Place) -> list[str]:
+        every = pcs.spec.template.cliques
+        pcs.spec.template.cliques = every[::-1]
+        found = right(pcs, template, place)
+        pcs.spec.template.cliques = every
+        return found
+
+    replace(startup, "_predecessors", predecessors)
+
+
+@fault("in-order-ignored", "operator", "takes InOrder for AnyOrder", "START-002", "START-003", "START-011", "INV-006")
+def _in_order_ignored() -> None:
+    right = startup._predecessors
+
+    def predecessors(pcs: Any, *rest: Any) -> list[str]:
+        return [] if pcs.spec.template.clique_startup_type == StartupType.IN_ORDER else right(pcs, *rest)
+
+    replace(startup, "_predecessors", predecessors)
+
+
+@fault("any-order-ordered", "operator", "heeds startsAfter without an explicit start-up order", "START-001")
+def _any_order_ordered() -> None:
+    right = startup._predecessors
+
+    def predecessors(pcs: Any, template: Any, place: startup.Place) -> list[str]:
+        any_order = pcs.spec.template.clique_startup_type == StartupType.ANY_ORDER
+        return template.spec.starts_after or [] if any_order else right(pcs, template, place)
+
+    replace(startup, "_predecessors", predecessors)
+
+
+@fault("count-missing", "operator", "tells the init container no counts", "START-007", "START-011")
+def _count_missing() -> None:
+    right = startup.container
+
+    def container(waits: Any, image: str) -> dict[str, Any]:
+        return {**right(waits, image), "args": [f"--podcliques={parent}" for parent in waits]}
+
+    replace(startup, "container", container)
+
+
+@fault("arguments-backwards", "operator", "names the parents in the reverse order", "START-007", "START-009")
+def _arguments_backwards() -> None:
+    right = startup.container
+    replace(startup, "container", lambda waits, image: right(dict(reversed(waits.items())), image))
+
+
+@fault("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-009", "START-011")
+def _all_pods_awaited() -> None:
+    right = startup.floors
+
+    def floors(pcs: Any, clique: PodClique) -> dict[str, int]:
+        counts = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
+        return {
+            parent: max((n for name, n in counts.items() if parent.endswith(f"-{name}")), default=floor)
+            for parent, floor in right(pcs, clique).items()
+        }
+
+    replace(startup, "floors", floors)
+
+
+@fault("count-by-suffix", "operator", "finds the count of a parent by the end of its name", "START-009")
+def _count_by_suffix() -> None:
+    def floors(pcs: Any, clique: PodClique) -> dict[str, int]:
+        return {
+            parent: next(t.spec.floor for t in pcs.spec.template.cliques if parent.endswith(t.name))
+            for parent in clique.spec.starts_after or ()
+        }
+
+    replace(startup, "floors", floors)
+
+
+@fault("template-by-suffix", "operator", "finds the template of a clique by the end of its name", "START-009")
+def _template_by_suffix() -> None:
+    right = children.standalone_clique
+
+    def standalone_clique(pcs: Any, index: int, template: Any) -> children.Manifest:
+        manifest = right(pcs, index, template)
+        name = names.clique(pcs.metadata.name, index, template.name)
+        found = next(t for t in pcs.spec.template.cliques if name.endswith(t.name))
+        manifest["spec"]["podSpec"] = found.spec.pod_spec
+        return manifest
+
+    replace(children, "standalone_clique", standalone_clique)
+
+
+def _parents_in(replicas: Any) -> None:
+    """Has the cliques of a base gang wait for those replicas of a group that the function gives."""
+    right = startup._in_gang_of
+
+    def in_gang_of(pcs: Any, name: str, place: startup.Place) -> list[str]:
+        group = startup._group_of(pcs, name)
+        if place.scaled or group is None:
+            return right(pcs, name, place)
+        return [startup._full_name(pcs, place.index, name, group, j) for j in replicas(group, place)]
+
+    replace(startup, "_in_gang_of", in_gang_of)
+
+
+@fault("own-replica-only", "operator", "waits in the base gang for one replica of a group", "START-002", "START-004")
+def _own_replica_only() -> None:
+    _parents_in(lambda group, place: [place.group_replica])
+
+
+@fault("scaled-awaited", "operator", "waits in the base gang for scaled replicas too", "START-004", "START-011")
+def _scaled_awaited() -> None:
+    _parents_in(lambda group, place: range(group.replicas))
+
+
+@fault(
+    "gangs-wait-for-gangs",
+    "operator",
+    "has scaled gangs wait for the cliques of their base gang",
+    "START-003",
+    "START-005",
+    "START-012",
+)
+def _gangs_wait_for_gangs() -> None:
+    right = startup.parents
+
+    def parents(pcs: Any, template: Any, place: startup.Place) -> list[str]:
+        return right(pcs, template, startup.Place(place.index, place.config, 0) if place.scaled else place)
+
+    replace(startup, "parents", parents)
+
+
+@fault("first-replica-awaited", "operator", "has all replicas of a set wait for the first one", "START-012")
+def _first_replica_awaited() -> None:
+    right = startup.parents
+
+    def parents(pcs: Any, template: Any, place: startup.Place) -> list[str]:
+        return right(pcs, template, startup.Place(0, place.config, place.group_replica))
+
+    replace(startup, "parents", parents)
+
+
+@fault("nobody-waits", "operator", "gives pods no init container", "START-006", "START-011", "INV-006")
+def _nobody_waits() -> None:
+    replace(startup, "with_wait", lambda pod_spec, *_: pod_spec)
+
+
+@fault("token-volume-missing", "operator", "mounts no token into the init container", "START-008")
+def _token_volume_missing() -> None:
+    right, wait = startup.volumes, startup.container
+
+    def container(waits: Any, image: str) -> dict[str, Any]:
+        made = wait(waits, image)
+        return {**made, "volumeMounts": [m for m in made["volumeMounts"] if m["name"] != startup.TOKEN_VOLUME]}
+
+    replace(startup, "volumes", lambda pcs: [v for v in right(pcs) if v["name"] != startup.TOKEN_VOLUME])
+    replace(startup, "container", container)
+
+
+@fault("gang-file-wrong", "operator", "tells the init container its clique in place of its gang", "START-008")
+def _gang_file_wrong() -> None:
+    right = startup.volumes
+
+    def volumes(pcs: str) -> list[dict[str, Any]]:
+        made = right(pcs)
+        for item in made[1]["downwardAPI"]["items"]:
+            item["fieldRef"] = {"fieldPath": item["fieldRef"]["fieldPath"].replace("podgang", "podclique")}
+        return made
+
+    replace(startup, "volumes", volumes)
+
+
+@fault("created-in-order", "operator", "creates pods only once a pod of each parent is ready", "START-010")
+def _created_in_order() -> None:
+    right = CliqueReconciler._balance
+
+    async def balance(self: CliqueReconciler, clique: PodClique) -> None:
+        parents = [self._cache.cliques.get(clique.metadata.namespace, name) for name in clique.spec.starts_after or ()]
+        if all(p is not None and any(pod.ready for pod in self._cache.pods_of(p)) for p in parents):
+            await right(self, clique)
+
+    replace(CliqueReconciler, "_balance", balance)
+
+
+@fault("children-restarted", "operator", "deletes the pods of a clique whose parent is lost", "START-013")
+def _children_restarted() -> None:
+    right = CliqueReconciler.reconcile
+    served: set[Key] = set()
+
+    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
+        result = await right(self, key)
+        clique = self._cache.cliques.get(*key)
+        if clique is None:
+            return result
+        if any(pod.ready for pod in self._cache.pods_of(clique)):
+            served.add(key)
+        elif key in served:
+            served.discard(key)
+            for child in self._cache.cliques:
+                if child.metadata.namespace == key[0] and key[1] in (child.spec.starts_after or ()):
+                    for pod in self._cache.pods_of(child):
+                        await self._writer.delete(self._cache.pods, pod)
+        return result
+
+    replace(CliqueReconciler, "reconcile", reconcile)
+
+
+@fault("waits-once", "operator", "has pods that replace others start without waiting", "START-014", "INV-006")
+def _waits_once() -> None:
+    right = startup.floors
+    known: set[str] = set()
+
+    def floors(pcs: Any, clique: PodClique) -> dict[str, int]:
+        if clique.metadata.uid in known:
+            return {}
+        known.add(clique.metadata.uid)
+        return right(pcs, clique)
+
+    replace(startup, "floors", floors)

@@ -1,0 +1,145 @@
+"""Waiting init containers on a real control plane: held, released, crashed; the process killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
+
+from conformance.cluster import nodes
+from conformance.cluster.audit import AuditLog
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.startup import COMPONENT
+from conformance.cluster.state import State
+from kube.client import Client
+from kube.resource import PODS
+
+pytestmark = pytest.mark.cluster
+HOLD = "conformance.grove.io/hold-status"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster.up("startup", state=State(tmp_path_factory.mktemp("state") / "root"))
+    yield cluster
+    cluster.down()
+
+
+def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", held: bool = False, **spec: Any) -> dict[str, Any]:
+    init = [{"name": "own", "image": "i"}, {"name": "waits", "image": "i", "args": list(args)}] if args else []
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"grove.io/podgang": gang, "grove.io/podclique": clique},
+            "annotations": {HOLD: "yes"} if held else {},
+        },
+        "spec": {"containers": [{"name": "main", "image": "i"}], "initContainers": init, **spec},
+    }
+
+
+async def see(client: Client, what: Callable[[dict[str, dict[str, Any]]], object]) -> dict[str, dict[str, Any]]:
+    """The pods by name, once it is so."""
+
+    async def look() -> dict[str, dict[str, Any]]:
+        return {one["metadata"]["name"]: one for one in await client.list(PODS, "default")}
+
+    def missing(found: dict[str, dict[str, Any]]) -> bool:
+        try:
+            return not what(found)
+        except (KeyError, IndexError):
+            return True
+
+    wait = AsyncRetrying(retry=retry_if_result(missing), wait=wait_fixed(0.05), stop=stop_after_delay(30))
+    seen: dict[str, dict[str, Any]] = await wait(look)
+    return seen
+
+
+def condition(one: dict[str, Any], kind: str) -> str:
+    return next((c["status"] for c in one["status"].get("conditions", []) if c["type"] == kind), "")
+
+
+def waits(one: dict[str, Any]) -> bool:
+    status = one["status"]
+    return (
+        condition(one, "Initialized") == "False"
+        and status["phase"] == "Pending"
+        and "running" in status["initContainerStatuses"][-1]["state"]
+        and status["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
+        and bool(status["podIP"])
+    )
+
+
+def ready(one: dict[str, Any]) -> bool:
+    return condition(one, "Ready") == "True" and one["status"]["phase"] == "Running"
+
+
+async def release(client: Client, name: str) -> None:
+    await client.patch(PODS, "default", name, {"metadata": {"annotations": {HOLD: None}}})
+
+
+async def empty(client: Client) -> None:
+    for name in await see(client, lambda found: True):
+        await client.delete(PODS, "default", name)
+    await see(client, lambda found: not found)
+
+
+def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(cluster: Cluster) -> None:
+    async def play() -> None:
+        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="startup-test/1") as api:
+            await nodes.create_nodes(api, nodes.manifests("tiny", 2))
+            begin = AuditLog(cluster.audit_log).mark()
+            for number in range(2):
+                await api.create(PODS, pod(f"a-{number}", clique="p-0-a", held=True))
+            await api.create(PODS, pod("ab", clique="p-0-ab"))
+            await api.create(PODS, pod("other", clique="p-0-a", gang="p-1"))
+            await api.create(PODS, pod("child", "--podcliques=p-0-a:2", "-p", "p-0-ab:1", clique="p-0-c"))
+            await api.create(PODS, pod("taken-for-one", "-p", "/data"))
+            await api.create(PODS, pod("crash", "--podcliques=x:0"))
+            found = await see(
+                api,
+                lambda found: (
+                    waits(found["child"])
+                    and all(ready(found[name]) for name in ("ab", "other", "taken-for-one"))
+                    and found["crash"]["status"]["initContainerStatuses"][1]["restartCount"] == 1
+                ),
+            )
+            before = found["child"]
+            crashed = found["crash"]["status"]["initContainerStatuses"][1]
+            assert crashed["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+            assert crashed["lastState"]["terminated"]["exitCode"] == 1
+
+            await release(api, "a-0")
+            found = await see(api, lambda found: ready(found["a-0"]))
+            assert waits(found["child"])
+            cluster.kill(COMPONENT)
+            assert cluster.missing_components() == [COMPONENT] and COMPONENT in cluster.complaint()
+            await release(api, "a-1")
+            found = await see(api, lambda found: ready(found["a-1"]))
+            assert waits(found["child"])
+            cluster.start()
+            after = (await see(api, lambda found: ready(found["child"])))["child"]
+            done = after["status"]["initContainerStatuses"][1]["state"]["terminated"]
+            running = before["status"]["initContainerStatuses"][1]["state"]["running"]
+            assert done["exitCode"] == 0 and done["startedAt"] == running["startedAt"]
+            assert after["status"]["podIP"] == before["status"]["podIP"]
+            assert after["status"]["startTime"] == before["status"]["startTime"]
+            assert not ready((await see(api, lambda found: True))["crash"])
+
+            # A parent that goes afterwards changes nothing; a child that is made anew waits.
+            await api.delete(PODS, "default", "a-0")
+            found = await see(api, lambda found: "a-0" not in found)
+            assert ready(found["child"])
+            await api.create(PODS, pod("child-2", "--podcliques=p-0-a:2", clique="p-0-c"))
+            await see(api, lambda found: waits(found["child-2"]))
+            await empty(api)
+        counts = AuditLog(cluster.audit_log).count(begin)
+        writes = sum(n for key, n in counts.items() if key.program == COMPONENT and key.code < 400)
+        assert writes == 3, "one each for child, taken-for-one and crash"
+
+    asyncio.run(play())

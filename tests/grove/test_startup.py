@@ -1,0 +1,70 @@
+"""The oracle of the start-up order against the scenarios OBJ-S69 to OBJ-S75."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.grove import startup, template
+from conformance.grove.expected import expected
+from tests.grove.test_expected import clique
+
+
+def parents(kind, cliques, group=(), floors=None, **how):
+    """Clique object → its parents with their floors, of those that have some; None where it is left open."""
+    templates = [
+        clique(name, 3, minAvailable=(floors or {}).get(name, 1), startsAfter=after) for name, after in cliques.items()
+    ]
+    groups = [{"name": "sg", "cliqueNames": list(group), "replicas": 3, **how}] if group else []
+    spec = {"cliqueStartupType": f"CliqueStartupType{kind}", "cliques": templates, "podCliqueScalingGroups": groups}
+    workload = {"metadata": {"name": "p"}, "spec": {"replicas": 1, "template": spec}}
+    wanted, found = template.read(workload), {}
+    for made in expected(workload).cliques.values():
+        place = startup.seat(wanted, made.name, made.labels)
+        assert place is not None and place.clique == made.template.name
+        found[made.name] = startup.parents(wanted, place)
+    return {name: after for name, after in found.items() if after != {}}
+
+
+F = {"fe": [], "ld": [], "wk": ["fe", "ld"]}
+
+
+def test_any_order_has_no_parents():
+    assert parents("AnyOrder", F, ["ld", "wk"]) == {}
+
+
+def test_in_order():
+    """OBJ-S70, OBJ-S71."""
+    assert parents("InOrder", F, ["ld", "wk"], {"ld": 2}) == {
+        "p-0-sg-0-ld": {"p-0-fe": 1},
+        "p-0-sg-0-wk": {"p-0-sg-0-ld": 2},
+        "p-0-sg-1-wk": {"p-0-sg-1-ld": 2},
+        "p-0-sg-2-wk": {"p-0-sg-2-ld": 2},
+    }
+    two = parents("InOrder", F, ["ld", "wk"], minAvailable=2)
+    assert two["p-0-sg-0-wk"] == two["p-0-sg-1-wk"] == {"p-0-sg-0-ld": 1, "p-0-sg-1-ld": 1}
+
+
+def test_in_order_after_a_stranger_is_left_open_in_scaled_gangs():
+    found = parents("InOrder", {"a": [], "x": [], "b": []}, ["a", "b"])
+    assert found["p-0-sg-0-b"] == {"p-0-x": 1} and found["p-0-sg-1-b"] is None
+    assert parents("InOrder", {"x": [], "b": []}, ["b"]) == {"p-0-sg-0-b": {"p-0-x": 1}}, "nothing is open here"
+
+
+def test_explicit():
+    """OBJ-S72, OBJ-S73."""
+    found = parents("Explicit", F, ["ld", "wk"])
+    assert list(found["p-0-sg-0-wk"]) == ["p-0-fe", "p-0-sg-0-ld"]
+    assert found["p-0-sg-2-wk"] == {"p-0-sg-2-ld": 1} and "p-0-sg-0-ld" not in found
+    after = parents("Explicit", {"z": ["wk"], "wk": []}, ["wk"], minAvailable=2)
+    assert after == {"p-0-z": {"p-0-sg-0-wk": 1, "p-0-sg-1-wk": 1}}
+
+
+def test_floors_are_those_of_whole_names():
+    """OBJ-S75."""
+    assert parents("InOrder", {"b": [], "a-b": [], "c": []}, floors={"b": 1, "a-b": 2})["p-0-c"] == {"p-0-a-b": 2}
+
+
+@pytest.mark.parametrize("tags", [{}, {"grove.io/podcliqueset-replica-index": "x"}])
+def test_a_clique_without_readable_labels_has_no_seat(tags):
+    workload = {"metadata": {"name": "p"}, "spec": {"replicas": 1, "template": {"cliques": [clique("fe")]}}}
+    assert startup.seat(template.read(workload), "p-0-fe", tags) is None

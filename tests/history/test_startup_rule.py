@@ -1,0 +1,98 @@
+"""INV-006, seen true, false and unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.grove import labels
+from conformance.history import invariants
+
+
+class Ordered:
+    """A set `s` InOrder of `a` (floor 2) and `b`, of which pods are told."""
+
+    def __init__(self, story):
+        self.story = story
+        cliques = [
+            {"name": name, "spec": {"replicas": 3, "minAvailable": floor, "podSpec": {}}}
+            for name, floor in (("a", 2), ("b", 1))
+        ]
+        template = {"cliqueStartupType": "CliqueStartupTypeInOrder", "cliques": cliques}
+        story.owned("podcliquesets", "s", None, replicas=1, template=template)
+        for name in ("s-0-a", "s-0-b"):
+            story.owned("podcliques", name, ("podcliquesets", "s"))
+
+    def pod(self, name, ready=False, **how):
+        clique = f"s-0-{name[0]}"
+        metadata = {
+            "labels": {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.GANG: "s-0", labels.CLIQUE: clique},
+            "ownerReferences": self.story.owners(("podcliques", clique)),
+        }
+        status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
+        return self.story.tell("pods", name, {"metadata": metadata, "spec": {}, "status": status}, **how)
+
+    def verdict(self):
+        [found] = invariants.judge(self.story.history, only=["INV-006"])
+        return found
+
+
+@pytest.fixture
+def ordered(story):
+    return Ordered(story)
+
+
+def test_a_pod_that_is_ready_after_the_floor_of_its_parent_is_right(ordered):
+    ordered.pod("b1")
+    ordered.pod("a1", ready=True)
+    ordered.pod("a2", ready=True)
+    assert ordered.verdict().holds is None, "nobody with parents is Ready yet"
+    ordered.pod("b1", ready=True)
+    assert ordered.verdict().holds is True
+
+
+def test_a_pod_that_is_ready_before_the_floor_is_wrong(ordered):
+    ordered.pod("b1")
+    ordered.pod("a1", ready=True)
+    early = ordered.pod("b1", ready=True)
+    ordered.pod("a2", ready=True)
+    found = ordered.verdict()
+    assert found.holds is False and found.records == (early,)
+    assert "s-0-a had 1 of 2 pods Ready" in found.reason
+
+
+def test_a_wait_that_is_over_stays_over(ordered):
+    ordered.pod("b1")
+    for name in ("a1", "a2"):
+        ordered.pod(name, ready=True)
+    ordered.pod("a1")
+    ordered.story.gone("pods", "a2")
+    ordered.pod("b1", ready=True)
+    assert ordered.verdict().holds is True
+
+
+def test_a_pod_that_is_made_later_waits_anew(ordered):
+    for name in ("a1", "a2"):
+        ordered.pod(name, ready=True)
+    ordered.pod("a1")
+    ordered.pod("b1")
+    ordered.pod("b1", ready=True)
+    assert ordered.verdict().holds is False
+
+
+def test_pods_of_the_parent_that_were_ready_one_after_the_other_are_no_floor(ordered):
+    ordered.pod("b1")
+    ordered.pod("a1", ready=True)
+    ordered.pod("a1")
+    ordered.pod("a2", ready=True)
+    ordered.pod("b1", ready=True)
+    assert ordered.verdict().holds is False
+
+
+def test_what_a_list_shows_ready_first_is_not_judged(ordered):
+    ordered.pod("b1", ready=True, listed=True)
+    assert ordered.verdict().holds is None
+
+
+def test_a_pod_that_comes_ready_at_once_is_judged(ordered):
+    ordered.pod("b1", ready=True)
+    assert ordered.verdict().holds is False

@@ -1,0 +1,143 @@
+"""Start-up order: parents of each clique, and the init container that waits for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.plan import children, pods, startup
+from tests.reference import examples
+from tests.reference.test_objects import scaling_group
+
+ANY, IN_ORDER, EXPLICIT = (f"CliqueStartupType{word}" for word in ("AnyOrder", "InOrder", "Explicit"))
+
+
+def pcs(
+    kind: str,
+    cliques: dict[str, list[str]],
+    group: list[str] | None = None,
+    *,
+    floor: int = 1,
+    replicas: int = 3,
+    floors: dict[str, int] | None = None,
+) -> PodCliqueSet:
+    """A set `p` of these cliques with their startsAfter; `group` are the members of the scaling group `sg`."""
+    templates: list[Any] = [
+        {
+            "name": name,
+            "spec": {
+                "roleName": name,
+                "replicas": 3,
+                "minAvailable": (floors or {}).get(name, 1),
+                "startsAfter": after,
+                "podSpec": {"containers": [{"name": "main", "image": "x"}]},
+            },
+        }
+        for name, after in cliques.items()
+    ]
+    groups = [{"name": "sg", "cliqueNames": group, "replicas": replicas, "minAvailable": floor}] if group else []
+    template = {"cliqueStartupType": kind, "cliques": templates, "podCliqueScalingGroups": groups}
+    metadata = {"name": "p", "namespace": "ns", "uid": "u"}
+    return msgspec.convert({"metadata": metadata, "spec": {"replicas": 1, "template": template}}, PodCliqueSet)
+
+
+def cliques(of: PodCliqueSet) -> dict[str, children.Manifest]:
+    made = [children.standalone_clique(of, 0, t) for t in children.standalone_templates(of)]
+    if children.group_configs(of):
+        made += children.member_cliques(of, scaling_group(of), children.group_configs(of)[0])
+    return {m["metadata"]["name"]: m for m in made}
+
+
+def parents(of: PodCliqueSet) -> dict[str, list[str]]:
+    """Clique → startsAfter, of those that have it."""
+    specs = {name: manifest["spec"] for name, manifest in cliques(of).items()}
+    return {name: spec["startsAfter"] for name, spec in specs.items() if "startsAfter" in spec}
+
+
+def pod_spec(of: PodCliqueSet, name: str) -> dict[str, Any]:
+    clique = examples.clique(cliques(of)[name])
+    return dict(pods.PodBuilder(clique, "s", startup.floors(of, clique), "initc:1").pod(0)["spec"])
+
+
+def test_any_order_has_no_parents_whatever_the_template_says():
+    assert parents(pcs(ANY, {"fe": [], "ld": ["fe"], "wk": ["ld"]}, ["ld", "wk"])) == {}
+
+
+def test_in_order_waits_for_the_one_before_and_scaled_gangs_keep_to_themselves():
+    assert parents(pcs(IN_ORDER, {"fe": [], "ld": [], "wk": []}, ["ld", "wk"], replicas=2)) == {
+        "p-0-sg-0-ld": ["p-0-fe"],
+        "p-0-sg-0-wk": ["p-0-sg-0-ld"],
+        "p-0-sg-1-wk": ["p-0-sg-1-ld"],
+    }
+
+
+def test_in_order_every_base_replica_waits_for_all_base_replicas():
+    both = ["p-0-sg-0-ld", "p-0-sg-1-ld"]
+    found = parents(pcs(IN_ORDER, {"fe": [], "ld": [], "wk": []}, ["ld", "wk"], floor=2))
+    assert found["p-0-sg-0-wk"] == found["p-0-sg-1-wk"] == both
+    assert found["p-0-sg-2-wk"] == ["p-0-sg-2-ld"]
+
+
+def test_in_order_within_a_scaled_gang_is_the_order_of_its_own_cliques():
+    """A stranger between two members is not in their scaled gang; in the base gang it is."""
+    found = parents(pcs(IN_ORDER, {"a": [], "x": [], "b": []}, ["a", "b"], replicas=2))
+    assert found == {"p-0-x": ["p-0-sg-0-a"], "p-0-sg-0-b": ["p-0-x"], "p-0-sg-1-b": ["p-0-sg-1-a"]}
+
+
+def test_explicit_waits_for_those_named_and_in_a_scaled_gang_for_those_of_it():
+    assert parents(pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["fe", "ld"]}, ["ld", "wk"])) == {
+        "p-0-sg-0-wk": ["p-0-fe", "p-0-sg-0-ld"],
+        "p-0-sg-1-wk": ["p-0-sg-1-ld"],
+        "p-0-sg-2-wk": ["p-0-sg-2-ld"],
+    }
+
+
+def test_explicit_a_standalone_clique_waits_for_the_base_replicas_only():
+    found = parents(pcs(EXPLICIT, {"z": ["wk"], "wk": []}, ["wk"], floor=2))
+    assert found == {"p-0-z": ["p-0-sg-0-wk", "p-0-sg-1-wk"]}
+
+
+def test_the_init_container_stands_last_and_names_each_parent_with_its_floor():
+    of = pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["fe", "ld"]}, ["ld", "wk"], floors={"fe": 3, "ld": 2})
+    of.spec.template.cliques[2].spec.pod_spec |= {
+        "initContainers": [{"name": "own", "image": "y"}],
+        "volumes": [{"name": "data", "emptyDir": {}}],
+    }
+    spec = pod_spec(of, "p-0-sg-0-wk")
+    own, waiter = spec["initContainers"]
+    assert own["name"] == "own" and own["env"]
+    assert waiter == {
+        "name": "grove-initc",
+        "image": "initc:1",
+        "args": ["--podcliques=p-0-fe:3", "--podcliques=p-0-sg-0-ld:2"],
+        "volumeMounts": [
+            {"name": "pod-info-vol", "mountPath": "/var/grove/pod-info", "readOnly": True},
+            {
+                "name": "sa-token-secret-vol",
+                "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+                "readOnly": True,
+            },
+        ],
+    }
+    data, token, info = spec["volumes"]
+    assert data == {"name": "data", "emptyDir": {}}
+    assert token["secret"] == {"secretName": "p-ic-sat", "defaultMode": 420}
+    paths = {item["path"]: item["fieldRef"]["fieldPath"] for item in info["downwardAPI"]["items"]}
+    assert paths == {"namespace": "metadata.namespace", "podgangname": "metadata.labels['grove.io/podgang']"}
+    scaled = pod_spec(of, "p-0-sg-2-wk")["initContainers"][-1]
+    assert scaled["args"] == ["--podcliques=p-0-sg-2-ld:2"]
+
+
+@pytest.mark.parametrize("name", ["p-0-fe", "p-0-sg-0-ld"])
+def test_pods_without_parents_have_neither_container_nor_volumes(name: str):
+    spec = pod_spec(pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["ld"]}, ["ld", "wk"]), name)
+    assert "initContainers" not in spec and "volumes" not in spec
+
+
+def test_floors_are_found_by_whole_names():
+    """OBJ-634: with a match by suffix, the floor of `b` would be taken for `a-b`."""
+    of = pcs(EXPLICIT, {"b": [], "a-b": [], "c": ["a-b", "b"]}, floors={"b": 1, "a-b": 2})
+    assert pod_spec(of, "p-0-c")["initContainers"][-1]["args"] == ["--podcliques=p-0-a-b:2", "--podcliques=p-0-b:1"]
