@@ -70,12 +70,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def the_set(namespace: str) -> dict[str, Any]:
-    """A standalone clique and a scaling group with a base and a scaled replica, with all defaults said."""
+    """A standalone clique and a scaling group with a base and a scaled replica, each clique after the one before it;
+    with all defaults said."""
     small = {"routers": 2, "workers": 2, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1, "decodes": 1}
     manifest = dict(workloads.load("disaggregated", {"setName": "s", **small, "prefillGpus": 1, "decodeGpus": 1}))
     manifest["metadata"] = {**manifest["metadata"], "namespace": namespace}
     template = manifest["spec"]["template"]
     template |= {"terminationDelay": "4h0m0s", "headlessServiceConfig": {"publishNotReadyAddresses": True}}
+    template["cliqueStartupType"] = "CliqueStartupTypeExplicit"
+    for clique, parent in zip(template["cliques"][1:], template["cliques"], strict=False):
+        clique["spec"]["startsAfter"] = [parent["name"]]
     return manifest
 
 
@@ -161,7 +165,7 @@ async def life(kubeconfig: Path, k: int, namespace: str, create: bool) -> tuple[
             if create:
                 async with Client.from_kubeconfig(kubeconfig, user_agent="test") as other:
                     await other.create(models.PODCLIQUESETS, the_set(namespace))
-            await Operator(client, scheduler_name=SCHEDULER).run()
+            await Operator(client, scheduler_name=SCHEDULER, init_image="registry.example/wait:1").run()
 
     return asyncio.create_task(run()), client
 
