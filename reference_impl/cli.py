@@ -16,6 +16,7 @@ from kube.client import Client
 from reference_impl import faults, health
 from reference_impl.admission import server
 from reference_impl.api import crds
+from reference_impl.control.features import Features
 from reference_impl.control.operator import Operator
 from reference_impl.scheduler.scheduler import GangScheduler
 
@@ -56,6 +57,8 @@ def operator(
     webhook_port: Annotated[int, typer.Option(help="Port on 127.0.0.1 for the admission webhooks.")] = 0,
     certificates: Annotated[Path | None, typer.Option(help="Folder with tls.crt and tls.key.")] = None,
     scheduler_name: SchedulerName = SCHEDULER_NAME,
+    topology: Annotated[bool, typer.Option(help="Translate topology constraints for the gangs.")] = False,
+    mnnvl: Annotated[bool, typer.Option(help="Make ComputeDomains for cliques with GPUs.")] = False,
     fault: Faults = None,
 ) -> None:
     """Run the operator until told to stop."""
@@ -65,7 +68,8 @@ def operator(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            reference = Operator(client, scheduler_name=scheduler_name)
+            features = Features(topology=topology, mnnvl=mnnvl)
+            reference = Operator(client, scheduler_name=scheduler_name, features=features)
             if certificates is not None:
                 await stack.enter_async_context(server.serving(webhook_port, certificates))
             await stack.enter_async_context(health.serving(health_port, reference.ready))

@@ -1,15 +1,18 @@
-"""PodClique: its pods, their gates, its status (spec OBJ-340, OBJ-501 to OBJ-508, OBJ-730 to OBJ-748)."""
+"""PodClique: its resource claims, its pods, their gates, its status (spec OBJ-340, OBJ-501 to OBJ-508, OBJ-730 to
+OBJ-748)."""
 
 from __future__ import annotations
 
 import time
 
 from kube.objects import Key
-from reference_impl.api.models import PodClique, PodGang
+from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
-from reference_impl.control.cache import Cache
+from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import gates, labels, pods, statuses
+from reference_impl.plan import children, claims, gates, labels, pods, statuses
+from reference_impl.plan.troubles import Trouble
 
 STATUS_SECONDS = 1.0
 """What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A
@@ -20,6 +23,7 @@ class CliqueReconciler:
     def __init__(self, cache: Cache, writer: Writer, scheduler_name: str) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
         self._unwritten: dict[Key, float] = {}
+        self.troubles = Troubles(cache.cliques, writer)
 
     async def reconcile(self, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
@@ -32,16 +36,36 @@ class CliqueReconciler:
         gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
         if gang is not None and gang.metadata.deletion_timestamp is None:
             # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
-            await self._balance(clique)
+            pcs = self._cache.set_of(clique)
+            try:
+                await self._claims(clique, pcs)
+            except Trouble as trouble:
+                return await self.troubles.tell(key, trouble)
+            await self._balance(clique, pcs)
             await self._release(clique, gang)
+            return await self.troubles.tell(key, None)
         return None
 
-    async def _balance(self, clique: PodClique) -> None:
+    async def _claims(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
+        """Makes the resource claims of the clique's own level, and deletes those that no pod has or will have."""
+        template = children.clique_template(pcs, clique) if pcs is not None else None
+        if pcs is None or template is None or not template.resource_sharing:
+            return
+        indices = {pods.index_of(pod) for pod in self._cache.pods_of(clique)}
+        planned = claims.of_clique(clique, template, (index for index in indices if index >= 0))
+        owner = children.owner_reference(PODCLIQUES.api_version, "PodClique", clique.metadata)
+        made = [
+            claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
+            for claim in planned
+        ]
+        await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, clique.metadata.uid))
+
+    async def _balance(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
         """Creates the pods that are missing and deletes those that are too many."""
         missing, surplus = pods.difference(clique, self._cache.pods_of(clique))
         if not missing and not surplus:
             return
-        builder = pods.PodBuilder(clique, self._scheduler)
+        builder = pods.PodBuilder(clique, self._scheduler, claims.of_pod(pcs, clique) if pcs is not None else None)
         await together(
             [
                 *(self._writer.create(self._cache.pods, builder.pod(index)) for index in missing),

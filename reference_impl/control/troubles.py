@@ -1,0 +1,34 @@
+"""`status.lastErrors` of the objects of one kind: written when a reconcile cannot go on, cleared when it can again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.informer import Informer
+from kube.objects import Key
+from reference_impl.api.models import wire
+from reference_impl.control.writer import Writer, now
+from reference_impl.plan.troubles import Trouble, last_errors
+
+RETRY_SECONDS = 5.0
+"""What stands in the way may be an object that the cache doesn't follow: its end is no event."""
+
+
+class Troubles:
+    def __init__(self, informer: Informer[Any], writer: Writer) -> None:
+        self._informer, self._writer = informer, writer
+        self.keys: set[Key] = set()
+        """The objects that are in trouble."""
+
+    async def tell(self, key: Key, trouble: Trouble | None) -> float | None:
+        """Notes how a reconcile ended; returns after how many seconds it is to be repeated, None for never."""
+        self.keys.discard(key)
+        if trouble is not None:
+            self.keys.add(key)
+        item = self._informer.get(*key)
+        if item is not None:
+            old = item.status.last_errors if item.status else None
+            errors = last_errors(old, trouble, now())
+            if errors != (old or None):
+                await self._writer.patch(self._informer, item, {"status": {"lastErrors": wire(errors)}}, status=True)
+        return RETRY_SECONDS if trouble else None
