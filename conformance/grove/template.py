@@ -20,6 +20,8 @@ class CliqueTemplate:
     pod_spec: Document
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    entry: Document
+    """As it is written: what only some checks read."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class GroupTemplate:
     replicas: int
     floor: int
     """minAvailable: replicas below it belong to the base gang, the others have a gang each (OBJ-401)."""
+    entry: Document
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class SetTemplate:
     publish_not_ready: bool
     cliques: tuple[CliqueTemplate, ...]
     groups: tuple[GroupTemplate, ...]
+    document: Document
+    """The whole set, as it is written."""
 
     def clique(self, name: str) -> CliqueTemplate:
         """Raises KeyError for a name that the set doesn't have."""
@@ -71,6 +76,7 @@ def read(workload: Document) -> SetTemplate:
         publish_not_ready=publish is not False,  # DEF-04, DEF-09
         cliques=tuple(_clique(entry) for entry in items(template, "cliques")),
         groups=tuple(_group(entry) for entry in items(template, "podCliqueScalingGroups")),
+        document=workload,
     )
 
 
@@ -87,6 +93,7 @@ def _clique(entry: Document) -> CliqueTemplate:
         pod_spec=pod_spec if isinstance(pod_spec, Mapping) else {},
         labels=mapping(entry, "labels"),
         annotations=mapping(entry, "annotations"),
+        entry=entry,
     )
 
 
@@ -97,4 +104,5 @@ def _group(entry: Document) -> GroupTemplate:
         cliques=tuple(texts(entry, "cliqueNames")),
         replicas=1 if replicas is None else replicas,  # DEF-05
         floor=1 if floor is None else floor,
+        entry=entry,
     )
