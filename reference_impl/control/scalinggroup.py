@@ -1,5 +1,5 @@
-"""PodCliqueScalingGroup: its resource claims, the cliques of its replicas, its status (spec OBJ-320, OBJ-321, OBJ-760 to
-OBJ-772)."""
+"""PodCliqueScalingGroup: its resource claims, the cliques of its replicas, its status (spec OBJ-320, OBJ-321,
+OBJ-760 to OBJ-772)."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_a_pod_keeps_its_claim_when_its_clique_shrinks(case: Case) -> None:
     clique = expected(workload).cliques["p-0-fe"]
     case.until("RES-046", "all pods exist", sights.all_exist([clique]))
     case.quiet(1)
-    # The pod of index 0 is the only one that is not ready, so that it is the one that goes; nobody schedules these pods.
+    # The pod of index 0 is the only one that is not ready, so that it is the one that goes. Nobody schedules them.
     for pod in sights.pods_of(case.history.view(), clique.name):
         if expected_pods.index(pod) != 0:
             ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}

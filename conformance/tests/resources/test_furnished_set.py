@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove import expected_attendants, expected_claims, expected_pods, labels
+from conformance.grove import expected_attendants, expected_claims, expected_pods, labels, names
 from conformance.grove.expected import Expected, expected
 from conformance.grove.expected_claims import Claim
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
@@ -59,7 +59,7 @@ def claim_template(template_name: str, spec: object) -> Object:
 
 
 def _token(set_name: str) -> sights.Sight:
-    secret = expected_attendants.names.token_secret(set_name)
+    secret = names.token_secret(set_name)
 
     def seen(view: View) -> bool | Miss:
         found = view.get("secrets", secret)
@@ -100,18 +100,17 @@ def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected,
     for kind in ("labels", "annotations"):
         right = {gang: mirrored(workload, kind) for gang in wanted.gangs}
         same(case, "RES-020", f"{kind} of the gangs that are no Grove's", right, _foreign(wanted, view, kind))
-    foo = [gang for gang in wanted.gangs if "grove.io/foo" in mapping(view.get("podgangs", gang), "metadata", "labels")]
+    tagged = {gang: mapping(view.get("podgangs", gang), "metadata", "labels") for gang in wanted.gangs}
+    foo = [gang for gang, tags in tagged.items() if "grove.io/foo" in tags]
     case.expect("RES-020", "gangs with a grove.io label of the set", [], foo)
-    managers = {
-        gang: text(view.get("podgangs", gang), "metadata", "labels", labels.MANAGED_BY) for gang in wanted.gangs
-    }
+    managers = {gang: tags.get(labels.MANAGED_BY) for gang, tags in tagged.items()}
     same(case, "RES-020", "who manages the gangs", dict.fromkeys(wanted.gangs, labels.OPERATOR), managers)
     for clique in wanted.cliques.values():
         pods = sights.pods_of(view, clique.name)
         for what, found in ((clique.name, view.get("podcliques", clique.name)), *((name(p), p) for p in pods)):
-            tags = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
+            own = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
             have = mapping(found, "metadata", "labels")
-            same(case, "RES-023", f"labels of {what}", tags, {key: have.get(key) for key in tags})
+            same(case, "RES-023", f"labels of {what}", own, {key: have.get(key) for key in own})
             right = {k: v for k, v in clique.template.annotations.items() if k != labels.TOPOLOGY}
             notes = mapping(found, "metadata", "annotations")
             seen = {key: notes.get(key) for key in (*right, labels.TOPOLOGY)}
@@ -142,7 +141,8 @@ def _check_autoscalers(case: Case, workload: Document, view: View) -> None:
     """RES-030, RES-031."""
     wanted = expected_attendants.autoscalers(workload)
     case.expect("RES-030", "autoscalers by name", sorted(wanted), view.names("horizontalpodautoscalers"))
-    right, seen = {}, {}
+    right: dict[str, dict[str, object]] = {}
+    seen: dict[str, dict[str, object]] = {}
     for one in wanted.values():
         spec = at(view.get(one.resource, one.name), "spec")
         right[one.name] = {"target": list(one.target), "min": one.least, "max": one.most, "metrics": one.metrics}
