@@ -99,7 +99,7 @@ def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected,
     """RES-020, RES-023."""
     for kind in ("labels", "annotations"):
         right = {gang: mirrored(workload, kind) for gang in wanted.gangs}
-        same(case, "RES-020", f"{kind} of the gangs that are no Grove's", right, _foreign(wanted, view, kind))
+        same(case, "RES-020", f"{kind} of the set on its gangs", right, _on_gangs(workload, wanted, view, kind))
     tagged = {gang: mapping(view.get("podgangs", gang), "metadata", "labels") for gang in wanted.gangs}
     foo = [gang for gang, tags in tagged.items() if "grove.io/foo" in tags]
     case.expect("RES-020", "gangs with a grove.io label of the set", [], foo)
@@ -111,10 +111,9 @@ def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected,
             own = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
             have = mapping(found, "metadata", "labels")
             same(case, "RES-023", f"labels of {what}", own, {key: have.get(key) for key in own})
-            right = {k: v for k, v in clique.template.annotations.items() if k != labels.TOPOLOGY}
+            kept: dict[str, str | None] = {**clique.template.annotations, labels.TOPOLOGY: None}
             notes = mapping(found, "metadata", "annotations")
-            seen = {key: notes.get(key) for key in (*right, labels.TOPOLOGY)}
-            same(case, "RES-023", f"annotations of {what}", {**right, labels.TOPOLOGY: None}, seen)
+            same(case, "RES-023", f"annotations of {what}", kept, {key: notes.get(key) for key in kept})
 
 
 def mirrored(workload: Document, kind: str) -> dict[str, str]:
@@ -123,18 +122,15 @@ def mirrored(workload: Document, kind: str) -> dict[str, str]:
     return {k: v for k, v in own.items() if not k.startswith(labels.OWN_PREFIX) and k != labels.MANAGED_BY}
 
 
-def _foreign(wanted: Expected, view: View, kind: str) -> dict[str, dict[str, str]]:
-    """What of `kind` the gangs carry that Grove doesn't set."""
-    ours = (labels.OWN_PREFIX, "app.kubernetes.io/")
-    return {
-        gang: {k: v for k, v in mapping(view.get("podgangs", gang), "metadata", kind).items() if not k.startswith(ours)}
-        for gang in wanted.gangs
-    }
+def _on_gangs(workload: Document, wanted: Expected, view: View, kind: str) -> dict[str, dict[str, str | None]]:
+    """What the gangs have for the labels or annotations that they are to carry; they may have others beside them."""
+    have = {gang: mapping(view.get("podgangs", gang), "metadata", kind) for gang in wanted.gangs}
+    return {gang: {key: have[gang].get(key) for key in mirrored(workload, kind)} for gang in wanted.gangs}
 
 
 def _mirrored(workload: Document, wanted: Expected) -> sights.Sight:
     right = dict.fromkeys(wanted.gangs, mirrored(workload, "labels"))
-    return lambda view: _foreign(wanted, view, "labels") == right
+    return lambda view: _on_gangs(workload, wanted, view, "labels") == right
 
 
 def _check_autoscalers(case: Case, workload: Document, view: View) -> None:
