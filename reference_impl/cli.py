@@ -16,7 +16,7 @@ from kube.client import Client
 from reference_impl import faults, health
 from reference_impl.admission import server
 from reference_impl.api import crds
-from reference_impl.control.features import Features
+from reference_impl.control.features import Features, unmet
 from reference_impl.control.operator import Operator
 from reference_impl.scheduler.scheduler import GangScheduler
 
@@ -69,6 +69,8 @@ def operator(
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
             features = Features(topology=topology, mnnvl=mnnvl)
+            if complaint := await unmet(client, features):
+                raise typer.BadParameter(complaint, param_hint="--mnnvl")
             reference = Operator(client, scheduler_name=scheduler_name, features=features)
             if certificates is not None:
                 await stack.enter_async_context(server.serving(webhook_port, certificates))

@@ -22,6 +22,8 @@ TOPOLOGY = "grove.io/topology-name"
 """Annotation of a gang: the ClusterTopologyBinding that its constraints were translated with (OBJ-452)."""
 TRIGGER = "grove.io/reconcile-trigger"
 """Annotation of a set: any change of it makes the operator look at the set again (OBJ-233)."""
+MNNVL = "grove.io/mnnvl-group"
+"""Annotation, and label of a ComputeDomain: the group of cliques whose GPUs are linked (OBJ-841)."""
 OWN_PREFIX = "grove.io/"
 
 GATE = "grove.io/podgang-pending-creation"
@@ -46,3 +48,4 @@ class Component:
     TOKEN = "pod-sa-token-secret"  # noqa: S105  (a label value)
     AUTOSCALER = "pcs-hpa"
     CLAIM = "resource-claim"
+    COMPUTE_DOMAIN = "pcs-computedomain"

@@ -61,3 +61,8 @@ def shared_claim(owner: str, template_name: str) -> str:
 def replica_claim(owner: str, index: int, template_name: str) -> str:
     """The ResourceClaim of one replica of a set, of a scaling group, or of one pod of a clique (OBJ-113)."""
     return f"{owner}-{index}-{template_name}"
+
+
+def compute_domain(set_name: str, replica: int, group: str) -> str:
+    """A ComputeDomain, and the ResourceClaimTemplate that its driver makes for it (OBJ-114)."""
+    return f"{set_name}-{replica}-{group}"

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kube.objects import Key
+from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.surroundings import Surroundings
@@ -21,6 +22,7 @@ from reference_impl.plan import (
     drift,
     gangs,
     labels,
+    mnnvl,
     names,
     pods,
     topology,
@@ -311,3 +313,31 @@ def _hidden_claims() -> None:
         right(self, clique, scheduler_name, given)
 
     replace(pods.PodBuilder, "__init__", init)
+
+
+@fault("domain-unlabelled", "operator", "labels ComputeDomains without their replica", "RES-070")
+def _domain_unlabelled() -> None:
+    _changed(mnnvl, "compute_domain", lambda m: m["metadata"]["labels"].pop(labels.REPLICA_INDEX))
+
+
+@fault("none-overruled", "operator", "takes the set's group for cliques whose scaling group wants none", "RES-071")
+def _none_overruled() -> None:
+    right = mnnvl.group_of
+    replace(mnnvl, "group_of", lambda pcs, template, config: right(pcs, template, None))
+
+
+@fault("channels-for-all", "operator", "gives channels to containers without GPUs, too", "RES-072")
+def _channels_for_all() -> None:
+    right = mnnvl.with_channel
+
+    def with_channel(spec: Manifest, template_name: str) -> Manifest:
+        result = right(spec, template_name)
+        use = {"resources": {"claims": [{"name": mnnvl.CLAIM}]}}
+        return {**result, "containers": [{**use, **container} for container in result["containers"]]}
+
+    replace(mnnvl, "with_channel", with_channel)
+
+
+@fault("domain-held", "operator", "never takes its finalizer off a ComputeDomain", "RES-073", "RES-074")
+def _domain_held() -> None:
+    replace(DomainReconciler, "_needed", lambda self, key: True)
