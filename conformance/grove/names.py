@@ -53,6 +53,11 @@ def token_secret(set_name: str) -> str:
     return f"{set_name}-ic-sat"
 
 
+def legacy_token_secret(set_name: str) -> str:
+    """The name of the token Secret before v0.1.0-alpha.12 (OBJ-110)."""
+    return f"{set_name}-initc-sa-token-secret"
+
+
 def shared_claim(owner: str, template_name: str) -> str:
     """The ResourceClaim of all replicas of a set, a scaling group or a clique (OBJ-112)."""
     return f"{owner}-all-{template_name}"

@@ -27,10 +27,16 @@ class ServiceAccount(msgspec.Struct, rename="camel"):
 
 
 class Secret(msgspec.Struct):
-    """A Secret without what is secret in it."""
+    """A Secret without what is secret in it: of its data only whether there is a token."""
 
     metadata: ObjectMeta
     type: str = ""
+    data: dict[str, str] | None = None
+    has_token: bool = False
+
+    def __post_init__(self) -> None:
+        self.has_token = bool((self.data or {}).get("token"))
+        self.data = None
 
 
 class Role(msgspec.Struct):

@@ -19,7 +19,7 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import gangs, labels, topology
+from reference_impl.plan import gangs, labels, names, topology
 
 SETTLE_SECONDS = 0.02
 """Events of a burst that are taken together. Sets settle longer: a pass over one looks at all its replicas."""
@@ -95,12 +95,20 @@ class Operator:
         """Wakes the owner of an object that has gone or that somebody has changed. What happens to its status, and what
         our own writes bring, wakes nobody."""
         if kind != "DELETED" and (old is None or _alike(old, item)):
+            if old is not None and item is not old:
+                self._wake_for_legacy(item)
             return
         owner = item.metadata.controller or (old and old.metadata.controller)
         queues = {"PodCliqueScalingGroup": self._groups, "PodClique": self._cliques}
         if owner is not None and owner.kind in queues:
             queues[owner.kind].add((item.metadata.namespace, owner.name))
         else:
+            self._wake_set(item)
+
+    def _wake_for_legacy(self, item: Object) -> None:
+        """Wakes a set that still has a token Secret of an earlier version: its last user may be gone (OBJ-245)."""
+        name = names.legacy_secret(item.metadata.label(labels.PART_OF))
+        if self.cache.secrets.get(item.metadata.namespace, name) is not None:
             self._wake_set(item)
 
     def _on_claim_template(self, kind: str, old: Any, item: Object) -> None:
@@ -147,6 +155,8 @@ class Operator:
         namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)
         self._cliques.add((namespace, clique))
         self._clique_statuses.add((namespace, clique))
+        if kind == "DELETED":
+            self._wake_for_legacy(item)
         living = not item.terminating and kind != "DELETED"
         if old is None or kind == "DELETED" or old.terminating == living:
             self._gangs.add((namespace, item.metadata.label(labels.PODGANG)))
@@ -156,6 +166,10 @@ class Operator:
                 self._cliques.add(waiting.metadata.key)
 
 
+_NOT_OURS = ("metadata", "has_token")
+"""Fields of attendants that others write, or that are compared apart."""
+
+
 def _alike(old: Any, item: Any) -> bool:
     """Whether two states of an attendant are the same in all that we write."""
     left, right = old.metadata, item.metadata
@@ -163,5 +177,5 @@ def _alike(old: Any, item: Any) -> bool:
         left.labels == right.labels
         and left.annotations == right.annotations
         and left.owner_references == right.owner_references
-        and all(getattr(old, f) == getattr(item, f) for f in item.__struct_fields__ if f != "metadata")
+        and all(getattr(old, f) == getattr(item, f) for f in item.__struct_fields__ if f not in _NOT_OURS)
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import attendants, claims, mnnvl
+from reference_impl.plan import attendants, claims, labels, mnnvl, names
 from reference_impl.plan.children import Manifest, set_reference
 
 Wanted = set[tuple[str, str]]
@@ -35,6 +35,23 @@ class Surroundings:
                 *(writer.ensure(cache.domains, manifest) for manifest in domains_made),
             ]
         )
+
+        await self._retire_legacy_secret(pcs)
+
+    async def _retire_legacy_secret(self, pcs: PodCliqueSet) -> None:
+        """Deletes the token Secret of earlier versions once the present one has its token and no pod mounts the old
+        one. Pods are asked for only while there is such a Secret (OBJ-245)."""
+        namespace, name = pcs.metadata.key
+        old = self._cache.secrets.get(namespace, names.legacy_secret(name))
+        new = self._cache.secrets.get(namespace, names.token_secret(name))
+        controller = old.metadata.controller if old is not None else None
+        if old is None or new is None or not new.has_token or old.metadata.deletion_timestamp is not None:
+            return
+        if controller is None or controller.uid != pcs.metadata.uid:
+            return
+        pods = await self._writer.pods(namespace, f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={name}")
+        if not any(attendants.mounts(pod, old.metadata.name) for pod in pods):
+            await self._writer.delete(self._cache.secrets, old)
 
     def _claims(self, pcs: PodCliqueSet) -> list[Manifest]:
         owner = set_reference(pcs)

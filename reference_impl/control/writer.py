@@ -1,4 +1,5 @@
-"""The operator's writes. Each one feeds its answer back into the watch cache, so that the next reconcile sees it."""
+"""The operator's writes, and the few reads that no cache answers. The answer to a write goes into the watch cache, so
+that the next reconcile sees it."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from kube.client import JSON_PATCH, Client
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Object
+from kube.resource import PODS
 from reference_impl.api import models
 from reference_impl.plan import drift, troubles
 
@@ -78,6 +80,10 @@ class Writer:
             await self.delete(informer, found)  # cannot be changed; its end brings us back
         elif body:
             await self.patch(informer, found, body)
+
+    async def pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
+        """Pods as the API server has them, whole: the cache keeps just what every reconcile needs."""
+        return await self._client.list(PODS, namespace, selector=selector)
 
     async def settle(self, informer: Informer[T], manifests: list[dict[str, Any]], present: list[T]) -> None:
         """Ensures all of these objects, and deletes those that are present and not among them."""

@@ -341,3 +341,16 @@ def _channels_for_all() -> None:
 @fault("domain-held", "operator", "never takes its finalizer off a ComputeDomain", "RES-073", "RES-074")
 def _domain_held() -> None:
     replace(DomainReconciler, "_needed", lambda self, key: True)
+
+
+@fault("earlier-secret-kept", "operator", "never deletes the token Secret of an earlier version", "RES-013")
+def _earlier_secret_kept() -> None:
+    async def keep(self: Surroundings, pcs: Any) -> None:
+        return None
+
+    replace(Surroundings, "_retire_legacy_secret", keep)
+
+
+@fault("earlier-secret-pulled", "operator", "deletes a Secret that a pod still mounts", "RES-013")
+def _earlier_secret_pulled() -> None:
+    replace(attendants, "mounts", lambda pod, secret: False)

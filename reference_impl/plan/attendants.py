@@ -59,3 +59,9 @@ def token_secret(pcs: PodCliqueSet) -> Manifest:
     manifest = _manifest(pcs, "v1", "Secret", name, "pod-sa-token-secret", type=TOKEN_TYPE)
     manifest["metadata"]["annotations"] = {ACCOUNT_NAME: names.service_account(pcs.metadata.name)}
     return manifest
+
+
+def mounts(pod: Manifest, secret: str) -> bool:
+    """Whether a pod has a volume of that Secret."""
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    return any((volume.get("secret") or {}).get("secretName") == secret for volume in volumes)

@@ -15,7 +15,8 @@ _WHOLE = ("selector", "rules", "subjects", "roleRef")
 def owned(manifest: Manifest, found: Object) -> bool:
     """Whether the object has the manifest's controller."""
     controller = found.metadata.controller
-    return controller is not None and controller.uid == manifest["metadata"]["ownerReferences"][0]["uid"]
+    wanted = next((owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ())), None)
+    return controller is not None and controller.uid == wanted if wanted else controller is None
 
 
 def adoptable(manifest: Manifest, found: Object) -> bool:

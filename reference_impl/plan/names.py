@@ -55,6 +55,11 @@ def token_secret(pcs: str) -> str:
     return f"{pcs}-ic-sat"
 
 
+def legacy_secret(pcs: str) -> str:
+    """What the token Secret was called before v0.1.0-alpha.12."""
+    return f"{pcs}-initc-sa-token-secret"
+
+
 def shared_claim(owner: str, template: str) -> str:
     """The ResourceClaim that all replicas of an owner share; the owner is a set, a scaling group or a clique."""
     return f"{owner}-all-{template}"

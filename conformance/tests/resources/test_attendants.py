@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import expected_attendants, labels, names
 from conformance.grove.expected import expected
-from conformance.grove.fields import controller, mapping, name, text
+from conformance.grove.fields import Document, controller, mapping, name, text
 from conformance.history import sights
 from conformance.history.query import Miss
 from conformance.history.view import View
@@ -114,3 +114,43 @@ def test_a_set_without_replicas_has_its_account_and_role(case: Case) -> None:
     others = ("services", "podcliques", "podcliquescalinggroups", "podgangs", "pods")
     found = [f"{resource}/{one}" for resource in others for one in view.names(resource)]
     case.expect("RES-012", "other objects of a set without replicas", [], found)
+
+
+@requirements("RES-013")
+def test_the_token_secret_of_an_earlier_version_goes_with_its_last_user(case: Case) -> None:
+    used, loose = names.legacy_token_secret("used"), names.legacy_token_secret("loose")
+    workload = case.workload("frontend", setName="used")
+    for clique in workload["spec"]["template"]["cliques"]:
+        clique["spec"]["podSpec"]["volumes"] = [{"name": "token", "secret": {"secretName": used}}]
+    for one in (workload, case.workload("frontend", setName="loose", replicas=0)):
+        case.create(one)
+    case.until("RES-013", "all pods exist", sights.all_exist(list(expected(workload).cliques.values())))
+    fresh = [names.token_secret(one) for one in ("used", "loose")]
+    case.until("RES-013", "the present Secrets exist", observed.there("secrets", fresh))
+    owner = case.history.view().get("podcliquesets", "used")
+    case.create(_legacy("used", used, [_reference(owner)]))
+    case.create(_legacy("loose", loose, []))
+    for found in ("used", "loose"):
+        case.patch("podcliquesets", found, trigger("1"))
+    case.until("RES-013", "the earlier Secrets exist", observed.there("secrets", [used, loose]))
+    view = case.quiet(1)
+    case.expect("RES-013", "the earlier Secret while a pod mounts it", True, view.get("secrets", used) is not None)
+
+    case.patch("podcliquesets", "used", {"spec": {"replicas": 0}})
+    case.until("RES-013", "the pods that mount it go", lambda view: not view.list("pods"), timeout=150)
+    case.patch("podcliquesets", "used", trigger("2"))
+    case.eventually("RES-013", "and with them the earlier Secret", observed.gone("secrets", [used]))
+    view = case.quiet(1)
+    case.expect("RES-013", "one that the set doesn't control", True, view.get("secrets", loose) is not None)
+
+
+def _legacy(set_name: str, secret: str, owners: list[Object]) -> Object:
+    tags = {labels.MANAGED_BY: labels.OPERATOR, labels.PART_OF: set_name, labels.COMPONENT: labels.Component.TOKEN}
+    metadata = {"name": secret, "labels": {**tags, labels.NAME: secret}, "ownerReferences": owners}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": "old"}}
+
+
+def _reference(owner: Document | None) -> Object:
+    uid = text(owner, "metadata", "uid")
+    kind, api = "PodCliqueSet", "grove.io/v1alpha1"
+    return {"apiVersion": api, "kind": kind, "name": name(owner), "uid": uid, "controller": True}
