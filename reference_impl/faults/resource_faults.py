@@ -84,14 +84,14 @@ def _secret_without_account() -> None:
     _changed(attendants, "token_secret", lambda m: m.update(type="Opaque"))
 
 
-@fault("deletions-unnoticed", "operator", "makes the role just once", "RES-007")
-def _deletions_unnoticed() -> None:
+@fault("made-just-once", "operator", "makes roles and services just once", "RES-007", "RES-008")
+def _made_just_once() -> None:
     right = Writer.ensure
     made: set[str] = set()
 
     async def ensure(self: Writer, informer: Any, manifest: Manifest) -> None:
         once = f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
-        if manifest["kind"] == "Role" and once in made:
+        if manifest["kind"] == "Service" or (manifest["kind"] == "Role" and once in made):
             return
         made.add(once)
         await right(self, informer, manifest)
