@@ -104,7 +104,7 @@ def _drift_kept() -> None:
     replace(drift, "correction", lambda manifest, found: {})
 
 
-@fault("secret-taken-over", "operator", "takes whatever Secret has the right name for its own", "RES-010", "RES-011")
+@fault("secret-taken-over", "operator", "takes whatever Secret has the right name for its own", "RES-010")
 def _secret_taken_over() -> None:
     async def look_at(self: Writer, informer: Any, manifest: Manifest) -> None:
         return None
