@@ -16,6 +16,7 @@ from kube.client import Client
 from reference_impl import faults, health
 from reference_impl.admission import server
 from reference_impl.api import crds
+from reference_impl.control.features import Features, unmet
 from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.scheduler.scheduler import GangScheduler
 
@@ -61,6 +62,8 @@ def operator(
         str,
         typer.Option(help="Image of the init container that waits for other cliques.", envvar=INIT_IMAGE_VARIABLE),
     ] = INIT_IMAGE,
+    topology: Annotated[bool, typer.Option(help="Translate topology constraints for the gangs.")] = False,
+    mnnvl: Annotated[bool, typer.Option(help="Make ComputeDomains for cliques with GPUs.")] = False,
     fault: Faults = None,
 ) -> None:
     """Run the operator until told to stop."""
@@ -70,7 +73,10 @@ def operator(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            reference = Operator(client, scheduler_name=scheduler_name, init_image=init_image)
+            features = Features(topology=topology, mnnvl=mnnvl)
+            if complaint := await unmet(client, features):
+                raise typer.BadParameter(complaint, param_hint="--mnnvl")
+            reference = Operator(client, scheduler_name=scheduler_name, features=features, init_image=init_image)
             if certificates is not None:
                 await stack.enter_async_context(server.serving(webhook_port, certificates))
             await stack.enter_async_context(health.serving(health_port, reference.ready))

@@ -17,6 +17,9 @@ SECRETS = Resource("", "v1", "secrets", "Secret")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+COMPUTE_DOMAINS = Resource("resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain")
+"""The kind of a driver that a cluster may have or not."""
 
-ATTENDANTS = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS)
-"""Small objects that an operator may make beside the Grove kinds, pods and services (OBJ-108 … OBJ-111)."""
+ATTENDANTS = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS, RESOURCE_CLAIMS)
+"""Objects that an operator may make beside the Grove kinds, pods and services (OBJ-108 … OBJ-113)."""

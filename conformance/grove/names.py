@@ -36,3 +36,38 @@ def scaled_gang(group_name: str, group_replica: int, min_available: int) -> str:
 def hostname(clique_full_name: str, index: int) -> str:
     """`spec.hostname` of the pod with that index (OBJ-251)."""
     return f"{clique_full_name}-{index}"
+
+
+def service_account(set_name: str) -> str:
+    """OBJ-108."""
+    return set_name
+
+
+def role(set_name: str) -> str:
+    """The Role of a set and its RoleBinding (OBJ-109)."""
+    return f"grove.io:pcs:{set_name}"
+
+
+def token_secret(set_name: str) -> str:
+    """OBJ-110."""
+    return f"{set_name}-ic-sat"
+
+
+def legacy_token_secret(set_name: str) -> str:
+    """The name of the token Secret before v0.1.0-alpha.12 (OBJ-110)."""
+    return f"{set_name}-initc-sa-token-secret"
+
+
+def shared_claim(owner: str, template_name: str) -> str:
+    """The ResourceClaim of all replicas of a set, a scaling group or a clique (OBJ-112)."""
+    return f"{owner}-all-{template_name}"
+
+
+def replica_claim(owner: str, index: int, template_name: str) -> str:
+    """The ResourceClaim of one replica of a set, of a scaling group, or of one pod of a clique (OBJ-113)."""
+    return f"{owner}-{index}-{template_name}"
+
+
+def compute_domain(set_name: str, replica: int, group: str) -> str:
+    """A ComputeDomain, and the ResourceClaimTemplate that its driver makes for it (OBJ-114)."""
+    return f"{set_name}-{replica}-{group}"

@@ -22,6 +22,8 @@ class CliqueTemplate:
     annotations: Mapping[str, str]
     starts_after: tuple[str, ...]
     """Names of templates; they count in the start-up type Explicit only (OBJ-602)."""
+    entry: Document
+    """As it is written: what only some checks read."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class GroupTemplate:
     replicas: int
     floor: int
     """minAvailable: replicas below it belong to the base gang, the others have a gang each (OBJ-401)."""
+    entry: Document
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class SetTemplate:
     groups: tuple[GroupTemplate, ...]
     startup: str
     """cliqueStartupType."""
+    document: Document
+    """The whole set, as it is written."""
 
     def clique(self, name: str) -> CliqueTemplate:
         """Raises KeyError for a name that the set doesn't have."""
@@ -76,6 +81,7 @@ def read(workload: Document) -> SetTemplate:
         cliques=tuple(_clique(entry) for entry in items(template, "cliques")),
         groups=tuple(_group(entry) for entry in items(template, "podCliqueScalingGroups")),
         startup=text(template, "cliqueStartupType") or "CliqueStartupTypeAnyOrder",  # DEF-03
+        document=workload,
     )
 
 
@@ -93,6 +99,7 @@ def _clique(entry: Document) -> CliqueTemplate:
         labels=mapping(entry, "labels"),
         annotations=mapping(entry, "annotations"),
         starts_after=tuple(texts(spec, "startsAfter")),
+        entry=entry,
     )
 
 
@@ -103,4 +110,5 @@ def _group(entry: Document) -> GroupTemplate:
         cliques=tuple(texts(entry, "cliqueNames")),
         replicas=1 if replicas is None else replicas,  # DEF-05
         floor=1 if floor is None else floor,
+        entry=entry,
     )

@@ -18,7 +18,8 @@ from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
 from conformance.cluster.settings import ClusterSettings
 from conformance.errors import HarnessError, UsageError
-from conformance.grove.kinds import GROVE
+from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, RESOURCE_CLAIMS
+from conformance.grove.labels import PART_OF
 from conformance.history import invariants
 from conformance.history.query import History
 from conformance.history.recorder import WATCHED, Recorder
@@ -95,8 +96,10 @@ class ClusterBench:
         api = Api(self._loop, facts.kubeconfig, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
-        missing = {str(kind) for kind in GROVE} - set(api.served)
+        missing = {str(kind) for kind in (*GROVE, RESOURCE_CLAIMS)} - set(api.served)
         watched = [(resource, labels) for resource, labels in WATCHED if str(resource) not in missing]
+        if str(COMPUTE_DOMAINS) in api.served:
+            watched.append((COMPUTE_DOMAINS, PART_OF))
         self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched)
         self._stack.callback(self._recorder.stop)
         self._recorder.start(60 * self._settings.time_scale)

@@ -89,6 +89,7 @@ class Pod(msgspec.Struct):
 
 class ServiceSpecView(msgspec.Struct, rename="camel"):
     publish_not_ready_addresses: bool = False
+    selector: dict[str, str] | None = None
 
 
 class Service(msgspec.Struct):

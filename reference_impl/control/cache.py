@@ -9,9 +9,10 @@ from kube.client import Client
 from kube.informer import Informer, typed
 from kube.objects import Object
 from kube.resource import PODS, SERVICES
-from reference_impl.api import models
-from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from reference_impl.api import kubernetes, models
+from reference_impl.api.models import ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod, Service
+from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.plan import labels
 
 OWNER = "owner"
@@ -42,7 +43,7 @@ def _by_label(label: str) -> Any:
 class Cache:
     """All that the operator knows of the cluster. Managed objects only, where a label says so."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, features: Features = NO_FEATURES) -> None:
         managed = labels.MANAGED_SELECTOR
         self.sets = Informer(client, models.PODCLIQUESETS, typed(PodCliqueSet))
         self.cliques = Informer(client, models.PODCLIQUES, typed(PodClique), label_selector=managed)
@@ -50,7 +51,31 @@ class Cache:
         self.gangs = Informer(client, models.PODGANGS, typed(PodGang), label_selector=managed)
         self.pods = Informer(client, PODS, typed(Pod), label_selector=managed)
         self.services = Informer(client, SERVICES, typed(Service), label_selector=managed)
-        for informer in (self.cliques, self.groups, self.gangs, self.pods, self.services):
+        self.accounts = Informer(
+            client, kubernetes.SERVICE_ACCOUNTS, typed(kubernetes.ServiceAccount), label_selector=managed
+        )
+        self.secrets = Informer(client, kubernetes.SECRETS, typed(kubernetes.Secret), label_selector=managed)
+        self.roles = Informer(client, kubernetes.ROLES, typed(kubernetes.Role), label_selector=managed)
+        self.bindings = Informer(
+            client, kubernetes.ROLE_BINDINGS, typed(kubernetes.RoleBinding), label_selector=managed
+        )
+        self.autoscalers = Informer(
+            client, kubernetes.AUTOSCALERS, typed(kubernetes.Autoscaler), label_selector=managed
+        )
+        self.claims = Informer(client, kubernetes.CLAIMS, typed(kubernetes.Claim), label_selector=managed)
+        self.claim_templates = Informer(client, kubernetes.CLAIM_TEMPLATES, typed(kubernetes.ClaimTemplate))
+        self.topologies = Informer(client, models.TOPOLOGY_BINDINGS, typed(ClusterTopologyBinding))
+        self.domains = Informer(
+            client, kubernetes.COMPUTE_DOMAINS, typed(kubernetes.ComputeDomain), label_selector=managed
+        )
+        self.attendants: tuple[Informer[Any], ...] = (
+            *(self.services, self.accounts, self.secrets, self.roles, self.bindings, self.autoscalers, self.claims),
+            *((self.domains,) if features.mnnvl else ()),
+        )
+        """What is made for a set beside Grove's own kinds, and put right when it is changed or goes."""
+        self._others = (self.claim_templates, *((self.topologies,) if features.topology else ()))
+        own: tuple[Informer[Any], ...] = (self.cliques, self.groups, self.gangs, self.pods, self.domains)
+        for informer in (*own, *self.attendants):
             informer.add_index(OWNER, _by_owner)
         self.pods.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(GANG, _by_label(labels.PODGANG))
@@ -58,7 +83,8 @@ class Cache:
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        return (self.sets, self.cliques, self.groups, self.gangs, self.pods, self.services)
+        own = (self.sets, self.cliques, self.groups, self.gangs, self.pods)
+        return (*own, *self.attendants, *self._others)
 
     def pods_of(self, clique: PodClique) -> list[Pod]:
         """The pods that a clique controls, terminating ones included."""
@@ -70,6 +96,11 @@ class Cache:
         if found is None:
             return 0
         return sum(pod.scheduled and not pod.terminating for pod in self.pods_of(found))
+
+    def claim_spec(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """The spec of the claims of a ResourceClaimTemplate, None where there is no such template."""
+        found = self.claim_templates.get(namespace, name)
+        return None if found is None else dict(found.spec.get("spec") or {})
 
     def set_of(self, item: Object) -> PodCliqueSet | None:
         """The set that an object is part of."""

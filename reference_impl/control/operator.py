@@ -12,12 +12,14 @@ from kube.workqueue import WorkQueue, work
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import BASE, GANG, Cache, key_text
+from reference_impl.control.computedomain import DomainReconciler
+from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import gangs, labels
+from reference_impl.plan import gangs, labels, names, topology
 
 SETTLE_SECONDS = 0.02
 """Events of a burst that are taken together. Sets settle longer: a pass over one looks at all its replicas."""
@@ -31,28 +33,48 @@ INIT_IMAGE = "registry.example/grove-initc:0.1.0"
 class Operator:
     """Follows the cluster and reconciles until cancelled."""
 
-    def __init__(self, client: Client, *, scheduler_name: str, init_image: str = INIT_IMAGE) -> None:
-        self.cache = Cache(client)
+    def __init__(
+        self,
+        client: Client,
+        *,
+        scheduler_name: str,
+        features: Features = NO_FEATURES,
+        init_image: str = INIT_IMAGE,
+    ) -> None:
+        self.cache = Cache(client, features)
         writer = Writer(client)
         self._sets: WorkQueue[Key] = WorkQueue(settle=SET_SETTLE_SECONDS)
         self._cliques: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._clique_statuses: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, self._clique_statuses.add)
+        self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
+        sets = SetReconciler(self.cache, writer, scheduler_name, features)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image)
+        groups = GroupReconciler(self.cache, writer, features)
+        self._troubles = (
+            (self._sets, sets.troubles),
+            (self._groups, groups.troubles),
+            (self._cliques, cliques.troubles),
+        )
         self._work = (
-            (self._sets, SetReconciler(self.cache, writer, scheduler_name).reconcile, 2),
+            (self._sets, sets.reconcile, 2),
             (self._cliques, cliques.reconcile, WORKERS),
             (self._clique_statuses, cliques.reconcile_status, STATUS_WORKERS),
-            (self._groups, GroupReconciler(self.cache, writer).reconcile, 8),
+            (self._groups, groups.reconcile, 8),
             (self._gangs, GangReconciler(self.cache, writer).reconcile, WORKERS),
+            (self._domains, DomainReconciler(self.cache, writer).reconcile, 1),
         )
         self.cache.sets.add_handler(self._on_set)
         self.cache.cliques.add_handler(self._on_clique)
         self.cache.groups.add_handler(self._on_group)
         self.cache.gangs.add_handler(self._on_gang)
         self.cache.pods.add_handler(self._on_pod)
-        self.cache.services.add_handler(self._on_service)
+        for informer in self.cache.attendants:
+            informer.add_handler(self._on_attendant)
+        self.cache.claim_templates.add_handler(self._on_claim_template)
+        self.cache.topologies.add_handler(self._on_topology)
+        self.cache.domains.add_handler(self._on_domain)
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
@@ -78,9 +100,41 @@ class Operator:
                 if group.metadata.namespace == namespace and group.metadata.label(labels.PART_OF) == item.metadata.name:
                     self._groups.add(group.metadata.key)
 
-    def _on_service(self, kind: str, old: Any, item: Object) -> None:
-        if kind == "DELETED":
+    def _on_attendant(self, kind: str, old: Any, item: Any) -> None:
+        """Wakes the owner of an object that has gone or that somebody has changed. What happens to its status, and what
+        our own writes bring, wakes nobody."""
+        if kind != "DELETED" and (old is None or _alike(old, item)):
+            if old is not None and item is not old:
+                self._wake_for_legacy(item)
+            return
+        owner = item.metadata.controller or (old and old.metadata.controller)
+        queues = {"PodCliqueScalingGroup": self._groups, "PodClique": self._cliques}
+        if owner is not None and owner.kind in queues:
+            queues[owner.kind].add((item.metadata.namespace, owner.name))
+        else:
             self._wake_set(item)
+
+    def _wake_for_legacy(self, item: Object) -> None:
+        """Wakes a set that still has a token Secret of an earlier version: its last user may be gone (OBJ-245)."""
+        name = names.legacy_secret(item.metadata.label(labels.PART_OF))
+        if self.cache.secrets.get(item.metadata.namespace, name) is not None:
+            self._wake_set(item)
+
+    def _on_claim_template(self, kind: str, old: Any, item: Object) -> None:
+        """Wakes whatever is in trouble: a template that was missing may have come (OBJ-823)."""
+        if kind == "ADDED":
+            for queue, troubles in self._troubles:
+                for key in troubles.keys:
+                    queue.add(key)
+
+    def _on_topology(self, kind: str, old: Any, item: Object) -> None:
+        for pcs in self.cache.sets:
+            if topology.binding_name(pcs) == item.metadata.name:
+                self._sets.add(pcs.metadata.key)
+
+    def _on_domain(self, kind: str, old: Any, item: Object) -> None:
+        if kind != "DELETED" and item.metadata.deletion_timestamp is not None:
+            self._domains.add(item.metadata.key)
 
     def _on_group(self, kind: str, old: PodCliqueScalingGroup | None, item: PodCliqueScalingGroup) -> None:
         self._groups.add(item.metadata.key)
@@ -110,6 +164,8 @@ class Operator:
         namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)
         self._cliques.add((namespace, clique))
         self._clique_statuses.add((namespace, clique))
+        if kind == "DELETED":
+            self._wake_for_legacy(item)
         living = not item.terminating and kind != "DELETED"
         if old is None or kind == "DELETED" or old.terminating == living:
             self._gangs.add((namespace, item.metadata.label(labels.PODGANG)))
@@ -117,3 +173,18 @@ class Operator:
             gang = key_text(namespace, item.metadata.label(labels.PODGANG))
             for waiting in self.cache.cliques.indexed(BASE, gang):
                 self._cliques.add(waiting.metadata.key)
+
+
+_NOT_OURS = ("metadata", "has_token")
+"""Fields of attendants that others write, or that are compared apart."""
+
+
+def _alike(old: Any, item: Any) -> bool:
+    """Whether two states of an attendant are the same in all that we write."""
+    left, right = old.metadata, item.metadata
+    return (
+        left.labels == right.labels
+        and left.annotations == right.annotations
+        and left.owner_references == right.owner_references
+        and all(getattr(old, f) == getattr(item, f) for f in item.__struct_fields__ if f not in _NOT_OURS)
+    )

@@ -1,20 +1,19 @@
-"""PodClique: its pods, their gates, its status (spec OBJ-340, OBJ-501 to OBJ-508, OBJ-730 to OBJ-748)."""
+"""PodClique: its resource claims, its pods, their gates, its status (spec OBJ-340, OBJ-501 to OBJ-508, OBJ-730 to
+OBJ-748)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from kube.errors import ApiError
 from kube.objects import Key
-from reference_impl.api import models
-from reference_impl.api.models import PodClique, PodGang
+from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
-from reference_impl.control.cache import Cache
+from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import gates, labels, pods, startup, statuses
-from reference_impl.plan.statuses import ALL_LOST
+from reference_impl.plan import children, claims, gates, labels, pods, startup, statuses
+from reference_impl.plan.troubles import Trouble
 
 STATUS_SECONDS = 1.0
 """What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A
@@ -22,15 +21,11 @@ write of a clique costs the API server more than one of a pod: it carries a whol
 
 
 class CliqueReconciler:
-    """`init_image` is that of the container that waits for parents; `say` wakes the queue of statuses."""
-
-    def __init__(
-        self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str, say: Callable[[Key], None]
-    ) -> None:
-        self._cache, self._writer, self._scheduler, self._say = cache, writer, scheduler_name, say
+    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str) -> None:
+        self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
-        self._troubles = Troubles("ERR_SYNC_PODS")
+        self.troubles = Troubles(cache.cliques, writer)
 
     async def reconcile(self, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
@@ -43,31 +38,48 @@ class CliqueReconciler:
         gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
         if gang is not None and gang.metadata.deletion_timestamp is None:
             # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
+            pcs = self._cache.set_of(clique)
+            try:
+                await self._claims(clique, pcs)
+            except Trouble as trouble:
+                return await self.troubles.tell(key, trouble)
             try:
                 try:
-                    await self._balance(clique)
+                    await self._balance(clique, pcs)
                 finally:  # pods that cannot be made hold those back that were, only through their gang
                     await self._release(clique, gang)
             except ApiError as error:
-                if self._troubles.note(key, error):
-                    self._say(key)
+                await self.troubles.refused(key, "ERR_SYNC_PODS", error)
                 raise
-        if self._troubles.clear(key):
-            self._say(key)
+            return await self.troubles.tell(key, None)
         return None
 
-    async def _balance(self, clique: PodClique) -> None:
+    async def _claims(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
+        """Makes the resource claims of the clique's own level, and deletes those that no pod has or will have."""
+        template = children.clique_template(pcs, clique) if pcs is not None else None
+        if pcs is None or template is None or not template.resource_sharing:
+            return
+        indices = {pods.index_of(pod) for pod in self._cache.pods_of(clique)}
+        planned = claims.of_clique(clique, template, (index for index in indices if index >= 0))
+        owner = children.owner_reference(PODCLIQUES.api_version, "PodClique", clique.metadata)
+        made = [
+            claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
+            for claim in planned
+        ]
+        await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, clique.metadata.uid))
+
+    async def _balance(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
         """Creates the pods that are missing and deletes those that are too many."""
         missing, surplus = pods.difference(clique, self._cache.pods_of(clique))
         if not missing and not surplus:
             return
         waits: dict[str, int] = {}
         if missing and clique.spec.starts_after:
-            pcs = self._cache.set_of(clique)
             if pcs is None:
                 return  # going, and the clique with it
             waits = startup.floors(pcs, clique)
-        builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image)
+        claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
+        builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
         await together(
             [
                 *(self._writer.create(self._cache.pods, builder.pod(index)) for index in missing),
@@ -100,7 +112,6 @@ class CliqueReconciler:
             return None
         pods_now = self._cache.pods_of(clique)
         status = statuses.clique_status(clique, pods_now, self._cache.set_of(clique), now())
-        status.last_errors = self._troubles.of(key, status.last_errors)
         if status == clique.status:
             self._unwritten.pop(key, None)
             return None
@@ -114,5 +125,5 @@ class CliqueReconciler:
         lost = clique.status.scheduled_replicas if clique.status else 0
         if lost and not status.scheduled_replicas:
             note = f"All scheduled pods lost (was {lost})."
-            await self._writer.warn(models.PODCLIQUES, clique, ALL_LOST, note)
+            await self._writer.warn(PODCLIQUES, clique, statuses.ALL_LOST, note)
         return None

@@ -1,4 +1,5 @@
-"""PodCliqueSet: finalizer, generation hash, then per replica its service, cliques, scaling groups and gangs; status.
+"""PodCliqueSet: finalizer, generation hash, its surroundings, then per replica its service, cliques, scaling groups,
+gangs and autoscalers; status.
 
 Nothing waits here: gangs fill up and gates go in the reconcilers of gangs and cliques (spec OBJ-301, CHG-DEL-02).
 """
@@ -13,11 +14,26 @@ from typing import Any, TypeVar
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key, Object
-from reference_impl.api.models import PodCliqueSet, PodGang, wire
+from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.surroundings import Surroundings, Wanted
 from reference_impl.control.troubles import Troubles
-from reference_impl.control.writer import Writer, together
-from reference_impl.plan import children, gangs, hashes, labels, names, statuses
+from reference_impl.control.writer import Writer, now, together
+from reference_impl.plan import (
+    autoscalers,
+    children,
+    conditions,
+    gangs,
+    hashes,
+    labels,
+    names,
+    statuses,
+    topology,
+    troubles,
+)
+from reference_impl.plan.troubles import Trouble
 
 T = TypeVar("T", bound=Object)
 Write = Callable[[], Awaitable[None]]
@@ -27,9 +43,10 @@ REPLICAS_AT_ONCE = 16
 
 
 class SetReconciler:
-    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str) -> None:
-        self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
-        self._troubles = Troubles("ERR_SYNC_PODCLIQUESET")
+    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, features: Features = NO_FEATURES) -> None:
+        self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
+        self._surroundings = Surroundings(cache, writer)
+        self.troubles = Troubles(cache.sets, writer)
 
     async def reconcile(self, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
@@ -46,15 +63,16 @@ class SetReconciler:
         if pcs.status is None or pcs.status.current_generation_hash != generation_hash:
             await self._write_status(pcs, generation_hash, observed=False)
             pcs = self._cache.sets.get(*key) or pcs
+        trouble: Trouble | None = None
         try:
             await self._children(pcs)
+        except Trouble as caught:
+            trouble = caught
         except ApiError as error:
-            if self._troubles.note(key, error):
-                await self._write_status(self._cache.sets.get(*key) or pcs, generation_hash, observed=False)
+            await self.troubles.refused(key, "ERR_SYNC_PODCLIQUESET", error)
             raise
-        self._troubles.clear(key)
-        await self._write_status(self._cache.sets.get(*key) or pcs, generation_hash, observed=True)
-        return None
+        await self._write_status(self._cache.sets.get(*key) or pcs, generation_hash, observed=trouble is None)
+        return await self.troubles.tell(key, trouble)
 
     async def _write_status(self, pcs: PodCliqueSet, generation_hash: str, *, observed: bool) -> None:
         namespace = pcs.metadata.namespace
@@ -65,13 +83,25 @@ class SetReconciler:
             lambda name: self._cache.groups.get(namespace, name),
             observed,
         )
-        status.last_errors = self._troubles.of(pcs.metadata.key, status.last_errors)
+        told = topology.condition(pcs, self._topology(pcs), now())
+        status.conditions = (
+            conditions.put(status.conditions, told)
+            if told
+            else conditions.without(status.conditions, topology.CONDITION)
+        )
         await self._writer.status(self._cache.sets, pcs, status)
+
+    def _topology(self, pcs: PodCliqueSet) -> topology.Topology:
+        """What is known of the topology that a set refers to."""
+        enabled, name = self._features.topology, topology.binding_name(pcs)
+        return topology.of_set(pcs, enabled, self._cache.topologies.get("", name) if enabled and name else None)
 
     async def _children(self, pcs: PodCliqueSet) -> None:
         """Creates what is missing, corrects what differs, deletes what is no longer wanted."""
-        wanted: set[tuple[str, str]] = set()
-        steps = [list(self._replica(pcs, index, wanted)) for index in range(pcs.spec.replicas)]
+        wanted: Wanted = set()
+        await self._surroundings.ensure(pcs, wanted, domains=self._features.mnnvl)
+        levels = self._topology(pcs)
+        steps = [list(self._replica(pcs, index, wanted, levels)) for index in range(pcs.spec.replicas)]
         limit = asyncio.Semaphore(REPLICAS_AT_ONCE)
 
         async def in_order(writes: list[Write]) -> None:
@@ -82,48 +112,57 @@ class SetReconciler:
         await together(in_order(writes) for writes in steps if writes)
         await together(write() for write in list(self._surplus(pcs, wanted)))
 
-    def _replica(self, pcs: PodCliqueSet, index: int, wanted: set[tuple[str, str]]) -> Iterator[Write]:
-        """The writes that one replica needs, in order: service, cliques, scaling groups, gangs (OBJ-302)."""
+    def _replica(self, pcs: PodCliqueSet, index: int, wanted: Wanted, levels: topology.Topology) -> Iterator[Write]:
+        """The writes that one replica needs, in order: service, cliques, scaling groups, gangs (OBJ-302), then what
+        scales them."""
         cache, writer, namespace, name = self._cache, self._writer, pcs.metadata.namespace, pcs.metadata.name
+        conflicts: list[Write] = []
 
         def expect(informer: Informer[T], child: str) -> T | None:
             """The child, if it is there."""
-            wanted.add((informer.resource.kind, child))
-            return informer.get(namespace, child)
+            kind = informer.resource.kind
+            wanted.add((kind, child))
+            found = informer.get(namespace, child)
+            if found is not None and not _controlled(found, pcs):
+                conflicts.append(partial(_refuse, troubles.conflict(kind, namespace, child)))
+            return found
 
         service = expect(cache.services, names.service(name, index))
         if service is None:
             yield partial(writer.create, cache.services, children.service(pcs, index))
-        elif service.spec.publish_not_ready_addresses != children.publish_not_ready(pcs):
-            body = {"spec": {"publishNotReadyAddresses": children.publish_not_ready(pcs)}}
-            yield partial(writer.patch, cache.services, service, body)
+        elif not children.right_service(pcs, index, service):
+            yield partial(writer.ensure, cache.services, children.service(pcs, index))
+        channels = self._features.mnnvl
         for template in children.standalone_templates(pcs):
             if expect(cache.cliques, names.clique(name, index, template.name)) is None:
-                yield partial(writer.create, cache.cliques, children.standalone_clique(pcs, index, template))
+                manifest = children.standalone_clique(pcs, index, template, channels=channels)
+                yield partial(writer.create, cache.cliques, manifest)
         for config in children.group_configs(pcs):
             if expect(cache.groups, names.scaling_group(name, index, config.name)) is None:
                 yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
-        for gang in gangs.planned(pcs, index, lambda group: self._group_replicas(namespace, group)):
+        for gang in gangs.planned(pcs, index, lambda group: self._group_replicas(namespace, group), levels):
             found = expect(cache.gangs, gang.name)
             if found is None:
-                yield partial(writer.create, cache.gangs, gangs.manifest(pcs, index, gang, self._scheduler))
-            elif drift := self._gang_drift(pcs, index, gang, found):
+                manifest = gangs.manifest(pcs, index, gang, self._scheduler, levels.binding)
+                yield partial(writer.create, cache.gangs, manifest)
+            elif _controlled(found, pcs) and (drift := self._gang_drift(pcs, index, gang, found, levels.binding)):
                 yield partial(writer.patch, cache.gangs, found, drift, guard=True)
+        for autoscaler in autoscalers.of_replica(pcs, index):
+            wanted.add((autoscaler["kind"], autoscaler["metadata"]["name"]))
+            yield partial(writer.ensure, cache.autoscalers, autoscaler)
+        yield from conflicts
 
-    def _gang_drift(self, pcs: PodCliqueSet, index: int, gang: gangs.PlannedGang, found: PodGang) -> dict[str, Any]:
+    def _gang_drift(
+        self, pcs: PodCliqueSet, index: int, gang: gangs.PlannedGang, found: PodGang, binding: str
+    ) -> dict[str, Any]:
         """What of a gang has to be corrected, as a merge patch; empty where nothing has."""
-        body: dict[str, Any] = {}
-        wanted = gangs.gang_labels(pcs, index, self._scheduler, found.metadata.labels)
-        if wanted != (found.metadata.labels or {}):
-            gone = dict.fromkeys(set(found.metadata.labels or {}) - set(wanted))
-            body["metadata"] = {"labels": {**gone, **wanted}}
-        if {g.name: g.min_replicas for g in found.spec.podgroups} != gang.floors:
+
+        def pods() -> list[Pod]:
             cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.floors]
-            pods = [pod for clique in cliques if clique is not None for pod in self._cache.pods_of(clique)]
-            body.setdefault("spec", {})["podgroups"] = wire(gangs.filled(found, gang.floors, pods))
-        if found.spec.priority_class_name != pcs.spec.template.priority_class_name:
-            body.setdefault("spec", {})["priorityClassName"] = pcs.spec.template.priority_class_name
-        return body
+            return [pod for clique in cliques if clique is not None for pod in self._cache.pods_of(clique)]
+
+        tags = gangs.gang_labels(pcs, index, self._scheduler, found.metadata.labels)
+        return gangs.drift(pcs, gang, found, tags, binding, pods)
 
     def _group_replicas(self, namespace: str, group: str) -> int | None:
         found = self._cache.groups.get(namespace, group)
@@ -133,8 +172,17 @@ class SetReconciler:
         """Deletions of the set's own children that no replica wants."""
         cache = self._cache
         children_kinds: tuple[Informer[Any], ...] = (cache.gangs, cache.groups, cache.cliques, cache.services)
-        for informer in children_kinds:
+        for informer in (*children_kinds, cache.autoscalers, cache.claims, cache.domains):
             for item in informer.indexed(OWNER, pcs.metadata.uid):
                 unwanted = (informer.resource.kind, item.metadata.name) not in wanted
                 if unwanted and item.metadata.deletion_timestamp is None:
                     yield partial(self._writer.delete, informer, item)
+
+
+def _controlled(found: Object, pcs: PodCliqueSet) -> bool:
+    controller = found.metadata.controller
+    return controller is None or controller.uid == pcs.metadata.uid
+
+
+async def _refuse(trouble: Trouble) -> None:
+    raise trouble

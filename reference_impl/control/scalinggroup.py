@@ -1,21 +1,23 @@
-"""PodCliqueScalingGroup: the cliques of its replicas and its status (spec OBJ-320, OBJ-321, OBJ-760 to OBJ-772)."""
+"""PodCliqueScalingGroup: its resource claims, the cliques of its replicas, its status (spec OBJ-320, OBJ-321,
+OBJ-760 to OBJ-772)."""
 
 from __future__ import annotations
 
 from kube.errors import ApiError
 from kube.objects import Key
-from reference_impl.api import models
-from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.api.models import SCALING_GROUPS, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import children, labels, names, statuses
+from reference_impl.plan import children, claims, labels, statuses
+from reference_impl.plan.troubles import Trouble
 
 
 class GroupReconciler:
-    def __init__(self, cache: Cache, writer: Writer) -> None:
-        self._cache, self._writer = cache, writer
-        self._troubles = Troubles("ERR_SYNC_PODCLIQUES")
+    def __init__(self, cache: Cache, writer: Writer, features: Features = NO_FEATURES) -> None:
+        self._cache, self._writer, self._features = cache, writer, features
+        self.troubles = Troubles(cache.groups, writer)
 
     async def reconcile(self, key: Key) -> float | None:
         group = self._cache.groups.get(*key)
@@ -25,31 +27,26 @@ class GroupReconciler:
             await self._writer.remove_finalizer(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER)
             return None
         pcs = self._cache.set_of(group)
+        trouble: Trouble | None = None
         if pcs is not None and pcs.metadata.deletion_timestamp is None:
             try:
                 await self._members(pcs, group)
+            except Trouble as caught:
+                trouble = caught
             except ApiError as error:
-                if self._troubles.note(key, error):
-                    await self._status(group, pcs)
+                await self.troubles.refused(key, "ERR_SYNC_PODCLIQUES", error)
                 raise
-        self._troubles.clear(key)
         await self._status(group, pcs)
-        return None
+        return await self.troubles.tell(key, trouble)
 
     async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
         """Creates the cliques of all replicas at once, base and scaled, and deletes those of replicas too many."""
-        index = group.metadata.label(labels.REPLICA_INDEX)
-        config = next(
-            (
-                c
-                for c in children.group_configs(pcs)
-                if names.scaling_group(pcs.metadata.name, int(index), c.name) == group.metadata.name
-            ),
-            None,
-        )
+        config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         if config is None:
             return
-        wanted = {m["metadata"]["name"]: m for m in children.member_cliques(pcs, group, config)}
+        await self._claims(pcs, group, config)
+        made = children.member_cliques(pcs, group, config, channels=self._features.mnnvl)
+        wanted = {m["metadata"]["name"]: m for m in made}
         present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
         await together(
             [
@@ -62,12 +59,22 @@ class GroupReconciler:
             ]
         )
 
+    async def _claims(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: ScalingGroupConfig) -> None:
+        """Makes the resource claims of the group's own level, and deletes those of replicas that are no more."""
+        if not config.resource_sharing:
+            return
+        owner = children.owner_reference(SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
+        made = [
+            claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
+            for claim in claims.of_group(group.metadata.name, config, group.spec.replicas)
+        ]
+        await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, group.metadata.uid))
+
     async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> None:
         namespace = group.metadata.namespace
         status = statuses.group_status(group, pcs, lambda name: self._cache.cliques.get(namespace, name), now())
-        status.last_errors = self._troubles.of(group.metadata.key, status.last_errors)
         await self._writer.status(self._cache.groups, group, status)
         lost = group.status.scheduled_replicas if group.status else 0
         if lost and not status.scheduled_replicas:
             note = f"All scheduled replicas lost (was {lost})."
-            await self._writer.warn(models.SCALING_GROUPS, group, statuses.ALL_LOST, note)
+            await self._writer.warn(SCALING_GROUPS, group, statuses.ALL_LOST, note)

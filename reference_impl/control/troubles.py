@@ -1,37 +1,41 @@
-"""What a reconcile has failed with, for `status.lastErrors`: there while it lasts, gone with the next success (OBJ-703
-done right)."""
+"""`status.lastErrors` of the objects of one kind: written when a reconcile cannot go on, cleared when it can again."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from kube.errors import ApiError
+from kube.informer import Informer
 from kube.objects import Key
-from reference_impl.api.models import LastError
-from reference_impl.control.writer import now
+from reference_impl.api.models import wire
+from reference_impl.control.writer import Writer, now
+from reference_impl.plan.troubles import Trouble, last_errors
+
+RETRY_SECONDS = 5.0
+"""What stands in the way may be an object that the cache doesn't follow: its end is no event."""
 
 
 class Troubles:
-    """The errors of one kind's reconciles, by key. `code` is what `lastErrors[].code` says."""
+    def __init__(self, informer: Informer[Any], writer: Writer) -> None:
+        self._informer, self._writer = informer, writer
+        self.keys: set[Key] = set()
+        """The objects that are in trouble."""
 
-    def __init__(self, code: str) -> None:
-        self._code = code
-        self._known: dict[Key, LastError] = {}
+    async def refused(self, key: Key, code: str, error: ApiError) -> None:
+        """Notes that the API server has refused a write, unless it was a conflict: that only means that the cache was
+        behind, and the next pass is on its way."""
+        if not error.conflict:
+            await self.tell(key, Trouble(code, str(error)))
 
-    def note(self, key: Key, error: Exception) -> bool:
-        """Remembers an error that the API server has answered with; says whether it is news. A conflict is none: it
-        only means that the cache was behind, and the next pass is on its way."""
-        if not isinstance(error, ApiError) or error.conflict:
-            return False
-        old = self._known.get(key)
-        if old is not None and old.description == str(error):
-            return False
-        self._known[key] = LastError(code=self._code, description=str(error), observed_at=now())
-        return True
-
-    def clear(self, key: Key) -> bool:
-        """Forgets it; says whether there was one."""
-        return self._known.pop(key, None) is not None
-
-    def of(self, key: Key, old: list[LastError] | None) -> list[LastError] | None:
-        """What the status is to say, given what it says now."""
-        known = self._known.get(key)
-        return [known] if known is not None else [] if old else old
+    async def tell(self, key: Key, trouble: Trouble | None) -> float | None:
+        """Notes how a reconcile ended; returns after how many seconds it is to be repeated, None for never."""
+        self.keys.discard(key)
+        if trouble is not None:
+            self.keys.add(key)
+        item = self._informer.get(*key)
+        if item is not None:
+            old = item.status.last_errors if item.status else None
+            errors = last_errors(old, trouble, now())
+            if errors != (old or None):
+                await self._writer.patch(self._informer, item, {"status": {"lastErrors": wire(errors)}}, status=True)
+        return RETRY_SECONDS if trouble else None

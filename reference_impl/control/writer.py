@@ -1,4 +1,5 @@
-"""The operator's writes. Each one feeds its answer back into the watch cache, so that the next reconcile sees it."""
+"""The operator's writes, and the few reads that no cache answers. The answer to a write goes into the watch cache, so
+that the next reconcile sees it."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from kube.client import JSON_PATCH, Client
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Object
-from kube.resource import EVENTS, Resource
+from kube.resource import EVENTS, PODS, Resource
 from reference_impl.api import models
-from reference_impl.plan import events
+from reference_impl.plan import drift, events, troubles
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
@@ -48,15 +49,61 @@ class Writer:
         self._client = client
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Creates an object. One that exists already is left to the next reconcile, which will see it."""
+        """Creates an object. One of ours that exists already is left to the next reconcile, which will see it. Raises
+        Trouble where somebody else's has the name."""
         try:
             answer = await self._client.create(informer.resource, manifest)
         except ApiError as error:
             if not error.already_exists:
                 raise
-            log.info("%s %s exists already", informer.resource.kind, manifest["metadata"].get("name"))
+            await self._look_at(informer, manifest)
         else:
             informer.observe(informer.decode(answer))
+
+    async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
+        """Raises Trouble if the object that has the manifest's name is not ours."""
+        namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+        answer = await self._client.get_or_none(informer.resource, namespace, name)
+        if answer is not None:
+            found = informer.decode(answer)
+            if not drift.owned(manifest, found) and not drift.adoptable(manifest, found):
+                raise troubles.conflict(manifest["kind"], namespace, name)
+        log.info("%s %s exists already", informer.resource.kind, name)
+
+    async def ensure(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
+        """Creates the object, or corrects what of it differs from the manifest. One that is on its way out is waited
+        for: its end is an event. Raises Trouble where somebody else's has the name."""
+        metadata = manifest["metadata"]
+        found = informer.get(metadata["namespace"], metadata["name"])
+        if found is None:
+            await self.create(informer, manifest)
+            return
+        if found.metadata.deletion_timestamp is not None:
+            return
+        if not drift.owned(manifest, found) and not drift.adoptable(manifest, found):
+            raise troubles.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
+        body = drift.correction(manifest, found)
+        if "roleRef" in body:
+            await self.delete(informer, found)  # cannot be changed; its end brings us back
+        elif body:
+            await self.patch(informer, found, body)
+
+    async def pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
+        """Pods as the API server has them, whole: the cache keeps just what every reconcile needs."""
+        return await self._client.list(PODS, namespace, selector=selector)
+
+    async def settle(self, informer: Informer[T], manifests: list[dict[str, Any]], present: list[T]) -> None:
+        """Ensures all of these objects, and deletes those that are present and not among them."""
+        wanted = {manifest["metadata"]["name"] for manifest in manifests}
+        surplus = [
+            item for item in present if item.metadata.name not in wanted and item.metadata.deletion_timestamp is None
+        ]
+        await together(
+            [
+                *(self.ensure(informer, manifest) for manifest in manifests),
+                *(self.delete(informer, item) for item in surplus),
+            ]
+        )
 
     async def patch(
         self, informer: Informer[T], item: T, body: dict[str, Any], *, status: bool = False, guard: bool = False

@@ -185,10 +185,10 @@ def _gang_file_wrong() -> None:
 def _created_in_order() -> None:
     right = CliqueReconciler._balance
 
-    async def balance(self: CliqueReconciler, clique: PodClique) -> None:
+    async def balance(self: CliqueReconciler, clique: PodClique, pcs: Any) -> None:
         parents = [self._cache.cliques.get(clique.metadata.namespace, name) for name in clique.spec.starts_after or ()]
         if all(p is not None and any(pod.ready for pod in self._cache.pods_of(p)) for p in parents):
-            await right(self, clique)
+            await right(self, clique, pcs)
 
     replace(CliqueReconciler, "_balance", balance)
 

@@ -10,11 +10,12 @@ import msgspec
 from kube.objects import Key
 from reference_impl.api.models import Condition
 from reference_impl.api.pods import ContainerStatus, Pod
+from reference_impl.control import troubles as troubles_control
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
-from reference_impl.plan import conditions, gangs, pods, statuses
+from reference_impl.plan import conditions, gangs, pods, statuses, troubles
 
 
 @fault("binding-unseen", "operator", "counts a pod as scheduled once a container has reported", "CORE-016")
@@ -167,12 +168,20 @@ def _restless() -> None:
 
 @fault("trouble-unsaid", "operator", "never fills lastErrors", "CORE-025")
 def _trouble_unsaid() -> None:
-    replace(Troubles, "of", lambda self, key, old: old)
+    async def refused(*arguments: Any) -> None:
+        return None
+
+    replace(Troubles, "refused", refused)
 
 
 @fault("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
 def _trouble_forever() -> None:
-    replace(Troubles, "clear", lambda self, key: False)
+    right = troubles.last_errors
+
+    def last_errors(old: Any, trouble: Any, now: str) -> Any:
+        return old if trouble is None else right(old, trouble, now)
+
+    replace(troubles_control, "last_errors", last_errors)
 
 
 @fault("references-kept", "operator", "never changes the references of a gang that is initialized", "GANG-009")

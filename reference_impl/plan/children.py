@@ -9,7 +9,8 @@ from typing import Any
 from kube.objects import ObjectMeta
 from reference_impl.api import models
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
-from reference_impl.plan import hashes, labels, names, startup
+from reference_impl.api.pods import Service
+from reference_impl.plan import hashes, labels, mnnvl, names, startup
 
 Manifest = dict[str, Any]
 
@@ -77,6 +78,20 @@ def service(pcs: PodCliqueSet, index: int) -> Manifest:
     }
 
 
+def right_service(pcs: PodCliqueSet, index: int, found: Service) -> bool:
+    """Whether an existing service is as it should be; asked for every replica in every pass."""
+    wanted = {labels.MANAGED_BY: labels.MANAGER, labels.PART_OF: pcs.metadata.name, labels.REPLICA_INDEX: str(index)}
+    spec, tags = found.spec, found.metadata.labels or {}
+    controller = found.metadata.controller
+    return (
+        spec.publish_not_ready_addresses == publish_not_ready(pcs)
+        and spec.selector == wanted
+        and wanted.items() <= tags.items()
+        and controller is not None
+        and controller.uid == pcs.metadata.uid
+    )
+
+
 def scaling_group(pcs: PodCliqueSet, index: int, config: ScalingGroupConfig) -> Manifest:
     """The scaling group object of a replica (OBJ-213)."""
     name = names.scaling_group(pcs.metadata.name, index, config.name)
@@ -90,8 +105,11 @@ def scaling_group(pcs: PodCliqueSet, index: int, config: ScalingGroupConfig) -> 
         "ownerReferences": [set_reference(pcs)],
         "finalizers": [labels.SCALING_GROUP_FINALIZER],
     }
-    if config.annotations:
-        metadata["annotations"] = config.annotations
+    annotations = dict(config.annotations or {})
+    if group := (pcs.metadata.annotations or {}).get(labels.MNNVL_GROUP):
+        annotations.setdefault(labels.MNNVL_GROUP, group)
+    if annotations:
+        metadata["annotations"] = annotations
     return {
         "apiVersion": models.SCALING_GROUPS.api_version,
         "kind": "PodCliqueScalingGroup",
@@ -130,7 +148,9 @@ def _clique(
     if annotations:
         metadata["annotations"] = annotations
     spec = models.wire(template.spec)
-    spec["podSpec"] = pod_spec
+    # The set's priority class is that of its pods (OBJ-256 done right); the hash has said so all along.
+    priority = pcs.spec.template.priority_class_name
+    spec["podSpec"] = {**pod_spec, "priorityClassName": priority} if priority else pod_spec
     spec["minAvailable"] = template.spec.floor
     spec.pop("startsAfter", None)  # of the template: other names than those of objects (OBJ-602)
     if parents := startup.parents(pcs, template, place):
@@ -143,8 +163,9 @@ def _clique(
     }
 
 
-def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate) -> Manifest:
-    """A clique that is in no scaling group (OBJ-211)."""
+def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate, *, channels: bool = False) -> Manifest:
+    """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are made (OBJ-845)."""
+    pod_spec = template.spec.pod_spec
     return _clique(
         pcs,
         template,
@@ -152,12 +173,14 @@ def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate) -
         "pcs-podclique",
         {labels.REPLICA_INDEX: str(index), labels.PODGANG: names.base_gang(pcs.metadata.name, index)},
         set_reference(pcs),
-        template.spec.pod_spec,
+        mnnvl.joined(pod_spec, pcs, template, None, index) if channels else pod_spec,
         startup.Place(index),
     )
 
 
-def member_cliques(pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: ScalingGroupConfig) -> Iterator[Manifest]:
+def member_cliques(
+    pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: ScalingGroupConfig, *, channels: bool = False
+) -> Iterator[Manifest]:
     """The cliques of every replica of a scaling group (OBJ-212, OBJ-253)."""
     index = int(group.metadata.label(labels.REPLICA_INDEX))
     base = names.base_gang(pcs.metadata.name, index)
@@ -177,6 +200,8 @@ def member_cliques(pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: Scal
         for t in templates:
             name = names.member_clique(group.metadata.name, j, t.name)
             spec = with_environment(t.spec.pod_spec, _group_environment(pods))
+            if channels:
+                spec = mnnvl.joined(spec, pcs, t, config, index)
             yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec, startup.Place(index, config, j))
 
 
@@ -205,6 +230,18 @@ def with_environment(pod_spec: Manifest, environment: list[Manifest]) -> Manifes
         if pod_spec.get(field):
             result[field] = [container(c) for c in pod_spec[field]]
     return result
+
+
+def clique_config(pcs: PodCliqueSet, clique: PodClique) -> ScalingGroupConfig | None:
+    """The scaling group that a clique object is a member of; None for a standalone one."""
+    group = clique.metadata.label(labels.SCALING_GROUP)
+    return group_config(pcs, clique.metadata.label(labels.REPLICA_INDEX), group) if group else None
+
+
+def group_config(pcs: PodCliqueSet, index: str, group: str) -> ScalingGroupConfig | None:
+    """The config that a scaling group object of this name was made from."""
+    name = group.removeprefix(f"{pcs.metadata.name}-{index}-")
+    return next((config for config in group_configs(pcs) if config.name == name), None)
 
 
 def clique_template(pcs: PodCliqueSet, clique: PodClique) -> CliqueTemplate | None:

@@ -24,3 +24,10 @@ def put(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
     if old is None:
         return [*(conditions or ()), new]
     return [new if condition.type == new.type else condition for condition in conditions or ()]
+
+
+def without(conditions: list[Condition] | None, kind: str) -> list[Condition] | None:
+    """The list without the condition of that kind; the very list where it has none."""
+    if find(conditions, kind) is None:
+        return conditions
+    return [condition for condition in conditions or () if condition.type != kind]

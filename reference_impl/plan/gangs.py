@@ -6,15 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from reference_impl.api import models
 from reference_impl.api.models import (
+    CliqueTemplate,
     Condition,
+    GangTopology,
     NamespacedName,
     PodClique,
     PodCliqueSet,
     PodGang,
     PodGangSpec,
     PodGroup,
+    TopologyGroup,
     wire,
 )
 from reference_impl.api.pods import Pod
@@ -26,8 +31,10 @@ from reference_impl.plan.children import (
     standalone_templates,
     template,
 )
+from reference_impl.plan.topology import Topology
 
 INITIALIZED = "Initialized"
+NO_TOPOLOGY = Topology()
 
 
 @dataclass(frozen=True)
@@ -37,31 +44,70 @@ class PlannedGang:
     name: str
     floors: dict[str, int] = field(hash=False)
     """Clique name → pods of it that have to be placed for the gang to be placed, in podgroup order."""
+    topology: GangTopology | None = field(default=None, hash=False)
+    of_cliques: dict[str, GangTopology] = field(default_factory=dict, hash=False)
+    """Constraints of single cliques, by clique name."""
+    of_groups: list[TopologyGroup] = field(default_factory=list, hash=False)
+    """Constraints of the scaling group replicas in a base gang."""
+
+    @property
+    def constrained(self) -> bool:
+        """Whether any constraint has been translated (OBJ-452)."""
+        of_groups = any(group.topology_constraint is not None for group in self.of_groups)
+        return self.topology is not None or bool(self.of_cliques) or of_groups
 
 
-def planned(pcs: PodCliqueSet, index: int, group_replicas: Callable[[str], int | None]) -> list[PlannedGang]:
+def planned(
+    pcs: PodCliqueSet,
+    index: int,
+    group_replicas: Callable[[str], int | None],
+    topology: Topology = NO_TOPOLOGY,
+) -> list[PlannedGang]:
     """The base gang of a replica and the scaled gangs of its scaling groups.
 
     `group_replicas` gives the live replicas of a scaling group object by name, or None where there is none yet: its
     template's number is used then (OBJ-402).
     """
     name = pcs.metadata.name
-    base: dict[str, int] = {names.clique(name, index, t.name): t.spec.floor for t in standalone_templates(pcs)}
+    alone = {names.clique(name, index, t.name): t for t in standalone_templates(pcs)}
+    base: dict[str, CliqueTemplate] = dict(alone)
+    of_groups: list[TopologyGroup] = []
+    of_set = topology.translated(pcs.spec.template.topology_constraint)
     scaled: list[PlannedGang] = []
     for config in group_configs(pcs):
         group = names.scaling_group(name, index, config.name)
         live = group_replicas(group)
+        constraint = config.topology_constraint if topology.enabled else None
+        of_group = topology.translated(constraint)
         for j in range(max(config.replicas if live is None else live, config.min_available)):
-            floors = {
-                names.member_clique(group, j, clique): t.spec.floor
+            members = {
+                names.member_clique(group, j, clique): t
                 for clique in config.clique_names
                 if (t := template(pcs, clique)) is not None
             }
             if j < config.min_available:
-                base |= floors
+                base |= members
+                if constraint is not None and topology.found:
+                    own_name = names.member_group(group, j)
+                    entry = TopologyGroup(name=own_name, pod_group_names=list(members), topology_constraint=of_group)
+                    of_groups.append(entry)
             else:
-                scaled.append(PlannedGang(names.scaled_gang(group, j, config.min_available), floors))
-    return [PlannedGang(names.base_gang(name, index), base), *scaled]
+                own_name = names.scaled_gang(group, j, config.min_available)
+                scaled.append(_gang(own_name, members, of_set if constraint is None else of_group, topology))
+    return [_gang(names.base_gang(name, index), base, of_set, topology, of_groups), *scaled]
+
+
+def _gang(
+    name: str,
+    members: dict[str, CliqueTemplate],
+    constraint: GangTopology | None,
+    topology: Topology,
+    of_groups: list[TopologyGroup] | None = None,
+) -> PlannedGang:
+    floors = {clique: t.spec.floor for clique, t in members.items()}
+    translated = {clique: topology.translated(t.topology_constraint) for clique, t in members.items()}
+    of_cliques = {clique: one for clique, one in translated.items() if one is not None}
+    return PlannedGang(name, floors, constraint, of_cliques, of_groups or [])
 
 
 def gang_labels(pcs: PodCliqueSet, index: int, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
@@ -71,13 +117,22 @@ def gang_labels(pcs: PodCliqueSet, index: int, scheduler_name: str, existing: di
     return labels.mirrored(own, existing, pcs.metadata.labels)
 
 
+def gang_annotations(
+    pcs: PodCliqueSet, gang: PlannedGang, binding: str, existing: dict[str, str] | None
+) -> dict[str, str]:
+    """Annotations of a gang (OBJ-230, OBJ-452)."""
+    wanted = labels.mirrored({}, existing, pcs.metadata.annotations)
+    wanted.pop(labels.TOPOLOGY_NAME, None)
+    return {**wanted, labels.TOPOLOGY_NAME: binding} if gang.constrained else wanted
+
+
 def set_scheduler(pcs: PodCliqueSet, default: str) -> str:
     """The scheduler of a set: the first that a clique names, else the default."""
     named = (t.spec.pod_spec.get("schedulerName") for t in pcs.spec.template.cliques)
     return next((name for name in named if name), default)
 
 
-def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: str) -> Manifest:
+def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
     """A new gang: all its groups, no pods yet."""
     metadata: Manifest = {
         "name": gang.name,
@@ -85,16 +140,78 @@ def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: s
         "labels": gang_labels(pcs, index, scheduler_name, None),
         "ownerReferences": [set_reference(pcs)],
     }
-    if annotations := labels.mirrored({}, None, pcs.metadata.annotations):
+    if annotations := gang_annotations(pcs, gang, binding, None):
         metadata["annotations"] = annotations
-    groups = [PodGroup(name=clique, min_replicas=floor) for clique, floor in gang.floors.items()]
-    spec = PodGangSpec(podgroups=groups, priority_class_name=pcs.spec.template.priority_class_name)
+    groups = [
+        PodGroup(name=clique, min_replicas=floor, topology_constraint=gang.of_cliques.get(clique))
+        for clique, floor in gang.floors.items()
+    ]
+    spec = PodGangSpec(
+        podgroups=groups,
+        priority_class_name=pcs.spec.template.priority_class_name,
+        topology_constraint=gang.topology,
+        topology_constraint_group_configs=gang.of_groups or None,
+    )
     return {
         "apiVersion": models.PODGANGS.api_version,
         "kind": "PodGang",
         "metadata": metadata,
         "spec": wire(spec),
     }
+
+
+def drift(
+    pcs: PodCliqueSet,
+    gang: PlannedGang,
+    found: PodGang,
+    tags: dict[str, str],
+    binding: str,
+    pods: Callable[[], list[Pod]],
+) -> Manifest:
+    """What of a gang has to be corrected, as a merge patch; empty where nothing has. `tags` are the labels that it
+    should have, `pods` gives the pods of its cliques."""
+    metadata, spec = _metadata_drift(pcs, gang, found, tags, binding), _spec_drift(pcs, gang, found, pods)
+    return {key: value for key, value in (("metadata", metadata), ("spec", spec)) if value}
+
+
+def _metadata_drift(
+    pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, tags: dict[str, str], binding: str
+) -> Manifest:
+    body: Manifest = {}
+    notes = gang_annotations(pcs, gang, binding, found.metadata.annotations)
+    for key, wanted, seen in (
+        ("labels", tags, found.metadata.labels or {}),
+        ("annotations", notes, found.metadata.annotations or {}),
+    ):
+        if wanted != seen:
+            body[key] = {**dict.fromkeys(set(seen) - set(wanted)), **wanted}
+    return body
+
+
+def _spec_drift(pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, pods: Callable[[], list[Pod]]) -> Manifest:
+    body: Manifest = {}
+    seen = {g.name: (g.min_replicas, g.topology_constraint) for g in found.spec.podgroups}
+    if seen != {clique: (floor, gang.of_cliques.get(clique)) for clique, floor in gang.floors.items()}:
+        groups = filled(found, gang.floors, pods())
+        body["podgroups"] = [
+            wire(msgspec.structs.replace(g, topology_constraint=gang.of_cliques.get(g.name))) for g in groups
+        ]
+    if found.spec.topology_constraint != gang.topology:
+        body["topologyConstraint"] = _whole(gang.topology)
+    if (found.spec.topology_constraint_group_configs or []) != gang.of_groups:
+        body["topologyConstraintGroupConfigs"] = wire(gang.of_groups) or None
+    # A set may say "" or nothing: both are no class, and a write would not tell them apart (OBJ-420).
+    if (found.spec.priority_class_name or "") != (pcs.spec.template.priority_class_name or ""):
+        body["priorityClassName"] = pcs.spec.template.priority_class_name
+    return body
+
+
+def _whole(topology: GangTopology | None) -> Manifest | None:
+    """The constraint for a merge patch: what it lacks is taken away."""
+    if topology is None or topology.pack_constraint is None:
+        return None
+    pack = topology.pack_constraint
+    return {"packConstraint": {"required": pack.required, "preferred": pack.preferred}}
 
 
 def belongs(pod: Pod, gang: str, clique: str) -> bool:

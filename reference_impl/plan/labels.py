@@ -22,10 +22,16 @@ TEMPLATE_HASH = "grove.io/pod-template-hash"
 SCHEDULER_NAME = "grove.io/scheduler-name"
 
 TOPOLOGY_NAME = "grove.io/topology-name"
+MNNVL_GROUP = "grove.io/mnnvl-group"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+INIT_CONTAINER = "grove-initc"
+"""The init container that waits for other cliques. What the template's containers get, it doesn't."""
 
 SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
 SCALING_GROUP_FINALIZER = "grove.io/podcliquescalinggroup.grove.io"
+COMPUTE_DOMAIN_FINALIZER = "grove.io/computedomain-finalizer"
 
 MANAGED_SELECTOR = f"{MANAGED_BY}={MANAGER}"
 
@@ -38,7 +44,9 @@ def common(pcs: str, component: str, name: str | None = None) -> dict[str, str]:
 
 def mirrored(own: dict[str, str], existing: dict[str, str] | None, of_set: dict[str, str] | None) -> dict[str, str]:
     """Labels or annotations of a gang: Grove's own that it has, those of the set that aren't Grove's, then `own`
-    (OBJ-230)."""
+    (OBJ-230). What kubectl notes of the set is not true of a gang and stays with the set."""
     kept = {key: value for key, value in (existing or {}).items() if key.startswith(OWNED_PREFIX)}
-    copied = {key: value for key, value in (of_set or {}).items() if not key.startswith(OWNED_PREFIX)}
+    copied = {
+        key: value for key, value in (of_set or {}).items() if not key.startswith(OWNED_PREFIX) and key != LAST_APPLIED
+    }
     return {**kept, **copied, **own}

@@ -1,4 +1,4 @@
-"""Names of generated objects (spec NAME-01 to NAME-05, OBJ-101 to OBJ-107)."""
+"""Names of generated objects (spec NAME-01 to NAME-05, OBJ-101 to OBJ-114)."""
 
 from __future__ import annotations
 
@@ -36,6 +36,40 @@ def scaled_gang(group: str, replica_index: int, min_available: int) -> str:
     return f"{group}-{replica_index - min_available}"
 
 
+def member_group(group: str, replica_index: int) -> str:
+    """A scaling group's replica inside a base gang, as an entry of its topology (OBJ-115)."""
+    return f"{group}-{replica_index}"
+
+
 def gang_of_group_replica(base: str, group: str, replica_index: int, min_available: int) -> str:
     """The gang that a replica of a scaling group belongs to: the base gang below `min_available`, else its own."""
     return base if replica_index < min_available else scaled_gang(group, replica_index, min_available)
+
+
+def service_account(pcs: str) -> str:
+    return pcs
+
+
+def role(pcs: str) -> str:
+    """The Role of a set, and its RoleBinding."""
+    return f"grove.io:pcs:{pcs}"
+
+
+def legacy_secret(pcs: str) -> str:
+    """What the token Secret was called before v0.1.0-alpha.12."""
+    return f"{pcs}-initc-sa-token-secret"
+
+
+def shared_claim(owner: str, template: str) -> str:
+    """The ResourceClaim that all replicas of an owner share; the owner is a set, a scaling group or a clique."""
+    return f"{owner}-all-{template}"
+
+
+def replica_claim(owner: str, index: int | str, template: str) -> str:
+    """The ResourceClaim of one replica of an owner."""
+    return f"{owner}-{index}-{template}"
+
+
+def compute_domain(pcs: str, index: int | str, group: str) -> str:
+    """The ComputeDomain of a group in a replica of a set, and the ResourceClaimTemplate that comes with it."""
+    return f"{pcs}-{index}-{group}"

@@ -3,12 +3,13 @@ OBJ-250 to OBJ-265)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from reference_impl.api import models
 from reference_impl.api.models import PodClique
 from reference_impl.api.pods import Pod
-from reference_impl.plan import labels, startup
+from reference_impl.plan import claims, labels, startup
 from reference_impl.plan.children import Manifest, owner_reference, with_environment
 
 
@@ -49,9 +50,16 @@ class PodBuilder:
     """Builds the pods of one clique; what they have in common is made once."""
 
     def __init__(
-        self, clique: PodClique, scheduler_name: str, waits: dict[str, int] | None = None, init_image: str = ""
+        self,
+        clique: PodClique,
+        scheduler_name: str,
+        waits: dict[str, int] | None = None,
+        init_image: str = "",
+        claims_of: Callable[[int], list[str]] | None = None,
     ) -> None:
-        """`waits`: the pods that have to be ready before this clique's may start, by clique (`startup.floors`)."""
+        """`waits`: the pods that have to be ready before this clique's may start, by clique (`startup.floors`).
+        `claims_of` names the ResourceClaims of a pod by its index."""
+        self._claims_of = claims_of
         meta = clique.metadata
         pcs, index = meta.label(labels.PART_OF), meta.label(labels.REPLICA_INDEX)
         replica = f"{pcs}-{index}"
@@ -92,9 +100,10 @@ class PodBuilder:
         }
         if self._annotations:
             metadata["annotations"] = self._annotations
+        spec = claims.with_claims(self._spec, self._claims_of(index)) if self._claims_of else self._spec
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": metadata,
-            "spec": {**self._spec, "hostname": f"{self._name}-{index}"},
+            "spec": {**spec, "hostname": f"{self._name}-{index}"},
         }

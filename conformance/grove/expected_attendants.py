@@ -1,0 +1,94 @@
+"""The objects that a set needs beside Grove's own kinds: account, role, binding and token for its init containers, and
+autoscalers (reconcile-objects.md sections 2.3 and 8). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from conformance.grove import labels, names, template
+from conformance.grove.fields import Document, at, items, number
+from conformance.grove.labels import Component
+from conformance.grove.template import SetTemplate
+
+OWNER = "PodCliqueSet"
+
+
+@dataclass(frozen=True)
+class Attendant:
+    """One such object. `resource` is its plural; `labels` are those that it must at least carry (OBJ-201 … OBJ-203);
+    the set controls it (OBJ-217, OBJ-218)."""
+
+    resource: str
+    name: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Autoscaler(Attendant):
+    """A HorizontalPodAutoscaler (OBJ-810, OBJ-811)."""
+
+    target: tuple[str, str]
+    """Kind and name."""
+    least: int
+    most: int
+    metrics: list[Document]
+    """Empty where the API server chooses."""
+
+
+def _labels(set_name: str, component: str, name: str) -> dict[str, str]:
+    return {
+        labels.MANAGED_BY: labels.OPERATOR,
+        labels.PART_OF: set_name,
+        labels.COMPONENT: component,
+        labels.NAME: name.replace(":", "-"),  # a label value has no colons
+    }
+
+
+def attendants(workload: Document) -> list[Attendant]:
+    """The four that every set has once, however many replicas it has (OBJ-108 … OBJ-110)."""
+    wanted = template.read(workload).name
+    return [
+        Attendant(resource, name, _labels(wanted, component, name))
+        for resource, name, component in (
+            ("serviceaccounts", names.service_account(wanted), Component.SERVICE_ACCOUNT),
+            ("roles", names.role(wanted), Component.ROLE),
+            ("rolebindings", names.role(wanted), Component.ROLE_BINDING),
+            ("secrets", names.token_secret(wanted), Component.TOKEN),
+        )
+    ]
+
+
+def rules() -> list[dict[str, list[str]]]:
+    """What the Role allows, and nothing more (OBJ-242)."""
+    return [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
+
+
+def autoscalers(workload: Document) -> dict[str, Autoscaler]:
+    """By name, which is that of the target (OBJ-111)."""
+    return {found.name: found for found in _autoscalers(template.read(workload))}
+
+
+def _autoscalers(wanted: SetTemplate) -> Iterator[Autoscaler]:
+    for i in range(wanted.replicas):
+        for clique in wanted.standalone:
+            scale, name = at(clique.entry, "spec", "autoScalingConfig"), names.clique(wanted.name, i, clique.name)
+            if scale is not None:
+                yield _autoscaler(wanted, "PodClique", name, scale, clique.replicas)
+        for group in wanted.groups:
+            scale, name = at(group.entry, "scaleConfig"), names.scaling_group(wanted.name, i, group.name)
+            if scale is not None:
+                yield _autoscaler(wanted, "PodCliqueScalingGroup", name, scale, group.replicas)
+
+
+def _autoscaler(wanted: SetTemplate, kind: str, name: str, scale: object, replicas: int) -> Autoscaler:
+    least = number(scale, "minReplicas")
+    return Autoscaler(
+        resource="horizontalpodautoscalers",
+        name=name,
+        labels=_labels(wanted.name, Component.AUTOSCALER, name),
+        target=(kind, name),
+        least=replicas if least is None else least,  # DEF-12, DEF-13
+        most=number(scale, "maxReplicas") or 0,
+        metrics=items(scale, "metrics"),
+    )

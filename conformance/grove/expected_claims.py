@@ -1,0 +1,113 @@
+"""The ResourceClaims that a set shares among its pods, and which pod is given which (reconcile-objects.md section 9.1).
+Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from conformance.grove import labels, names, template
+from conformance.grove.expected import Clique, Expected, Owner
+from conformance.grove.fields import Document, at, items, text, texts
+from conformance.grove.labels import Component
+from conformance.grove.template import SetTemplate
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A ResourceClaim (OBJ-112, OBJ-113, OBJ-219)."""
+
+    name: str
+    labels: Mapping[str, str]
+    owner: Owner
+    template: str
+    """Name of the template that it is made from."""
+    namespace: str
+    """Namespace that the set names for the template, empty where it names none."""
+
+
+def claims(workload: Document, wanted: Expected) -> dict[str, Claim]:
+    """All claims of a set whose objects are these, by name (OBJ-822)."""
+    return {claim.name: claim for claim in _claims(template.read(workload), wanted)}
+
+
+def _claims(wanted: SetTemplate, objects: Expected) -> Iterator[Claim]:
+    of_set = _sharing(at(wanted.document, "spec", "template"))
+    yield from _of(wanted, ("PodCliqueSet", wanted.name), of_set, range(wanted.replicas), {}, labels.SET_INDEX)
+    for group in objects.groups.values():
+        [config] = [g for g in wanted.groups if group.name.endswith(f"-{g.name}") and g.cliques == group.cliques]
+        owner, tags = ("PodCliqueScalingGroup", group.name), {labels.GROUP: group.name}
+        yield from _of(wanted, owner, _sharing(config.entry), range(group.replicas), tags, labels.GROUP_INDEX)
+    for clique in objects.cliques.values():
+        owner, tags = ("PodClique", clique.name), {labels.CLIQUE: clique.name}
+        indices = range(clique.template.replicas)
+        yield from _of(wanted, owner, _sharing(clique.template.entry), indices, tags, labels.POD_INDEX)
+
+
+def _of(
+    wanted: SetTemplate,
+    owner: Owner,
+    sharing: Iterable[Document],
+    indices: Iterable[int],
+    tags: Mapping[str, str],
+    index_label: str,
+) -> Iterator[Claim]:
+    common = {
+        labels.MANAGED_BY: labels.OPERATOR,
+        labels.PART_OF: wanted.name,
+        labels.COMPONENT: Component.CLAIM,
+        **tags,
+    }
+    for entry in sharing:
+        name, place = text(entry, "name"), text(entry, "namespace")
+        if text(entry, "scope") == "AllReplicas":
+            yield Claim(names.shared_claim(owner[1], name), common, owner, name, place)
+        else:
+            for index in indices:
+                own = {**common, index_label: str(index)}
+                yield Claim(names.replica_claim(owner[1], index, name), own, owner, name, place)
+
+
+def of_pod(workload: Document, clique: Clique, index: int) -> list[str]:
+    """The names of the claims that the pod of a clique with that index is given (OBJ-824, OBJ-825)."""
+    wanted = template.read(workload)
+    config = next((group for group in wanted.groups if clique.template.name in group.cliques), None)
+    of_set = [
+        entry
+        for entry in _sharing(at(wanted.document, "spec", "template"))
+        if at(entry, "filter") is None
+        or clique.template.name in texts(entry, "filter", "childCliqueNames")
+        or (config is not None and config.name in texts(entry, "filter", "childScalingGroupNames"))
+    ]
+    found = _used(wanted.name, of_set, clique.set_index)
+    if config is not None:
+        of_group = [
+            entry
+            for entry in _sharing(config.entry)
+            if at(entry, "filter") is None or clique.template.name in texts(entry, "filter", "childCliqueNames")
+        ]
+        found += _used(clique.group, of_group, int(clique.labels[labels.GROUP_INDEX]))
+    return found + _used(clique.name, _sharing(clique.template.entry), index)
+
+
+def _used(owner: str, sharing: list[Document], index: int) -> list[str]:
+    return [
+        names.shared_claim(owner, text(entry, "name"))
+        if text(entry, "scope") == "AllReplicas"
+        else names.replica_claim(owner, index, text(entry, "name"))
+        for entry in sharing
+    ]
+
+
+def own_spec(workload: Document, claim: Claim) -> object:
+    """The spec that a template inside the set gives a claim; None where it is an object (OBJ-820, OBJ-821)."""
+    if claim.namespace:
+        return None
+    for entry in items(workload, "spec", "template", "resourceClaimTemplates"):
+        if text(entry, "name") == claim.template:
+            return at(entry, "templateSpec", "spec")
+    return None
+
+
+def _sharing(holder: object) -> list[Document]:
+    return items(holder, "resourceSharing")

@@ -1,0 +1,77 @@
+"""ComputeDomains that a set with linked GPUs becomes, and who uses which (reconcile-objects.md section 9.2). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.grove import labels, names, template
+from conformance.grove.expected import Clique
+from conformance.grove.expected_pods import containers
+from conformance.grove.fields import Document, at, mapping
+from conformance.grove.template import CliqueTemplate, SetTemplate
+
+GPU = "nvidia.com/gpu"
+FINALIZER = "grove.io/computedomain-finalizer"
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A ComputeDomain (OBJ-114, OBJ-220, OBJ-843). Its driver is asked for a template of the same name."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+def domains(workload: Document) -> dict[str, Domain]:
+    """By name: one for each group that some clique is in, in each replica of the set."""
+    wanted = template.read(workload)
+    groups = {group for clique in wanted.cliques if (group := _group(wanted, clique))}
+    found = [_domain(wanted, i, group) for i in range(wanted.replicas) for group in sorted(groups)]
+    return {domain.name: domain for domain in found}
+
+
+def of_clique(workload: Document, clique: Clique) -> str:
+    """The domain of a clique's pods, empty for those in none (OBJ-841, OBJ-842)."""
+    wanted = template.read(workload)
+    group = _group(wanted, clique.template)
+    return names.compute_domain(wanted.name, clique.set_index, group) if group else ""
+
+
+def has_gpu(container: Document) -> bool:
+    amounts = [at(container, "resources", kind, GPU) for kind in ("limits", "requests")]
+    return any(amount not in (None, "", "0", 0) for amount in amounts)
+
+
+def annotation_of_group(workload: Document, group: str) -> str:
+    """What a PodCliqueScalingGroup says about its group (OBJ-213)."""
+    wanted = template.read(workload)
+    [config] = [g for g in wanted.groups if g.name == group]
+    own = mapping(config.entry, "annotations").get(labels.MNNVL)
+    return own or mapping(workload, "metadata", "annotations").get(labels.MNNVL, "")
+
+
+def _group(wanted: SetTemplate, clique: CliqueTemplate) -> str:
+    config = next((g for g in wanted.groups if clique.name in g.cliques), None)
+    levels = (
+        clique.annotations,
+        mapping(config.entry, "annotations") if config else {},
+        mapping(wanted.document, "metadata", "annotations"),
+    )
+    nearest = next((level[labels.MNNVL] for level in levels if labels.MNNVL in level), NONE)
+    linked = nearest != NONE and any(map(has_gpu, containers(clique.pod_spec)))
+    return nearest if linked else ""
+
+
+def _domain(wanted: SetTemplate, i: int, group: str) -> Domain:
+    name = names.compute_domain(wanted.name, i, group)
+    tags = {
+        labels.MANAGED_BY: labels.OPERATOR,
+        labels.PART_OF: wanted.name,
+        labels.COMPONENT: labels.Component.COMPUTE_DOMAIN,
+        labels.NAME: name,
+        labels.SET_INDEX: str(i),
+        labels.MNNVL: group,
+    }
+    return Domain(name, tags)

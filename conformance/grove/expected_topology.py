@@ -1,0 +1,84 @@
+"""What the topology constraints of a set become in its gangs (reconcile-objects.md section 4.5). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.grove import labels, template
+from conformance.grove.expected import Expected, Gang
+from conformance.grove.fields import Document, at, items, text, texts
+
+Constraint = dict[str, str]
+"""`required` and `preferred`, as node label keys; empty for no constraint."""
+
+Levels = Mapping[str, str]
+"""Domain → node label key, as the ClusterTopologyBinding says."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What is constrained in a gang."""
+
+    gang: Constraint
+    groups: Mapping[str, Constraint]
+    """By PodGroup, those with a constraint only."""
+    bundles: list[tuple[list[str], Constraint]]
+    """PodGroups that are packed together, with their constraint; what they are called binds nobody (OBJ-115)."""
+
+    @property
+    def any(self) -> bool:
+        return bool(self.gang or self.groups or self.bundles)
+
+
+def translated(constraint: object, levels: Levels) -> Constraint:
+    """A constraint of the set in node label keys (OBJ-451); domains that the binding doesn't have are left out."""
+    domains = {
+        "required": text(constraint, "pack", "required") or text(constraint, "packDomain"),
+        "preferred": text(constraint, "pack", "preferred"),
+    }
+    return {word: levels[domain] for word, domain in domains.items() if domain in levels}
+
+
+def placements(workload: Document, wanted: Expected, levels: Levels) -> dict[str, Placement]:
+    """By gang, for a binding with these levels; no levels for a binding that isn't there."""
+    return {gang.name: _placement(workload, wanted, gang, levels) for gang in wanted.gangs.values()}
+
+
+def _placement(workload: Document, wanted: Expected, gang: Gang, levels: Levels) -> Placement:
+    asked = template.read(workload)
+    cliques = wanted.of_gang(gang.name)
+    of_clique = {clique.name: translated(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques}
+    of_set = translated(at(workload, "spec", "template", "topologyConstraint"), levels)
+    bundles: list[tuple[list[str], Constraint]] = []
+    own = of_set
+    for group in asked.groups:
+        constraint = at(group.entry, "topologyConstraint")
+        members = [c for c in cliques if c.group and c.template.name in group.cliques]
+        if constraint is None or not members:
+            continue
+        if not gang.base:
+            own = translated(constraint, levels)  # OBJ-453
+            continue
+        for j in sorted({c.labels[labels.GROUP_INDEX] for c in members}):
+            names = sorted(c.name for c in members if c.labels[labels.GROUP_INDEX] == j)
+            if found := translated(constraint, levels):
+                bundles.append((names, found))
+    return Placement(own, {name: found for name, found in of_clique.items() if found}, sorted(bundles))
+
+
+def seen(gang: object) -> Placement:
+    """What a PodGang says. Entries without a constraint say nothing."""
+    groups = {text(group, "name"): _pack(group) for group in items(gang, "spec", "podgroups")}
+    configs = items(gang, "spec", "topologyConstraintGroupConfigs")
+    bundles = [(sorted(texts(entry, "podGroupNames")), _pack(entry)) for entry in configs]
+    return Placement(
+        _pack(at(gang, "spec")),
+        {name: found for name, found in groups.items() if found},
+        sorted(bundle for bundle in bundles if bundle[1]),
+    )
+
+
+def _pack(holder: object) -> Constraint:
+    pack = at(holder, "topologyConstraint", "packConstraint")
+    return {word: text(pack, word) for word in ("required", "preferred") if text(pack, word)}

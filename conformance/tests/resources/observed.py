@@ -1,0 +1,101 @@
+"""What the tests of this profile read off the objects that they judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from conformance.grove.expected import Owner
+from conformance.grove.fields import Document, at, controller, items, labels, text
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.tests.core.comparison import same
+
+PLURALS = {
+    "PodCliqueSet": "podcliquesets",
+    "PodCliqueScalingGroup": "podcliquescalinggroups",
+    "PodClique": "podcliques",
+}
+
+
+def same_owners(case: Case, id: str, resource: str, owners: Mapping[str, Owner], view: View) -> None:
+    """Each object (by name) has this controller, and no other of that name."""
+    right, seen = {}, {}
+    for name, (kind, owner) in owners.items():
+        uid = text(view.get(PLURALS[kind], owner), "metadata", "uid")
+        right[name] = {"kind": kind, "name": owner, "uid": uid or "(no such object)"}
+        reference = controller(view.get(resource, name))
+        seen[name] = {key: reference.get(key) for key in ("kind", "name", "uid")}
+    same(case, id, f"controllers of {resource}", right, seen)
+
+
+def same_labels(case: Case, id: str, resource: str, wanted: Mapping[str, Mapping[str, str]], view: View) -> None:
+    """Each object carries its labels; others are allowed beside them."""
+    have = {name: labels(view.get(resource, name)) for name in wanted}
+    seen = {name: {key: have[name].get(key) for key in tags} for name, tags in wanted.items()}
+    same(case, id, f"labels of {resource}", wanted, seen)
+
+
+def there(resource: str, names: Iterable[str]) -> sights.Sight:
+    """All of these exist."""
+    wanted = sorted(names)
+
+    def seen(view: View) -> bool | Miss:
+        lacking = [name for name in wanted if view.get(resource, name) is None]
+        return not lacking or Miss(f"no {resource}/{', '.join(lacking)}")
+
+    return seen
+
+
+def gone(resource: str, names: Iterable[str]) -> sights.Sight:
+    """None of these exists."""
+    unwanted = sorted(names)
+
+    def seen(view: View) -> bool | Miss:
+        left = [name for name in unwanted if view.get(resource, name) is not None]
+        return not left or Miss(f"still there: {resource}/{', '.join(left)}")
+
+    return seen
+
+
+def replaced(resource: str, name: str, uid: str) -> sights.Sight:
+    """The object exists, and is not the one of that uid."""
+
+    def seen(view: View) -> bool | Miss:
+        found = view.get(resource, name)
+        if found is None:
+            return Miss(f"no {resource}/{name}")
+        return text(found, "metadata", "uid") != uid or Miss(f"{resource}/{name} has not been made anew")
+
+    return seen
+
+
+def errors(found: Document | None) -> list[str]:
+    """The codes in `status.lastErrors`."""
+    return [text(entry, "code") for entry in items(found, "status", "lastErrors")]
+
+
+def claims_of_pod(pod: Document) -> list[str]:
+    """The ResourceClaims that a pod names, whatever it calls them."""
+    return [text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")]
+
+
+def claims_of_container(pod: Document, container: Document) -> list[str]:
+    """The ResourceClaims that a container uses, by the names that the pod has for them."""
+    named = {text(entry, "name"): text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")}
+    return [named.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
+
+
+def settled(case: Case, what: str, wanted: object, read: object, timeout: float = 15) -> View:
+    """The state once `read` gives what is wanted, or when time is up: what never comes fails its own requirement."""
+    assert callable(read)
+    return case.settled(what, lambda view: read(view) == wanted, timeout)
+
+
+def annotation(found: Document | None, key: str) -> str:
+    return text(found, "metadata", "annotations", key)
+
+
+def replicas(found: Document | None) -> object:
+    return at(found, "spec", "replicas")

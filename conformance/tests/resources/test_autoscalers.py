@@ -1,0 +1,85 @@
+"""Who owns replicas once something scales: not the operator."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+
+from conformance.grove.expected import expected
+from conformance.grove.fields import name, number
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+from conformance.tests.resources import observed
+from conformance.tests.resources.test_attendants import trigger
+
+SCALERS = "horizontalpodautoscalers"
+
+
+@requirements("RES-032", "RES-033", "RES-047")
+def test_replicas_belong_to_whoever_scales(case: Case) -> None:
+    workload = case.workload("furnished", replicas=2)
+    case.create(workload)
+    case.until("RES-032", "all pods exist", sights.all_exist(list(expected(workload).cliques.values())))
+    case.until("RES-033", "the autoscalers exist", observed.there(SCALERS, ["p-0-fe", "p-1-fe", "p-0-sg", "p-1-sg"]))
+    case.quiet(1)
+    case.patch("podcliques", "p-0-fe", {"spec": {"replicas": 3}}, subresource="scale")
+    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 4}}, subresource="scale")
+    case.until("RES-032", "the scaled clique gets its pods", _pods({"p-0-fe": 3}))
+    members = {"p-0-sg-3-ld": 1, "p-0-sg-3-wk": 2}
+    case.until("RES-032", "the scaled group gets its cliques and pods", _pods(members))
+
+    # An update in an unrelated field and one of the template's own replicas: neither is a word about these replicas.
+    cliques = copy.deepcopy(workload["spec"]["template"]["cliques"])
+    cliques[0]["spec"]["replicas"] = 1
+    change = {"spec": {"template": {"terminationDelay": "2h0m0s", "cliques": cliques}}, **trigger("1")}
+    case.patch("podcliquesets", name(workload), change)
+    case.until("RES-032", "the operator has seen the update", _observed(name(workload)))
+    view = case.quiet(2)
+    replicas = {
+        "p-0-fe": observed.replicas(view.get("podcliques", "p-0-fe")),
+        "p-1-fe": observed.replicas(view.get("podcliques", "p-1-fe")),
+        "p-0-sg": observed.replicas(view.get("podcliquescalinggroups", "p-0-sg")),
+    }
+    case.expect("RES-032", "replicas after the update", {"p-0-fe": 3, "p-1-fe": 2, "p-0-sg": 4}, replicas)
+    pods = {clique: len(sights.pods_of(view, clique)) for clique in ("p-0-fe", *members)}
+    case.expect("RES-032", "pods after the update", {"p-0-fe": 3, **members}, pods)
+
+    del cliques[0]["spec"]["autoScalingConfig"]
+    case.patch("podcliquesets", name(workload), {"spec": {"template": {"cliques": cliques}}, **trigger("2")})
+    what = "the autoscalers of a clique without a config go"
+    case.eventually("RES-033", what, observed.gone(SCALERS, ["p-0-fe", "p-1-fe"]))
+    case.patch("podcliquesets", name(workload), {"spec": {"replicas": 1}})
+    case.eventually("RES-033", "the autoscaler of a replica that is no more goes", observed.gone(SCALERS, ["p-1-sg"]))
+    claims = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link"]
+    # Claims of the replica's cliques and groups go through the garbage collector.
+    what = "the claims of a replica that is no more go"
+    case.eventually("RES-047", what, observed.gone("resourceclaims", claims), timeout=150)
+    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 2}}, subresource="scale")
+    gone = ["p-0-sg-2-gpu", "p-0-sg-3-gpu"]
+    what = "the claims of scaling group replicas that are no more go"
+    case.eventually("RES-047", what, observed.gone("resourceclaims", gone))
+    view = case.quiet(1)
+    kept = ["p-0-cache", "p-0-sg-0-gpu", "p-0-sg-1-gpu", "p-0-sg-all-link", "p-all-fabric"]
+    have = [claim for claim in kept if view.get("resourceclaims", claim) is not None]
+    case.expect("RES-047", "claims that are still needed", kept, have)
+    case.expect("RES-033", "the autoscaler that is still wanted", ["p-0-sg"], view.names(SCALERS))
+
+
+def _pods(sizes: Mapping[str, int]) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        have = {clique: len(sights.pods_of(view, clique)) for clique in sizes}
+        return have == sizes or Miss(f"pods: {have}, wanted: {dict(sizes)}")
+
+    return seen
+
+
+def _observed(set_name: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = view.get("podcliquesets", set_name)
+        generation, told = number(found, "metadata", "generation"), number(found, "status", "observedGeneration")
+        return generation == told or Miss(f"observedGeneration is {told} of {generation}")
+
+    return seen

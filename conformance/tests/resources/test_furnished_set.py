@@ -1,0 +1,181 @@
+"""A set with autoscalers, resource claims at each level, and labels for its gangs: everything that it becomes."""
+
+from __future__ import annotations
+
+from conformance.grove import expected_attendants, expected_claims, expected_pods, labels, names
+from conformance.grove.expected import Expected, expected
+from conformance.grove.expected_claims import Claim
+from conformance.grove.fields import Document, at, items, mapping, name, number, text
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import same
+from conformance.tests.resources import observed
+
+OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClassName": "other.example.com"}}]}}
+
+
+@requirements(
+    *(f"RES-{number:03}" for number in (1, 2, 3, 4, 5, 6)),
+    *(f"RES-{number:03}" for number in (20, 23)),
+    *(f"RES-{number:03}" for number in (30, 31)),
+    *(f"RES-{number:03}" for number in (40, 41, 42, 43, 44)),
+    "RES-090",
+)
+def test_a_furnished_set_has_everything_beside_its_pods(case: Case) -> None:
+    # A template of the same name as one of the set's own, which goes before it (OBJ-820).
+    case.create(claim_template("cache", OTHER_SPEC))
+    workload = case.workload("furnished", replicas=2)
+    wanted = expected(workload)
+    planned = expected_claims.claims(workload, wanted)
+    scalers = expected_attendants.autoscalers(workload)
+    case.create(workload)
+    case.until("RES-043", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    case.eventually("RES-030", "the autoscalers exist", observed.there("horizontalpodautoscalers", scalers))
+    case.eventually("RES-006", "the control plane puts a token into the Secret", _token(name(workload)))
+    view = case.settled("the gangs carry the labels of the set", _mirrored(workload, wanted))
+
+    _check_attendants(case, workload, view)
+    _check_gangs_and_templates(case, workload, wanted, view)
+    _check_autoscalers(case, workload, view)
+    _check_claims(case, workload, planned, view)
+    _check_pods(case, workload, wanted, view)
+
+    case.delete("podcliquesets", name(workload))
+    for resource in ("serviceaccounts", "roles", "rolebindings", "secrets", "horizontalpodautoscalers"):
+        there = view.names(resource, {labels.PART_OF: name(workload)})
+        case.eventually("RES-090", f"the {resource} of the deleted set go", observed.gone(resource, there), 150)
+    case.eventually("RES-090", "the claims of the deleted set go", observed.gone("resourceclaims", planned), 150)
+
+
+def claim_template(template_name: str, spec: object) -> Object:
+    """A ResourceClaimTemplate in the namespace of the test."""
+    metadata = {"name": template_name}
+    kind = "ResourceClaimTemplate"
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": {"spec": spec}}
+
+
+def _token(set_name: str) -> sights.Sight:
+    secret = names.token_secret(set_name)
+
+    def seen(view: View) -> bool | Miss:
+        found = view.get("secrets", secret)
+        return text(found, "data", "token") != "" or Miss(f"secrets/{secret} has no token")
+
+    return seen
+
+
+def _check_attendants(case: Case, workload: Document, view: View) -> None:
+    """RES-001, RES-002, RES-003, RES-004, RES-005."""
+    wanted = expected_attendants.attendants(workload)
+    cliques = [record.revision for record in case.history.records("podcliques")]
+    for one in wanted:
+        found = view.get(one.resource, one.name)
+        case.expect("RES-001", f"{one.resource}/{one.name} exists", True, found is not None)
+        observed.same_labels(case, "RES-002", one.resource, {one.name: one.labels}, view)
+        observed.same_owners(case, "RES-003", one.resource, {one.name: ("PodCliqueSet", name(workload))}, view)
+        made = [record.revision for record in case.history.records(one.resource, one.name)]
+        early = bool(made and cliques) and min(made) < min(cliques)
+        case.expect("RES-005", f"{one.resource}/{one.name} exists before the first clique", True, early)
+    account, role = wanted[0].name, wanted[1].name
+    rules = [
+        {key: sorted(values) for key, values in rule.items() if isinstance(values, list)}
+        for rule in items(view.get("roles", role), "rules")
+    ]
+    case.expect("RES-004", "rules of the Role", expected_attendants.rules(), rules)
+    binding = view.get("rolebindings", role)
+    bound = {
+        "role": [text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")],
+        "subjects": [[text(s, key) for key in ("kind", "name", "namespace")] for s in items(binding, "subjects")],
+    }
+    right = {"role": ["Role", role], "subjects": [["ServiceAccount", account, case.namespace]]}
+    same(case, "RES-004", "what the RoleBinding binds", right, bound)
+
+
+def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected, view: View) -> None:
+    """RES-020, RES-023."""
+    for kind in ("labels", "annotations"):
+        right = {gang: mirrored(workload, kind) for gang in wanted.gangs}
+        same(case, "RES-020", f"{kind} of the set on its gangs", right, _on_gangs(workload, wanted, view, kind))
+    tagged = {gang: mapping(view.get("podgangs", gang), "metadata", "labels") for gang in wanted.gangs}
+    foo = [gang for gang, tags in tagged.items() if "grove.io/foo" in tags]
+    case.expect("RES-020", "gangs with a grove.io label of the set", [], foo)
+    managers = {gang: tags.get(labels.MANAGED_BY) for gang, tags in tagged.items()}
+    same(case, "RES-020", "who manages the gangs", dict.fromkeys(wanted.gangs, labels.OPERATOR), managers)
+    for clique in wanted.cliques.values():
+        pods = sights.pods_of(view, clique.name)
+        for what, found in ((clique.name, view.get("podcliques", clique.name)), *((name(p), p) for p in pods)):
+            own = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
+            have = mapping(found, "metadata", "labels")
+            same(case, "RES-023", f"labels of {what}", own, {key: have.get(key) for key in own})
+            kept: dict[str, str | None] = {**clique.template.annotations, labels.TOPOLOGY: None}
+            notes = mapping(found, "metadata", "annotations")
+            same(case, "RES-023", f"annotations of {what}", kept, {key: notes.get(key) for key in kept})
+
+
+def mirrored(workload: Document, kind: str) -> dict[str, str]:
+    """The labels or annotations of a set that its gangs are to carry, apart from those that Grove sets (OBJ-230)."""
+    own = mapping(workload, "metadata", kind)
+    return {k: v for k, v in own.items() if not k.startswith(labels.OWN_PREFIX) and k != labels.MANAGED_BY}
+
+
+def _on_gangs(workload: Document, wanted: Expected, view: View, kind: str) -> dict[str, dict[str, str | None]]:
+    """What the gangs have for the labels or annotations that they are to carry; they may have others beside them."""
+    have = {gang: mapping(view.get("podgangs", gang), "metadata", kind) for gang in wanted.gangs}
+    return {gang: {key: have[gang].get(key) for key in mirrored(workload, kind)} for gang in wanted.gangs}
+
+
+def _mirrored(workload: Document, wanted: Expected) -> sights.Sight:
+    right = dict.fromkeys(wanted.gangs, mirrored(workload, "labels"))
+    return lambda view: _on_gangs(workload, wanted, view, "labels") == right
+
+
+def _check_autoscalers(case: Case, workload: Document, view: View) -> None:
+    """RES-030, RES-031."""
+    wanted = expected_attendants.autoscalers(workload)
+    case.expect("RES-030", "autoscalers by name", sorted(wanted), view.names("horizontalpodautoscalers"))
+    right: dict[str, dict[str, object]] = {}
+    seen: dict[str, dict[str, object]] = {}
+    for one in wanted.values():
+        spec = at(view.get(one.resource, one.name), "spec")
+        right[one.name] = {"target": list(one.target), "min": one.least, "max": one.most, "metrics": one.metrics}
+        target = [text(spec, "scaleTargetRef", "kind"), text(spec, "scaleTargetRef", "name")]
+        metrics = expected_pods.kept(one.metrics, at(spec, "metrics"))
+        seen[one.name] = {"target": target, "min": number(spec, "minReplicas"), "max": number(spec, "maxReplicas")}
+        seen[one.name]["metrics"] = metrics
+    same(case, "RES-030", "specs of autoscalers", right, seen)
+    resource = "horizontalpodautoscalers"
+    observed.same_labels(case, "RES-031", resource, {one.name: one.labels for one in wanted.values()}, view)
+    owner = ("PodCliqueSet", name(workload))
+    observed.same_owners(case, "RES-031", resource, dict.fromkeys(wanted, owner), view)
+
+
+def _check_claims(case: Case, workload: Document, planned: dict[str, Claim], view: View) -> None:
+    """RES-040, RES-041, RES-042."""
+    case.expect("RES-040", "claims by name", sorted(planned), view.names("resourceclaims"))
+    observed.same_labels(case, "RES-041", "resourceclaims", {c.name: c.labels for c in planned.values()}, view)
+    observed.same_owners(case, "RES-041", "resourceclaims", {c.name: c.owner for c in planned.values()}, view)
+    right = {claim.name: expected_claims.own_spec(workload, claim) for claim in planned.values()}
+    seen = {
+        found: expected_pods.kept(spec, at(view.get("resourceclaims", found), "spec")) for found, spec in right.items()
+    }
+    same(case, "RES-042", "specs of claims", right, seen)
+
+
+def _check_pods(case: Case, workload: Document, wanted: Expected, view: View) -> None:
+    """RES-043, RES-044. A filter that is ignored shows as a claim too many, one that takes too much as one too few."""
+    for clique in wanted.cliques.values():
+        for pod in sights.pods_of(view, clique.name):
+            index = expected_pods.index(pod)
+            right = expected_claims.of_pod(workload, clique, -1 if index is None else index)
+            given = observed.claims_of_pod(pod)
+            missing = [claim for claim in right if claim not in given]
+            case.expect("RES-043", f"claims that {name(pod)} lacks", [], missing)
+            case.expect("RES-044", f"claims that {name(pod)} has too many", [], [c for c in given if c not in right])
+            for container in expected_pods.containers(pod.get("spec")):
+                used = observed.claims_of_container(pod, container)
+                what = f"claims that {name(pod)}/{text(container, 'name')} doesn't use"
+                case.expect("RES-043", what, [], [claim for claim in right if claim not in used])

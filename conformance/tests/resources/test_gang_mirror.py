@@ -1,0 +1,64 @@
+"""What a gang takes over from its set, and what it keeps: labels, annotations, priority."""
+
+from __future__ import annotations
+
+from conformance.grove.expected import expected
+from conformance.grove.fields import mapping, name, text
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+from conformance.tests.resources import observed
+from conformance.tests.resources.test_attendants import trigger
+
+
+@requirements("RES-021", "RES-022")
+def test_gangs_follow_the_labels_of_their_set(case: Case) -> None:
+    workload = case.workload("furnished")
+    wanted = expected(workload)
+    case.create(workload)
+    case.until("RES-022", "the gangs exist", observed.there("podgangs", wanted.gangs))
+    case.quiet(1)
+    for key in ("grove.io/by-hand", "example.com/by-hand"):
+        case.patch("podgangs", "p-0", {"metadata": {"annotations": {key: "x"}}})
+    gone = {"metadata": {"labels": {"example.com/team": None, "example.com/new": "y"}, **trigger("1")["metadata"]}}
+    case.patch("podcliquesets", name(workload), gone)
+    for gang in wanted.gangs:
+        case.eventually("RES-021", f"{gang} has lost the label that its set has lost", _labelled(gang, "team", None))
+        case.eventually("RES-022", f"{gang} has the label that its set was given", _labelled(gang, "new", "y"))
+    case.eventually("RES-021", "an annotation that is not of Grove goes", _annotated("p-0", "example.com/by-hand", ""))
+    found = observed.annotation(case.history.view().get("podgangs", "p-0"), "grove.io/by-hand")
+    case.expect("RES-021", "an annotation of Grove that the operator doesn't know", "x", found)
+
+
+def _labelled(gang: str, key: str, value: str | None) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = mapping(view.get("podgangs", gang), "metadata", "labels").get(f"example.com/{key}")
+        return found == value or Miss(f"its value on {gang} is {found!r}")
+
+    return seen
+
+
+def _annotated(gang: str, key: str, value: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = observed.annotation(view.get("podgangs", gang), key)
+        return found == value or Miss(f"its value on {gang} is {found!r}")
+
+    return seen
+
+
+@requirements("RES-024", "RES-025")
+def test_the_priority_class_of_a_set_is_that_of_its_gangs_and_pods(case: Case) -> None:
+    workload = case.workload("frontend", setName="urgent")
+    # Every cluster has this class, and pods of any namespace may have it.
+    workload["spec"]["template"]["priorityClassName"] = "system-cluster-critical"
+    wanted = expected(workload)
+    case.create(workload)
+    case.until("RES-025", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    view = case.quiet(1)
+    classes = {gang: text(view.get("podgangs", gang), "spec", "priorityClassName") for gang in wanted.gangs}
+    case.expect("RES-024", "classes of the gangs", dict.fromkeys(wanted.gangs, "system-cluster-critical"), classes)
+    pods = [pod for clique in wanted.cliques for pod in sights.pods_of(view, clique)]
+    of_pods = {text(pod, "spec", "priorityClassName") for pod in pods}
+    case.expect("RES-025", "classes of the pods", ["system-cluster-critical"], sorted(of_pods))

@@ -1,0 +1,62 @@
+"""Names that are alike: cliques with a common ending, and sets whose objects would be called the same."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.grove.expected import expected
+from conformance.grove.fields import controller, items, name, text
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+from conformance.tests.core import objects, pod_contents
+from conformance.tests.resources import observed
+
+
+@requirements("RES-050", "CORE-002", "CORE-003", "CORE-007", "CORE-008", "CORE-009", "CORE-014", "CORE-015")
+def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> None:
+    workload = case.workload("namesakes")
+    wanted = expected(workload)
+    case.create(workload)
+    case.until("RES-050", "every clique exists", observed.there("podcliques", wanted.cliques))
+    view = case.settled("all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    for clique in wanted.cliques.values():
+        images = {text(c, "image") for p in sights.pods_of(view, clique.name) for c in items(p, "spec", "containers")}
+        right = [text(container, "image") for container in items(clique.template.pod_spec, "containers")]
+        case.expect("RES-050", f"images of the pods of {clique.name}", right, sorted(images))
+    objects.check_specs(case, wanted, view)
+    pod_contents.check_pods(case, wanted, view, name(workload))
+
+
+@requirements("RES-051")
+def test_two_sets_whose_gangs_would_have_one_name_leave_each_other_alone(case: Case) -> None:
+    # The first scaled gang of the group `b` of set `a` is called like the base gang of set `a-0-b` (OBJ-123).
+    first = case.workload("namesakes", setName="a")
+    first["spec"]["template"]["podCliqueScalingGroups"][0]["name"] = "b"
+    second = case.workload("frontend", setName="a-0-b")
+    contested = "a-0-b-0"
+    case.create(first)
+    case.until("RES-051", "the gang of the first set exists", observed.there("podgangs", [contested]))
+    before = case.quiet(1)
+    case.create(second)
+    case.eventually("RES-051", "the second set reports an error", _complains("a-0-b"))
+    view = case.quiet(1)
+    seen = {
+        "owner": text(controller(view.get("podgangs", contested)), "name"),
+        "part of": text(view.get("podgangs", contested), "metadata", "labels", labels.PART_OF),
+        "groups": _groups(view, contested),
+    }
+    right = {"owner": "a", "part of": "a", "groups": _groups(before, contested)}
+    case.expect("RES-051", f"the contested gang {contested}", right, seen)
+
+
+def _groups(view: View, gang: str) -> list[str]:
+    return sorted(text(group, "name") for group in items(view.get("podgangs", gang), "spec", "podgroups"))
+
+
+def _complains(set_name: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        return observed.errors(view.get("podcliquesets", set_name)) != [] or Miss("its lastErrors is empty")
+
+    return seen

@@ -1,0 +1,89 @@
+"""Topology constraints: from the domains of the set to the node labels of its gangs, and away again."""
+
+from __future__ import annotations
+
+from conformance.grove import expected_topology, labels
+from conformance.grove.expected import Expected, expected
+from conformance.grove.expected_topology import Levels
+from conformance.grove.fields import Document, condition, text
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import same
+from conformance.tests.resources import observed
+
+LEVELS = {"zone": "example.com/zone", "rack": "example.com/rack", "host": "example.com/host"}
+"""Domain → node label key, from wide to narrow."""
+
+
+@requirements("RES-060", "RES-061", "RES-062", "RES-063", "RES-064", "RES-065")
+def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
+    binding = case.namespace  # a binding is of the whole cluster: no other test may have this name
+    workload = case.workload("packed", binding=binding)
+    wanted = expected(workload)
+    case.create(topology_binding(binding, LEVELS))
+    try:
+        case.create(workload)
+        case.until("RES-060", "the gangs exist", observed.there("podgangs", wanted.gangs))
+        view = case.settled("the gangs are constrained", _placed(workload, wanted, LEVELS))
+        _check(case, "RES-060", workload, wanted, LEVELS, view)
+        loose = expected_topology.seen(view.get("podgangs", "p-0-loose-0")).gang
+        case.expect(
+            "RES-062", "constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose
+        )
+        notes = {gang: observed.annotation(view.get("podgangs", gang), labels.TOPOLOGY) for gang in wanted.gangs}
+        same(case, "RES-061", "the binding that gangs name", dict.fromkeys(wanted.gangs, binding), notes)
+        told = _condition("False", "AllClusterTopologyLevelsAvailable")
+        case.eventually("RES-065", "the set says that all levels are there", told)
+
+        fewer = {domain: key for domain, key in LEVELS.items() if domain != "rack"}
+        case.patch("clustertopologybindings", binding, {"spec": _spec(fewer)})
+        told = _condition("True", "ClusterTopologyLevelsUnavailable", "rack")
+        case.eventually("RES-065", "the set names the level that is no more", told)
+        view = case.settled("the gangs have lost it", _placed(workload, wanted, fewer))
+        _check(case, "RES-063", workload, wanted, fewer, view)
+    finally:
+        case.delete("clustertopologybindings", binding)
+    told = _condition("Unknown", "ClusterTopologyNotFound")
+    case.eventually("RES-065", "the set says that the binding is no more", told)
+    view = case.settled("the gangs are free", _placed(workload, wanted, {}))
+    _check(case, "RES-064", workload, wanted, {}, view)
+    notes = {gang: observed.annotation(view.get("podgangs", gang), labels.TOPOLOGY) for gang in wanted.gangs}
+    same(case, "RES-061", "the binding that free gangs name", dict.fromkeys(wanted.gangs, ""), notes)
+
+
+def topology_binding(binding: str, levels: Levels) -> Object:
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "ClusterTopologyBinding",
+        "metadata": {"name": binding},
+        "spec": _spec(levels),
+    }
+
+
+def _spec(levels: Levels) -> Object:
+    return {"levels": [{"domain": domain, "key": key} for domain, key in levels.items()]}
+
+
+def _placed(workload: Document, wanted: Expected, levels: Levels) -> sights.Sight:
+    right = expected_topology.placements(workload, wanted, levels)
+    return lambda view: {gang: expected_topology.seen(view.get("podgangs", gang)) for gang in right} == right
+
+
+def _check(case: Case, id: str, workload: Document, wanted: Expected, levels: Levels, view: View) -> None:
+    for gang, right in expected_topology.placements(workload, wanted, levels).items():
+        case.expect(id, f"constraints of {gang}", right, expected_topology.seen(view.get("podgangs", gang)))
+
+
+def _condition(status: str, reason: str, word: str = "") -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = condition(view.get("podcliquesets", "p"), "TopologyLevelsUnavailable")
+        told = (text(found, "status"), text(found, "reason"))
+        if told == (status, reason) and word in text(found, "message"):
+            return True
+        return Miss(f"TopologyLevelsUnavailable is {told}: {text(found, 'message')}")
+
+    return seen

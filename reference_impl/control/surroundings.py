@@ -1,0 +1,69 @@
+"""What a set has beside its replicas' cliques, scaling groups, gangs and services: the small objects of its init
+containers, its resource claims, its ComputeDomains."""
+
+from __future__ import annotations
+
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.control.cache import Cache
+from reference_impl.control.writer import Writer, together
+from reference_impl.plan import attendants, claims, labels, mnnvl, names
+from reference_impl.plan.children import Manifest, set_reference
+
+Wanted = set[tuple[str, str]]
+"""Kind and name of each child that a set is to have."""
+
+
+class Surroundings:
+    def __init__(self, cache: Cache, writer: Writer) -> None:
+        self._cache, self._writer = cache, writer
+
+    async def ensure(self, pcs: PodCliqueSet, wanted: Wanted, *, domains: bool) -> None:
+        """Makes and corrects them, and notes them in `wanted`. Raises Trouble where one cannot be made: nothing that
+        needs it is made then (OBJ-236, OBJ-823)."""
+        cache, writer = self._cache, self._writer
+        made = list(self._claims(pcs))
+        domains_made = list(self._domains(pcs)) if domains else []
+        wanted.update((m["kind"], m["metadata"]["name"]) for m in (*made, *domains_made))
+        # The account goes first: the control plane deletes a token Secret whose account it cannot find.
+        await writer.ensure(cache.accounts, attendants.service_account(pcs))
+        await together(
+            [
+                writer.ensure(cache.secrets, attendants.token_secret(pcs)),
+                writer.ensure(cache.roles, attendants.role(pcs)),
+                writer.ensure(cache.bindings, attendants.role_binding(pcs)),
+                *(writer.ensure(cache.claims, manifest) for manifest in made),
+                *(writer.ensure(cache.domains, manifest) for manifest in domains_made),
+            ]
+        )
+
+        await self._retire_legacy_secret(pcs)
+
+    async def _retire_legacy_secret(self, pcs: PodCliqueSet) -> None:
+        """Deletes the token Secret of earlier versions once the present one has its token and no pod mounts the old
+        one. Pods are asked for only while there is such a Secret (OBJ-245)."""
+        namespace, name = pcs.metadata.key
+        old = self._cache.secrets.get(namespace, names.legacy_secret(name))
+        new = self._cache.secrets.get(namespace, names.token_secret(name))
+        controller = old.metadata.controller if old is not None else None
+        if old is None or new is None or not new.has_token or old.metadata.deletion_timestamp is not None:
+            return
+        if controller is None or controller.uid != pcs.metadata.uid:
+            return
+        pods = await self._writer.pods(namespace, f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={name}")
+        if not any(attendants.mounts(pod, old.metadata.name) for pod in pods):
+            await self._writer.delete(self._cache.secrets, old)
+
+    def _claims(self, pcs: PodCliqueSet) -> list[Manifest]:
+        owner = set_reference(pcs)
+        return [
+            claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
+            for claim in claims.of_set(pcs)
+        ]
+
+    def _domains(self, pcs: PodCliqueSet) -> list[Manifest]:
+        owner = set_reference(pcs)
+        return [
+            mnnvl.compute_domain(pcs, index, group, owner)
+            for index in range(pcs.spec.replicas)
+            for group in mnnvl.groups(pcs)
+        ]

@@ -1,0 +1,152 @@
+"""ResourceClaims of the three levels, and which of them a pod is given (spec OBJ-112, OBJ-113, OBJ-219, OBJ-820 to
+OBJ-826)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from reference_impl.api import kubernetes
+from reference_impl.api.models import (
+    CliqueSharing,
+    CliqueTemplate,
+    GroupSharing,
+    PodClique,
+    PodCliqueSet,
+    ScalingGroupConfig,
+    Scope,
+    SetSharing,
+)
+from reference_impl.plan import labels, names
+from reference_impl.plan.children import Manifest, clique_config, clique_template
+from reference_impl.plan.troubles import Trouble
+
+External = Callable[[str, str], Manifest | None]
+"""The spec of a ResourceClaimTemplate object, by namespace and name; None where there is none."""
+
+
+@dataclass(frozen=True)
+class PlannedClaim:
+    """A claim that there should be."""
+
+    name: str
+    sharing: CliqueSharing = field(hash=False)
+    labels: dict[str, str] = field(hash=False)
+
+
+def _planned(
+    owner: str, sharing: Sequence[CliqueSharing] | None, indices: Iterable[int], tags: dict[str, str], index_label: str
+) -> Iterator[PlannedClaim]:
+    """The claims of one owner: one for all its replicas, or one for each index."""
+    present = list(indices)
+    for entry in sharing or ():
+        if entry.scope == Scope.ALL_REPLICAS:
+            yield PlannedClaim(names.shared_claim(owner, entry.name), entry, tags)
+        else:
+            for index in present:
+                own = {**tags, index_label: str(index)}
+                yield PlannedClaim(names.replica_claim(owner, index, entry.name), entry, own)
+
+
+def of_set(pcs: PodCliqueSet) -> list[PlannedClaim]:
+    sharing = pcs.spec.template.resource_sharing
+    return list(_planned(pcs.metadata.name, sharing, range(pcs.spec.replicas), {}, labels.REPLICA_INDEX))
+
+
+def of_group(group: str, config: ScalingGroupConfig, replicas: int) -> list[PlannedClaim]:
+    tags, index_label = {labels.SCALING_GROUP: group}, labels.SCALING_GROUP_REPLICA_INDEX
+    return list(_planned(group, config.resource_sharing, range(replicas), tags, index_label))
+
+
+def of_clique(clique: PodClique, template: CliqueTemplate, in_use: Iterable[int]) -> list[PlannedClaim]:
+    """The claims of a clique's own level. `in_use` are the indices of its pods: a pod keeps its claim also where its
+    index is beyond the replicas (OBJ-826 done right)."""
+    indices = sorted({*range(clique.spec.replicas), *in_use})
+    name = clique.metadata.name
+    return list(_planned(name, template.resource_sharing, indices, {labels.PODCLIQUE: name}, labels.POD_INDEX))
+
+
+def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) -> Manifest:
+    """The spec that a claim is made with: a template of the set goes before one of the cluster (OBJ-820). Raises
+    Trouble where there is neither."""
+    if not sharing.namespace:
+        for own in pcs.spec.template.resource_claim_templates or ():
+            if own.name == sharing.name:
+                return dict(own.template_spec.get("spec") or {})
+    namespace = sharing.namespace or pcs.metadata.namespace
+    found = external(namespace, sharing.name)
+    if found is None:
+        text = f"there is no ResourceClaimTemplate {namespace}/{sharing.name}"
+        raise Trouble("ERR_RESOURCE_CLAIM_TEMPLATE_NOT_FOUND", text)
+    return found
+
+
+def manifest(pcs: PodCliqueSet, claim: PlannedClaim, spec: Manifest, owner: Manifest) -> Manifest:
+    return {
+        "apiVersion": kubernetes.CLAIMS.api_version,
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": claim.name,
+            "namespace": pcs.metadata.namespace,
+            "labels": {**labels.common(pcs.metadata.name, "resource-claim"), **claim.labels},
+            "ownerReferences": [owner],
+        },
+        "spec": spec,
+    }
+
+
+def of_pod(pcs: PodCliqueSet, clique: PodClique) -> Callable[[int], list[str]] | None:
+    """The names of the claims that a pod of the clique is given, by the pod's index, in the order of OBJ-824. None for
+    a clique whose pods are given none."""
+    template = clique_template(pcs, clique)
+    if template is None:
+        return None
+    config = clique_config(pcs, clique)
+    tag = clique.metadata.label
+    of_set = [s for s in pcs.spec.template.resource_sharing or () if _in_set(s, template, config)]
+    fixed = _in_scope(pcs.metadata.name, of_set, tag(labels.REPLICA_INDEX))
+    if config is not None:
+        of_group = [s for s in config.resource_sharing or () if _in_group(s, template)]
+        fixed += _in_scope(tag(labels.SCALING_GROUP), of_group, tag(labels.SCALING_GROUP_REPLICA_INDEX))
+    own = template.resource_sharing or []
+    if not fixed and not own:
+        return None
+    return lambda index: [*fixed, *_in_scope(clique.metadata.name, own, str(index))]
+
+
+def _in_scope(owner: str, sharing: Sequence[CliqueSharing], index: str) -> list[str]:
+    """The claims of an owner that its replica `index` uses, those for all replicas first."""
+    shared = [names.shared_claim(owner, s.name) for s in sharing if s.scope == Scope.ALL_REPLICAS]
+    return shared + [names.replica_claim(owner, index, s.name) for s in sharing if s.scope != Scope.ALL_REPLICAS]
+
+
+def _in_set(sharing: SetSharing, template: CliqueTemplate, config: ScalingGroupConfig | None) -> bool:
+    """Whether the set's filter lets a clique have the claim (OBJ-825)."""
+    if (chosen := sharing.filter) is None:
+        return True
+    if template.name in (chosen.child_clique_names or ()):
+        return True
+    return config is not None and config.name in (chosen.child_scaling_group_names or ())
+
+
+def _in_group(sharing: GroupSharing, template: CliqueTemplate) -> bool:
+    return sharing.filter is None or template.name in (sharing.filter.child_clique_names or ())
+
+
+def with_claims(pod_spec: Manifest, claims: Sequence[str]) -> Manifest:
+    """The pod spec with these claims, used by every container of the template (OBJ-824)."""
+    used = [{"name": name} for name in claims]
+
+    def container(old: Manifest) -> Manifest:
+        if old.get("name") == labels.INIT_CONTAINER:
+            return old
+        resources = old.get("resources") or {}
+        return {**old, "resources": {**resources, "claims": [*(resources.get("claims") or ()), *used]}}
+
+    result = dict(pod_spec)
+    given = [{"name": name, "resourceClaimName": name} for name in claims]
+    result["resourceClaims"] = [*(pod_spec.get("resourceClaims") or ()), *given]
+    for kind in ("initContainers", "containers"):
+        if pod_spec.get(kind):
+            result[kind] = [container(c) for c in pod_spec[kind]]
+    return result

@@ -1,0 +1,68 @@
+"""What of an existing object differs from its manifest, and whether it is ours to correct (spec OBJ-236, OBJ-243)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.objects import Object
+from reference_impl.api import models
+from reference_impl.plan.children import Manifest
+
+_WHOLE = ("selector", "rules", "subjects", "roleRef")
+"""Fields in which nothing may stand that the manifest doesn't say: the API server adds nothing there."""
+
+
+def owned(manifest: Manifest, found: Object) -> bool:
+    """Whether the object has the manifest's controller."""
+    controller = found.metadata.controller
+    wanted = next((owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ())), None)
+    return controller is not None and controller.uid == wanted if wanted else controller is None
+
+
+def adoptable(manifest: Manifest, found: Object) -> bool:
+    """Whether the object has lost its controller and says by its labels that it is ours. Never a Secret: who can put a
+    token there must not be trusted by a label (OBJ-236)."""
+    tags = found.metadata.labels or {}
+    wanted = manifest["metadata"]["labels"]
+    unowned = found.metadata.controller is None and manifest["kind"] != "Secret"
+    return unowned and all(tags.get(key) == value for key, value in wanted.items())
+
+
+def correction(manifest: Manifest, found: Object) -> Manifest:
+    """The merge patch that makes the object as the manifest says; empty where it is. What others have added beside it
+    (labels, defaults) stays."""
+    seen = models.wire(found)
+    body: Manifest = {}
+    for key, value in manifest.items():
+        if key not in ("apiVersion", "kind", "metadata", "status"):
+            body |= _differing({key: value}, seen)
+    metadata = {key: manifest["metadata"][key] for key in ("labels", "annotations") if key in manifest["metadata"]}
+    if tags := _differing(metadata, seen["metadata"]):
+        body["metadata"] = tags
+    if not owned(manifest, found):
+        body.setdefault("metadata", {})["ownerReferences"] = manifest["metadata"]["ownerReferences"]
+    return body
+
+
+def _differing(wanted: Manifest, seen: Manifest) -> Manifest:
+    body: Manifest = {}
+    for key, value in wanted.items():
+        have = seen.get(key)
+        if isinstance(value, dict) and isinstance(have, dict):
+            inner = _differing(value, have)
+            if key in _WHOLE:
+                inner |= {extra: None for extra in have if extra not in value}
+            if inner:
+                body[key] = inner
+        elif not (value == have if key in _WHOLE else _within(value, have)):
+            body[key] = value
+    return body
+
+
+def _within(wanted: Any, have: Any) -> bool:
+    """Whether everything wanted is there; the API server may have filled in more."""
+    if isinstance(wanted, dict) and isinstance(have, dict):
+        return all(_within(value, have.get(key)) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(have, list):
+        return len(wanted) == len(have) and all(map(_within, wanted, have))
+    return bool(wanted == have)

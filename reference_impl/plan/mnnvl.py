@@ -1,0 +1,85 @@
+"""Automatic multi-node NVLink: which cliques share a ComputeDomain, and what they get of it (OBJ-840 to OBJ-847)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference_impl.api import kubernetes
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
+from reference_impl.plan import labels, names
+
+Manifest = dict[str, Any]
+GPU = "nvidia.com/gpu"
+CLAIM = "mnnvl-claim"
+NONE = "none"
+
+
+def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
+    """The group of a clique: the nearest level that names one decides, and `none` is a decision. Empty for a clique of
+    no group, or without GPUs."""
+    levels = (template.annotations, config.annotations if config else None, pcs.metadata.annotations)
+    named = next((level[labels.MNNVL_GROUP] for level in levels if level and labels.MNNVL_GROUP in level), NONE)
+    return "" if named == NONE or not any(map(_has_gpu, _containers(template.spec.pod_spec))) else named
+
+
+def groups(pcs: PodCliqueSet) -> list[str]:
+    """The groups that a set's cliques are in."""
+    configs = pcs.spec.template.pod_clique_scaling_groups or ()
+    config_of = {name: config for config in configs for name in config.clique_names}
+    found = {group_of(pcs, template, config_of.get(template.name)) for template in pcs.spec.template.cliques}
+    return sorted(found - {""})
+
+
+def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -> Manifest:
+    name = names.compute_domain(pcs.metadata.name, index, group)
+    own = {labels.REPLICA_INDEX: str(index), labels.MNNVL_GROUP: group}
+    return {
+        "apiVersion": kubernetes.COMPUTE_DOMAINS.api_version,
+        "kind": "ComputeDomain",
+        "metadata": {
+            "name": name,
+            "namespace": pcs.metadata.namespace,
+            "labels": {**labels.common(pcs.metadata.name, "pcs-computedomain", name), **own},
+            "ownerReferences": [owner],
+            "finalizers": [labels.COMPUTE_DOMAIN_FINALIZER],
+        },
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
+    }
+
+
+def joined(
+    pod_spec: Manifest, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None, index: int
+) -> Manifest:
+    """The pod spec of a clique, with the channel of its group where it is in one."""
+    group = group_of(pcs, template, config)
+    return with_channel(pod_spec, names.compute_domain(pcs.metadata.name, index, group)) if group else pod_spec
+
+
+def with_channel(pod_spec: Manifest, template_name: str) -> Manifest:
+    """The pod spec with a claim on the domain's channel for each container that has GPUs. One that has the claim
+    already is left alone."""
+    claims = list(pod_spec.get("resourceClaims") or ())
+    if any(claim.get("name") == CLAIM for claim in claims):
+        return pod_spec
+
+    def container(old: Manifest) -> Manifest:
+        if not _has_gpu(old):
+            return old
+        resources = old["resources"]
+        return {**old, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}
+
+    result = {**pod_spec, "resourceClaims": [*claims, {"name": CLAIM, "resourceClaimTemplateName": template_name}]}
+    for kind in ("initContainers", "containers"):
+        if pod_spec.get(kind):
+            result[kind] = [container(c) for c in pod_spec[kind]]
+    return result
+
+
+def _containers(pod_spec: Manifest) -> list[Manifest]:
+    return [*(pod_spec.get("initContainers") or ()), *(pod_spec.get("containers") or ())]
+
+
+def _has_gpu(container: Manifest) -> bool:
+    resources: dict[str, Any] = container.get("resources") or {}
+    amounts = [(resources.get(kind) or {}).get(GPU) for kind in ("limits", "requests")]
+    return any(str(amount) not in ("None", "", "0") for amount in amounts)

@@ -1,0 +1,102 @@
+"""Topology constraints: from the domains that a set names to the node labels of its gangs (spec OBJ-450 to OBJ-455),
+and what the set's condition says of them (OBJ-717 to OBJ-723)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from reference_impl.api.models import (
+    ClusterTopologyBinding,
+    Condition,
+    GangTopology,
+    PackConstraint,
+    PodCliqueSet,
+    TopologyConstraint,
+)
+from reference_impl.plan.children import group_configs
+
+CONDITION = "TopologyLevelsUnavailable"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """What the cluster says of a set's topology. `levels` are node label keys by domain; empty where topology is
+    switched off, the set names no binding, or there is no such binding."""
+
+    enabled: bool = False
+    binding: str = ""
+    found: bool = False
+    levels: Mapping[str, str] | None = None
+
+    def translated(self, constraint: TopologyConstraint | None) -> GangTopology | None:
+        """The constraint in node label keys. An unknown domain is left out; None where nothing remains."""
+        required, preferred = (self._key(domain) for domain in domains(constraint))
+        if required is None and preferred is None:
+            return None
+        return GangTopology(pack_constraint=PackConstraint(required=required, preferred=preferred))
+
+    def _key(self, domain: str | None) -> str | None:
+        return (self.levels or {}).get(domain) if domain else None
+
+
+def domains(constraint: TopologyConstraint | None) -> tuple[str | None, str | None]:
+    """The required and the preferred domain; `packDomain` is the old name of the required one (API-064)."""
+    if constraint is None:
+        return None, None
+    pack = constraint.pack
+    required = (pack.required if pack else None) or constraint.pack_domain
+    return required, pack.preferred if pack else None
+
+
+def constraints(pcs: PodCliqueSet) -> Iterator[TopologyConstraint]:
+    """All constraints of a set: its own, those of its scaling groups, those of its cliques."""
+    template = pcs.spec.template
+    of_groups = (config.topology_constraint for config in group_configs(pcs))
+    of_cliques = (clique.topology_constraint for clique in template.cliques)
+    yield from filter(None, (template.topology_constraint, *of_groups, *of_cliques))
+
+
+def binding_name(pcs: PodCliqueSet) -> str:
+    """The ClusterTopologyBinding that a set names first, empty where it names none."""
+    return next((c.topology_name for c in constraints(pcs) if c.topology_name), "")
+
+
+def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> Topology:
+    """`binding` is the one of `binding_name`, None where there is none."""
+    name = binding_name(pcs)
+    if not enabled or binding is None:
+        return Topology(enabled=enabled, binding=name)
+    return Topology(True, name, True, {level.domain: level.key for level in binding.spec.levels})
+
+
+def condition(pcs: PodCliqueSet, topology: Topology, now: str) -> Condition | None:
+    """What the set's status says of its constraints; None where it says nothing."""
+    named = sorted({d for constraint in constraints(pcs) for d in domains(constraint) if d})
+    unknown = [domain for domain in named if domain not in (topology.levels or {})]
+    if not topology.enabled:
+        if not named:
+            return None
+        told = ("Unknown", "TopologyAwareSchedulingDisabled")
+        message = "Topology constraints are defined but Topology Aware Scheduling is disabled"
+    elif not named:
+        told, message = ("False", "AllClusterTopologyLevelsAvailable"), "No topology constraints defined"
+    elif not topology.binding:
+        told = ("Unknown", "TopologyNameMissing")
+        message = "PodCliqueSet topology constraints must include topologyName"
+    elif not topology.found:
+        told, message = ("Unknown", "ClusterTopologyNotFound"), "ClusterTopologyBinding resource not found"
+    elif unknown:
+        told = ("True", "ClusterTopologyLevelsUnavailable")
+        message = f"Unavailable topology domains: [{' '.join(unknown)}]"  # sorted: OBJ-722 done right
+    else:
+        told, message = ("False", "AllClusterTopologyLevelsAvailable"), "All topology levels are available"
+    status, reason = told
+    return Condition(
+        type=CONDITION,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=now,
+        observed_generation=pcs.metadata.generation,
+    )

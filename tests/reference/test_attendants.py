@@ -1,0 +1,91 @@
+"""Small objects of a set, and what of an existing one is corrected."""
+
+from __future__ import annotations
+
+import msgspec
+
+from reference_impl.api import kubernetes
+from reference_impl.api.models import AutoScaling, LastError
+from reference_impl.plan import attendants, autoscalers, drift, troubles
+from tests.reference.examples import disaggregated
+
+
+def stored(manifest, kind, **changes):
+    """The object as the API server would have it."""
+    metadata = {**manifest["metadata"], "uid": "u", "resourceVersion": "1"}
+    return msgspec.convert({**manifest, **changes, "metadata": metadata}, kind)
+
+
+def test_an_object_that_is_as_it_should_be_is_left_alone():
+    pcs = disaggregated()
+    for make, kind in (
+        (attendants.service_account, kubernetes.ServiceAccount),
+        (attendants.role, kubernetes.Role),
+        (attendants.role_binding, kubernetes.RoleBinding),
+        (attendants.token_secret, kubernetes.Secret),
+    ):
+        assert drift.correction(make(pcs), stored(make(pcs), kind)) == {}
+
+
+def test_a_role_s_label_has_no_colons():
+    assert attendants.role(disaggregated())["metadata"]["labels"]["app.kubernetes.io/name"] == "grove.io-pcs-llm"
+
+
+def test_a_wider_role_is_corrected():
+    manifest = attendants.role(disaggregated())
+    wide = [*attendants.RULES, {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    assert drift.correction(manifest, stored(manifest, kubernetes.Role, rules=wide)) == {"rules": attendants.RULES}
+
+
+def test_labels_that_others_added_stay_and_lost_ones_come_again():
+    manifest = attendants.role(disaggregated())
+    found = stored(manifest, kubernetes.Role)
+    found.metadata.labels = {"mine": "1", **manifest["metadata"]["labels"], "app.kubernetes.io/name": "x"}
+    body = drift.correction(manifest, found)
+    assert body == {"metadata": {"labels": {"app.kubernetes.io/name": "grove.io-pcs-llm"}}}
+
+
+def test_an_object_without_owner_is_adopted_but_a_secret_is_not():
+    for make, kind, taken in (
+        (attendants.role, kubernetes.Role, True),
+        (attendants.token_secret, kubernetes.Secret, False),
+    ):
+        manifest = make(disaggregated())
+        found = stored(manifest, kind)
+        found.metadata.owner_references = None
+        assert not drift.owned(manifest, found)
+        assert drift.adoptable(manifest, found) is taken
+
+
+def test_of_a_secret_only_the_presence_of_a_token_is_kept():
+    found = stored(attendants.token_secret(disaggregated()), kubernetes.Secret, data={"token": "c2VjcmV0"})
+    assert found.has_token and found.data is None
+
+
+def test_autoscalers_have_the_name_of_what_they_scale():
+    pcs = disaggregated()
+    assert list(autoscalers.of_replica(pcs, 0)) == []
+    pcs.spec.template.cliques[0].spec.auto_scaling_config = AutoScaling(max_replicas=5)
+    pcs.spec.template.pod_clique_scaling_groups[0].scale_config = AutoScaling(min_replicas=2, max_replicas=4)
+    clique, group = autoscalers.of_replica(pcs, 1)
+    assert clique["metadata"]["name"] == "llm-1-router" and clique["spec"]["minReplicas"] == 2
+    assert group["spec"]["scaleTargetRef"]["kind"] == "PodCliqueScalingGroup"
+    assert (group["spec"]["minReplicas"], group["spec"]["maxReplicas"]) == (2, 4)
+
+
+def test_metrics_that_the_server_chose_are_no_drift():
+    pcs = disaggregated()
+    pcs.spec.template.cliques[0].spec.auto_scaling_config = AutoScaling(max_replicas=5)
+    [manifest] = autoscalers.of_replica(pcs, 0)
+    found = stored(manifest, kubernetes.Autoscaler, spec={**manifest["spec"], "metrics": [{"type": "Resource"}]})
+    assert drift.correction(manifest, found) == {}
+    found.spec["maxReplicas"] = 9
+    assert drift.correction(manifest, found) == {"spec": {"maxReplicas": 5}}
+
+
+def test_the_same_trouble_is_told_once():
+    trouble = troubles.conflict("Secret", "ns", "llm-ic-sat")
+    first = troubles.last_errors(None, trouble, "now")
+    assert [error.code for error in first] == ["ERR_SECRET_CONFLICT"]
+    assert troubles.last_errors(first, trouble, "later") is first
+    assert troubles.last_errors([LastError(code="X")], None, "later") is None

@@ -1,0 +1,111 @@
+"""Resource claims: which there are, who gets which, and what they are made from."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from reference_impl.api.models import (
+    ClaimTemplate,
+    CliqueSharing,
+    GroupSharing,
+    GroupSharingFilter,
+    PodClique,
+    Scope,
+    SetSharing,
+    SharingFilter,
+)
+from reference_impl.plan import children, claims, labels
+from reference_impl.plan.troubles import Trouble
+from tests.reference.examples import clique, disaggregated
+from tests.reference.test_objects import scaling_group
+
+
+@pytest.fixture
+def pcs():
+    made = disaggregated()
+    template = made.spec.template
+    template.resource_sharing = [
+        SetSharing(name="one", scope=Scope.ALL_REPLICAS),
+        SetSharing(name="two", scope=Scope.PER_REPLICA, filter=SharingFilter(child_scaling_group_names=["workers"])),
+    ]
+    template.pod_clique_scaling_groups[0].resource_sharing = [
+        GroupSharing(name="gpu", scope=Scope.PER_REPLICA, filter=GroupSharingFilter(child_clique_names=["decode"]))
+    ]
+    template.cliques[0].resource_sharing = [CliqueSharing(name="own", scope=Scope.PER_REPLICA)]
+    return made
+
+
+def member(pcs, name) -> PodClique:
+    group = scaling_group(pcs)
+    made = {m["metadata"]["name"]: m for m in children.member_cliques(pcs, group, children.group_configs(pcs)[0])}
+    return clique(made[name])
+
+
+def test_claims_are_named_after_their_owner_and_its_replica(pcs):
+    assert [c.name for c in claims.of_set(pcs)] == ["llm-all-one", "llm-0-two"]
+    assert [c.name for c in claims.of_group("llm-0-workers", children.group_configs(pcs)[0], 2)] == [
+        "llm-0-workers-0-gpu",
+        "llm-0-workers-1-gpu",
+    ]
+
+
+def test_labels_tell_level_and_replica(pcs):
+    [first, second] = claims.of_set(pcs)
+    assert first.labels == {} and second.labels == {labels.REPLICA_INDEX: "0"}
+    [claim] = claims.of_group("llm-0-workers", children.group_configs(pcs)[0], 1)
+    assert claim.labels == {labels.SCALING_GROUP: "llm-0-workers", labels.SCALING_GROUP_REPLICA_INDEX: "0"}
+
+
+def test_a_pod_beyond_the_replicas_keeps_its_claim(pcs):
+    router = clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    found = claims.of_clique(router, pcs.spec.template.cliques[0], [1, 3])
+    assert [c.name for c in found] == [f"llm-0-router-{index}-own" for index in (0, 1, 3)]
+
+
+def test_filters_decide_who_gets_a_claim(pcs):
+    router = clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    assert claims.of_pod(pcs, router)(1) == ["llm-all-one", "llm-0-router-1-own"]
+    assert claims.of_pod(pcs, member(pcs, "llm-0-workers-2-decode"))(0) == [
+        "llm-all-one",
+        "llm-0-two",
+        "llm-0-workers-2-gpu",
+    ]
+    assert claims.of_pod(pcs, member(pcs, "llm-0-workers-2-prefill"))(0) == ["llm-all-one", "llm-0-two"]
+
+
+def test_a_set_that_shares_nothing_gives_nothing():
+    pcs = disaggregated()
+    router = clique(children.standalone_clique(pcs, 0, pcs.spec.template.cliques[0]))
+    assert claims.of_set(pcs) == [] and claims.of_pod(pcs, router) is None
+
+
+def test_a_template_of_the_set_goes_before_one_of_the_cluster(pcs):
+    [entry, _] = pcs.spec.template.resource_sharing
+    outside = {"devices": "outside"}
+    assert claims.claim_spec(pcs, entry, lambda *_: outside) == outside
+    inside = {"devices": "inside"}
+    pcs.spec.template.resource_claim_templates = [ClaimTemplate(name="one", template_spec={"spec": inside})]
+    assert claims.claim_spec(pcs, entry, lambda *_: outside) == inside
+    named = msgspec.structs.replace(entry, namespace="elsewhere")
+    assert claims.claim_spec(pcs, named, lambda namespace, _: {"from": namespace}) == {"from": "elsewhere"}
+
+
+def test_a_missing_template_is_a_trouble_that_names_it(pcs):
+    with pytest.raises(Trouble, match="no ResourceClaimTemplate ns/one"):
+        claims.claim_spec(pcs, pcs.spec.template.resource_sharing[0], lambda *_: None)
+
+
+def test_every_container_of_the_template_uses_the_claims_and_groves_own_does_not():
+    spec = {
+        "initContainers": [{"name": "warm"}, {"name": labels.INIT_CONTAINER}],
+        "containers": [{"name": "main", "resources": {"limits": {"cpu": "1"}, "claims": [{"name": "old"}]}}],
+    }
+    made = claims.with_claims(spec, ["a"])
+    assert made["resourceClaims"] == [{"name": "a", "resourceClaimName": "a"}]
+    assert made["initContainers"] == [
+        {"name": "warm", "resources": {"claims": [{"name": "a"}]}},
+        {"name": labels.INIT_CONTAINER},
+    ]
+    assert made["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "claims": [{"name": "old"}, {"name": "a"}]}
+    assert "resourceClaims" not in spec
