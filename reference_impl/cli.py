@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 
 from kube.client import Client
-from reference_impl import faults, health
+from reference_impl import configuration, faults, health, logs
 from reference_impl.admission import server
+from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
 from reference_impl.control.operator import Operator
 from reference_impl.scheduler.scheduler import GangScheduler
@@ -41,8 +42,18 @@ async def _until_told(main: Awaitable[None]) -> None:
         logging.getLogger(__name__).info("told to stop")
 
 
-def _prepare(names: list[str] | None, role: faults.Role) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+def _settings(path: Path | None, scheduler_name: str) -> configuration.Configuration:
+    if path is None:
+        return configuration.standard(scheduler_name)
+    try:
+        return configuration.load(path, own_scheduler=scheduler_name)
+    except configuration.InvalidConfigurationError as error:
+        raise typer.BadParameter(str(error), param_hint="--config") from None
+
+
+def _prepare(names: list[str] | None, role: faults.Role, settings: configuration.Configuration | None = None) -> None:
+    settings = settings or configuration.Configuration()
+    logs.configure(settings.log_level, settings.log_format)
     try:
         faults.arm([name for name in names or () if name], role)
     except faults.UnknownFaultError as error:
@@ -56,10 +67,12 @@ def operator(
     webhook_port: Annotated[int, typer.Option(help="Port on 127.0.0.1 for the admission webhooks.")] = 0,
     certificates: Annotated[Path | None, typer.Option(help="Folder with tls.crt and tls.key.")] = None,
     scheduler_name: SchedulerName = SCHEDULER_NAME,
+    config: Annotated[Path | None, typer.Option(help="The operator's configuration, a YAML file.")] = None,
     fault: Faults = None,
 ) -> None:
     """Run the operator until told to stop."""
-    _prepare(fault, "operator")
+    settings = _settings(config, scheduler_name)
+    _prepare(fault, "operator", settings)
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
@@ -67,7 +80,9 @@ def operator(
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
             reference = Operator(client, scheduler_name=scheduler_name)
             if certificates is not None:
-                await stack.enter_async_context(server.serving(webhook_port, certificates))
+                cluster = ClusterLookup(client)
+                hooks = server.Hooks(settings, cluster, await cluster.own_user())
+                await stack.enter_async_context(server.serving(webhook_port, certificates, hooks))
             await stack.enter_async_context(health.serving(health_port, reference.ready))
             await reference.run()
 
