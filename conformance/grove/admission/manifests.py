@@ -7,6 +7,7 @@ the ClusterTopologyBinding of the test (levels zone, rack, host), `${scheduler}`
 from __future__ import annotations
 
 import copy
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,9 +63,10 @@ def folder() -> Path:
     return data.folder("fixtures") / "admission"
 
 
-def load(place: Path | None = None) -> list[Manifest]:
+@functools.cache
+def load(place: Path | None = None) -> tuple[Manifest, ...]:
     """All manifests in the order of files and lines. Raises UsageError."""
-    return [found for path in sorted((place or folder()).glob("*.yaml")) for found in read(path)]
+    return tuple(found for path in sorted((place or folder()).glob("*.yaml")) for found in read(path))
 
 
 def read(path: Path) -> list[Manifest]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from conformance.grove.admission.violation import Document, Facts, Violation, cliques, groups
 
@@ -30,8 +30,11 @@ def update(whole: Document, stored: Document) -> Iterator[Violation]:
     yield from _shape(now)
     known = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
     for scope in sorted({*before, *now} & known):
-        if _asks(before.get(scope)) != _asks(now.get(scope)):
-            yield Violation("VTC-20" if scope == "" else "VTC-22", LEAF)
+        asked, asks = _asks(before.get(scope)), _asks(now.get(scope))
+        if asked.name != asks.name and scope == "":
+            yield Violation("VTC-20", "topologyName")
+        elif asked != asks:
+            yield Violation("VTC-21" if scope == "" else "VTC-22", LEAF)
 
 
 def _scopes(whole: Document) -> dict[str, Document]:
@@ -42,13 +45,18 @@ def _scopes(whole: Document) -> dict[str, Document]:
     return {scope: constraint for scope, constraint in found.items() if constraint is not None}
 
 
-def _asks(constraint: Document | None) -> tuple[Any, ...]:
-    pack = (constraint or {}).get("pack") or {}
-    return (
-        constraint is not None,
-        (constraint or {}).get("topologyName") or "",
-        pack.get("required"),
-        pack.get("preferred"),
+class _Asked(NamedTuple):
+    there: bool
+    name: str
+    required: str
+    preferred: str
+
+
+def _asks(constraint: Document | None) -> _Asked:
+    given = constraint or {}
+    pack = given.get("pack") or {}
+    return _Asked(
+        constraint is not None, given.get("topologyName") or "", pack.get("required", ""), pack.get("preferred", "")
     )
 
 
