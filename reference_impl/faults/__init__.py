@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 Role = Literal["operator", "gang-scheduler"]
-_MODULES = ("operator_faults", "scheduler_faults")
+_MODULES = ("operator_faults", "scheduler_faults", "admission_faults")
 
 
 @dataclass(frozen=True)
