@@ -108,7 +108,7 @@ def load(path: Path, *, own_scheduler: str) -> Configuration:
     """Reads a configuration. `own_scheduler` is always an enabled profile, and the default one where the file names
     none. Raises InvalidConfigurationError."""
     try:
-        found = msgspec.yaml.decode(path.read_bytes() or b"{}", type=Configuration)
+        found = msgspec.yaml.decode(path.read_bytes(), type=Configuration | None) or Configuration()
     except OSError as error:
         raise InvalidConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, ValueError) as error:
