@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from conformance.grove.refusals import FieldError, field_errors
-from conformance.suite.api import Api, Object
-from kube.client import JSON, JSON_PATCH, Answer, Client
+from conformance.suite.api import Api, NotServed, Object
+from kube.client import JSON, JSON_PATCH, MERGE_PATCH, Answer, Client
 from kube.resource import Resource
 
 AT_ONCE = 8
@@ -29,6 +29,8 @@ class Request:
     content_type: str = JSON
     user: str = ""
     dry_run: bool = True
+    hopeless: str = ""
+    """Why it need not be asked."""
 
 
 @dataclass(frozen=True)
@@ -62,32 +64,46 @@ class Asking:
 
     def create(self, obj: Object, **how: Any) -> Request:
         """To create an object; in the test's namespace unless the object says another or needs none."""
-        resource = self._api.of_object(obj)
-        return Request("POST", resource.path(self._place(resource, obj)), self._placed(resource, obj), **how)
+
+        def request(resource: Resource) -> Request:
+            place = self._place(resource, obj)
+            placed = {**obj, "metadata": {**obj.get("metadata", {}), "namespace": place}} if place else obj
+            return Request("POST", resource.path(place), placed, **how)
+
+        return _served(lambda: request(self._api.of_object(obj)))
 
     def replace_spec(self, obj: Object, **how: Any) -> Request:
         """To give an object that exists the whole spec, the labels and the annotations of `obj`. A JSON patch: it needs
         no resource version, and leaves alone what the operator has added (finalizers)."""
-        resource, metadata = self._api.of_object(obj), obj.get("metadata", {})
-        operations = [
-            {"op": "replace", "path": "/spec", "value": obj.get("spec")},
-            {"op": "add", "path": "/metadata/labels", "value": metadata.get("labels") or {}},
-            {"op": "add", "path": "/metadata/annotations", "value": metadata.get("annotations") or {}},
-        ]
-        path = resource.path(self._place(resource, obj), metadata["name"])
-        return Request("PATCH", path, operations, JSON_PATCH, **how)
+
+        def request(resource: Resource) -> Request:
+            metadata = obj["metadata"]
+            operations = [
+                {"op": "replace", "path": "/spec", "value": obj.get("spec")},
+                {"op": "add", "path": "/metadata/labels", "value": metadata.get("labels") or {}},
+                {"op": "add", "path": "/metadata/annotations", "value": metadata.get("annotations") or {}},
+            ]
+            path = resource.path(self._place(resource, obj), metadata["name"])
+            return Request("PATCH", path, operations, JSON_PATCH, **how)
+
+        return _served(lambda: request(self._api.of_object(obj)))
 
     def patch(
         self, plural: str, name: str, body: Mapping[str, Any], subresource: str | None = None, **how: Any
     ) -> Request:
         """A JSON merge patch."""
-        resource = self._api.of_plural(plural)
-        path = resource.path(self._namespace if resource.namespaced else None, name, subresource)
-        return Request("PATCH", path, dict(body), "application/merge-patch+json", **how)
+
+        def request(resource: Resource) -> Request:
+            path = resource.path(self._place(resource, {}), name, subresource)
+            return Request("PATCH", path, dict(body), MERGE_PATCH, **how)
+
+        return _served(lambda: request(self._api.of_plural(plural)))
 
     def delete(self, plural: str, name: str, **how: Any) -> Request:
-        resource = self._api.of_plural(plural)
-        return Request("DELETE", resource.path(self._namespace if resource.namespaced else None, name), **how)
+        def request(resource: Resource) -> Request:
+            return Request("DELETE", resource.path(self._place(resource, {}), name), **how)
+
+        return _served(lambda: request(self._api.of_plural(plural)))
 
     def ask(self, request: Request) -> Reply:
         return self.all([request])[0]
@@ -99,18 +115,21 @@ class Asking:
     def _place(self, resource: Resource, obj: Object) -> str | None:
         return (obj.get("metadata", {}).get("namespace") or self._namespace) if resource.namespaced else None
 
-    def _placed(self, resource: Resource, obj: Object) -> Object:
-        return (
-            {**obj, "metadata": {**obj.get("metadata", {}), "namespace": self._place(resource, obj)}}
-            if resource.namespaced
-            else obj
-        )
+
+def _served(request: Callable[[], Request]) -> Request:
+    """The request, or one that is answered here because the API server serves no such kind."""
+    try:
+        return request()
+    except NotServed as error:
+        return Request("GET", "", hopeless=str(error))
 
 
 async def _all(client: Client, requests: Sequence[Request]) -> list[Answer]:
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def one(request: Request) -> Answer:
+        if request.hopeless:
+            return Answer(404, orjson.dumps({"kind": "Status", "message": request.hopeless}))
         headers = {"Impersonate-User": request.user, "Impersonate-Group": "system:masters"} if request.user else {}
         async with turns:
             return await client.exchange(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conformance.grove.admission import examples, manifests, model, updates
 from conformance.grove.admission.defaults import defaulted, differences
 from conformance.grove.admission.violation import Facts
-from conformance.tests.admission.judging import _complaint
+from conformance.tests.admission.judging import complaint
 from tests.reference import apiserver
 
 WORDS = {"binding": "top", "scheduler": apiserver.OWN}
@@ -38,13 +38,13 @@ def _asked(manifest, settings):
 @pytest.mark.parametrize("manifest", _of(ON))
 def test_manifests_with_all_features(manifest):
     reply = _asked(manifest, apiserver.SETTINGS)
-    assert _complaint(manifest, reply, WORDS) == "", str(reply)
+    assert complaint(manifest, reply, WORDS) == "", str(reply)
 
 
 @pytest.mark.parametrize("manifest", [p for p in _of(set()) if p.values[0].lacks])
 def test_manifests_that_are_about_missing_features(manifest):
     reply = _asked(manifest, apiserver.OFF)
-    assert _complaint(manifest, reply, WORDS) == "", str(reply)
+    assert complaint(manifest, reply, WORDS) == "", str(reply)
 
 
 def test_there_is_a_manifest_for_each_rule_that_one_request_can_show():

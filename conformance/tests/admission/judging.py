@@ -40,8 +40,8 @@ def manifests_of(case: Case, requirement: str) -> None:
             for manifest, reply in zip(chosen, case.asking.all(requests), strict=True):
                 what = f"{manifest.name} ({', '.join(manifest.rules)})"
                 wanted = _wanted(manifest)
-                complaint = _complaint(manifest, reply, words)
-                case.expect(requirement, what, wanted, f"{complaint}; {reply}" if complaint else wanted)
+                wrong = complaint(manifest, reply, words)
+                case.expect(requirement, what, wanted, f"{wrong}; {reply}" if wrong else wanted)
         finally:
             stored.clear()
 
@@ -92,7 +92,7 @@ def _wanted(manifest: Manifest) -> str:
     return f"{manifest.verdict} ({errors})" if errors else manifest.verdict
 
 
-def _complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str:
+def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str:
     """What is not as the manifest wants it; empty where all is."""
     if manifest.verdict == ACCEPTED or (manifest.verdict == "either" and reply.accepted):
         if not reply.accepted:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
 from conformance.suite.asking import Request
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -23,8 +25,7 @@ def test_managed_objects_are_protected(case: Case) -> None:
     case.until(
         "ADM-039", "the operator's own writes pass: its pods exist", sights.all_exist([*wanted.cliques.values()])
     )
-    view = case.history.view()
-    clique, gang, pod = (view.names(kind)[0] for kind in ("podcliques", "podgangs", "pods"))
+    clique, gang, pod = case.until("ADM-039", "there is a clique, a gang and a pod", _one_of_each)
 
     _all(
         case,
@@ -67,6 +68,11 @@ def test_managed_objects_are_protected(case: Case) -> None:
             status,
             case.asking.ask(change).status,
         )
+
+
+def _one_of_each(view: View) -> tuple[str, ...] | Miss:
+    found = [view.names(kind)[:1] for kind in ("podcliques", "podgangs", "pods")]
+    return tuple(names[0] for names in found) if all(found) else Miss("one of them is missing")
 
 
 def _all(case: Case, id: str, status: int, requests: dict[str, Request]) -> None:
