@@ -14,6 +14,7 @@ from conformance.cluster import nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, workloads
+from conformance.grove.admission import manifests
 from conformance.implementation import descriptor
 from conformance.scale import scenario
 
@@ -26,6 +27,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "workloads/*.yaml", workloads.check),
     ("fixtures", "scale/*.yaml", scenario.read),
     ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),
+    ("fixtures", "admission/*.yaml", manifests.read),
 ]
 """Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,6 +29,20 @@ Body = Mapping[str, Any] | list[Any] | bytes
 
 def _encode(body: Body) -> bytes:
     return body if isinstance(body, bytes) else orjson.dumps(body)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the API server said: `warnings` are its Warning headers as they came."""
+
+    status: int
+    content: bytes
+    warnings: tuple[str, ...] = ()
+    retry_after: str | None = None
+
+    def error(self) -> ApiError:
+        """The refusal that this is."""
+        return ApiError.of(self.status, self.content, self.retry_after)
 
 
 class Client:
@@ -89,6 +104,22 @@ class Client:
     ) -> bytes:
         """One request; the body of the answer. Raises ApiError for a status of 400 or more, aiohttp.ClientError for a
         broken connection, TimeoutError after the client's `timeout`."""
+        answer = await self.exchange(method, path, params=params, body=body, content_type=content_type, headers=headers)
+        if answer.status >= 400:
+            raise answer.error()
+        return answer.content
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Body | None = None,
+        content_type: str = JSON,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """As `request`, with the whole answer, also where it is a refusal."""
         assert self._session is not None and self._turns is not None, "use `async with Client(…)`"
         send = {"Content-Type": content_type, **self._authorization(), **(headers or {})}
         data = None if body is None else _encode(body)
@@ -104,9 +135,8 @@ class Client:
                 server_hostname=self._connection.tls_server_name,
             ) as response:
                 content = await response.read()
-                if response.status >= 400:
-                    raise ApiError.of(response.status, content, response.headers.get("Retry-After"))
-                return content
+                retry_after = response.headers.get("Retry-After")
+                return Answer(response.status, content, tuple(response.headers.getall("Warning", ())), retry_after)
 
     @asynccontextmanager
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:

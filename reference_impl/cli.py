@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 
 from kube.client import Client
-from reference_impl import faults, health
+from reference_impl import configuration, faults, health, logs
 from reference_impl.admission import server
+from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
 from reference_impl.control.features import Features, unmet
 from reference_impl.control.operator import INIT_IMAGE, Operator
@@ -43,8 +44,18 @@ async def _until_told(main: Awaitable[None]) -> None:
         logging.getLogger(__name__).info("told to stop")
 
 
-def _prepare(names: list[str] | None, role: faults.Role) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+def _settings(path: Path | None, scheduler_name: str) -> configuration.Configuration:
+    if path is None:
+        return configuration.standard(scheduler_name)
+    try:
+        return configuration.load(path, own_scheduler=scheduler_name)
+    except configuration.InvalidConfigurationError as error:
+        raise typer.BadParameter(str(error), param_hint="--config") from None
+
+
+def _prepare(names: list[str] | None, role: faults.Role, settings: configuration.Configuration | None = None) -> None:
+    settings = settings or configuration.Configuration()
+    logs.configure(settings.log_level, settings.log_format)
     try:
         faults.arm([name for name in names or () if name], role)
     except faults.UnknownFaultError as error:
@@ -62,23 +73,27 @@ def operator(
         str,
         typer.Option(help="Image of the init container that waits for other cliques.", envvar=INIT_IMAGE_VARIABLE),
     ] = INIT_IMAGE,
-    topology: Annotated[bool, typer.Option(help="Translate topology constraints for the gangs.")] = False,
-    mnnvl: Annotated[bool, typer.Option(help="Make ComputeDomains for cliques with GPUs.")] = False,
+    config: Annotated[Path | None, typer.Option(help="The operator's configuration, a YAML file.")] = None,
     fault: Faults = None,
 ) -> None:
     """Run the operator until told to stop."""
-    _prepare(fault, "operator")
+    settings = _settings(config, scheduler_name)
+    _prepare(fault, "operator", settings)
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            features = Features(topology=topology, mnnvl=mnnvl)
+            features = Features(
+                topology=settings.topology_aware_scheduling.enabled, mnnvl=settings.network.auto_mnnvl_enabled
+            )
             if complaint := await unmet(client, features):
-                raise typer.BadParameter(complaint, param_hint="--mnnvl")
+                raise typer.BadParameter(complaint, param_hint="--config")
             reference = Operator(client, scheduler_name=scheduler_name, features=features, init_image=init_image)
             if certificates is not None:
-                await stack.enter_async_context(server.serving(webhook_port, certificates))
+                cluster = ClusterLookup(client)
+                hooks = server.Hooks(settings, cluster, await cluster.own_user())
+                await stack.enter_async_context(server.serving(webhook_port, certificates, hooks))
             await stack.enter_async_context(health.serving(health_port, reference.ready))
             await reference.run()
 

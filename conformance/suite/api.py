@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -137,6 +137,10 @@ class Api:
             )
 
         self._run(all_of_them())
+
+    def work(self, action: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """Runs what needs the client itself."""
+        return self._run(action(self._client))
 
     def _object(self, work: Coroutine[Any, Any, bytes]) -> Object:
         answer: Object = orjson.loads(self._run(work))

@@ -23,6 +23,7 @@ from conformance.history.view import View
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.api import Api, NotServed, Object, words
+from conformance.suite.asking import Asking
 from conformance.suite.checks import CheckFailed, Checks, Ids
 from kube.errors import ApiError
 from kube.resource import NODES
@@ -69,6 +70,11 @@ class Case:
 
         make: Callable[..., Any] = config.new_client_from_config
         return make(str(self._kubeconfig))
+
+    @cached_property
+    def asking(self) -> Asking:
+        """Dry-run requests: what the API server would answer."""
+        return Asking(self._api, self.namespace)
 
     # -- making and changing -------------------------------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""The admission webhooks: defaulting."""
+"""The admission webhooks: defaulting, validation, authorization."""

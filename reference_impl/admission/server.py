@@ -1,43 +1,110 @@
-"""The webhook server: HTTPS on loopback, one path a hook."""
+"""The webhook server: HTTPS on loopback, one path a hook. Whatever is sent, each request gets an answer."""
 
 from __future__ import annotations
 
-import base64
 import logging
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from aiohttp import web
 
+from reference_impl.admission import authorizer, podcliqueset, topologybinding
+from reference_impl.admission.rules.topology import Levels
+from reference_impl.admission.verdict import Verdict
+from reference_impl.configuration import Configuration
 from reference_impl.plan import defaults
 
 log = logging.getLogger(__name__)
-DEFAULT_PATH = "/webhooks/default-podcliqueset"
+LIMIT = 16 * 1024 * 1024
+"""Bytes of a review: two objects of at most 3 MB each, and what JSON makes of them."""
+
+Request = Mapping[str, Any]
+Hook = Callable[[Request], Awaitable[Verdict]]
 
 
-def review(request: dict[str, Any]) -> dict[str, Any]:
-    """Answers an AdmissionReview for the defaulting hook: always allowed, with what is missing added."""
-    asked = request.get("request") or {}
-    operations = defaults.patch(asked.get("object") or {})
-    response: dict[str, Any] = {"uid": asked.get("uid", ""), "allowed": True}
-    if operations:
-        response |= {"patchType": "JSONPatch", "patch": base64.b64encode(orjson.dumps(operations)).decode()}
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+class Lookup(Protocol):
+    """What hooks ask of the cluster."""
+
+    async def levels(self, binding: str) -> Levels | None:
+        """The domains of a ClusterTopologyBinding, or None where there is no such binding."""
+        ...
+
+    async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+
+
+class Hooks:
+    """The hooks by path (spec ADM-01). `user` is who the operator itself is to the API server."""
+
+    def __init__(self, settings: Configuration, cluster: Lookup, user: str) -> None:
+        self._settings, self._cluster = settings, cluster
+        self._allowed = {user, *settings.authorizer.exempt_service_account_user_names}
+        self.by_path: dict[str, Hook] = {
+            "/webhooks/default-podcliqueset": self._default,
+            "/webhooks/validate-podcliqueset": self._validate_set,
+            "/webhooks/validate-clustertopology": self._validate_binding,
+        }
+        if settings.authorizer.enabled:
+            self.by_path["/webhooks/authorizer-webhook"] = self._authorize
+
+    async def review(self, hook: Hook, body: bytes) -> dict[str, Any]:
+        """Answers an AdmissionReview. What goes wrong inside is told, never thrown."""
+        request: Any = None
+        try:
+            review = orjson.loads(body)
+            request = review.get("request") if isinstance(review, dict) else None
+        except orjson.JSONDecodeError:
+            pass
+        if not isinstance(request, dict):
+            return Verdict(refusal="the request is no AdmissionReview", code=400).response("")
+        uid = request.get("uid")
+        try:
+            verdict = await hook(request)
+        except Exception as error:
+            log.exception("a hook failed")
+            verdict = Verdict(refusal=f"the hook failed: {type(error).__name__}: {error}", code=500)
+        return verdict.response(uid if isinstance(uid, str) else "")
+
+    async def _default(self, request: Request) -> Verdict:
+        document = request.get("object")
+        return Verdict(patch=defaults.patch(document) if isinstance(document, dict) else [])
+
+    async def _validate_set(self, request: Request) -> Verdict:
+        new = request.get("object")
+        old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
+        known = {}
+        if self._settings.topology_aware_scheduling.enabled:
+            for name in podcliqueset.bindings(new, old):
+                if (levels := await self._cluster.levels(name)) is not None:
+                    known[name] = levels
+        return podcliqueset.judge(new, old, self._settings, known)
+
+    async def _validate_binding(self, request: Request) -> Verdict:
+        return topologybinding.judge(request.get("object"), self._settings)
+
+    async def _authorize(self, request: Request) -> Verdict:
+        of = authorizer.parent(request)
+        pcs = None if of is None else await self._cluster.pod_clique_set(*of)
+        return authorizer.judge(request, pcs, self._allowed)
 
 
 @asynccontextmanager
-async def serving(port: int, certificates: Path) -> AsyncIterator[None]:
+async def serving(port: int, certificates: Path, hooks: Hooks) -> AsyncIterator[None]:
     """Serves the hooks on 127.0.0.1 with `tls.crt` and `tls.key` of the folder `certificates`."""
 
-    async def default(request: web.Request) -> web.Response:
-        return web.json_response(review(orjson.loads(await request.read())))
+    def handler(hook: Hook) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            return web.json_response(
+                await hooks.review(hook, await request.read()), dumps=lambda value: orjson.dumps(value).decode()
+            )
 
-    app = web.Application(client_max_size=8 * 1024 * 1024)
-    app.add_routes([web.post(DEFAULT_PATH, default)])
+        return answer
+
+    app = web.Application(client_max_size=LIMIT)
+    app.add_routes([web.post(path, handler(hook)) for path, hook in hooks.by_path.items()])
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
     runner = web.AppRunner(app, access_log=None)

@@ -106,26 +106,23 @@ class TopologyConstraint(Model):
     """API-060 to API-064."""
 
     topology_name: str | None = None
-    pack: (
-        Annotated[
-            Pack,
-            crd(
-                rules=[
-                    {
-                        "rule": "has(self.required) || has(self.preferred)",
-                        "message": "pack must specify at least one of required or preferred",
-                        "reason": "FieldValueRequired",
-                    }
-                ]
-            ),
-        ]
-        | None
-    ) = None
+    pack: Annotated[
+        Pack | None,
+        crd(
+            rules=[
+                {
+                    "rule": "has(self.required) || has(self.preferred)",
+                    "message": "pack must specify at least one of required or preferred",
+                    "reason": "FieldValueRequired",
+                }
+            ]
+        ),
+    ] = None
     pack_domain: _Domain | None = None
 
 
 _Topology = Annotated[
-    TopologyConstraint,
+    TopologyConstraint | None,  # outside of the union msgspec would leave the rules out
     crd(
         rules=[
             {
@@ -213,7 +210,7 @@ class CliqueTemplate(Model):
     name: Annotated[str, _Required] = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    topology_constraint: _Topology | None = None
+    topology_constraint: _Topology = None
     resource_sharing: list[CliqueSharing] | None = None
     spec: Annotated[PodCliqueSpec, _Required] = msgspec.field(default_factory=PodCliqueSpec)
 
@@ -228,7 +225,7 @@ class ScalingGroupConfig(Model):
     min_available: Annotated[int, crd(default=1, format="int32")] = 1
     scale_config: AutoScaling | None = None
     resource_sharing: list[GroupSharing] | None = None
-    topology_constraint: _Topology | None = None
+    topology_constraint: _Topology = None
 
 
 class HeadlessService(Model):
@@ -242,7 +239,7 @@ class SetTemplate(Model):
     clique_startup_type: Annotated[StartupType, crd(default=StartupType.ANY_ORDER)] = StartupType.ANY_ORDER
     priority_class_name: str | None = None
     headless_service_config: HeadlessService | None = None
-    topology_constraint: _Topology | None = None
+    topology_constraint: _Topology = None
     termination_delay: str | None = None
     resource_claim_templates: list[ClaimTemplate] | None = None
     resource_sharing: list[SetSharing] | None = None

@@ -13,7 +13,14 @@ from importlib import import_module
 from typing import Any, Literal
 
 Role = Literal["operator", "gang-scheduler"]
-_MODULES = ("operator_faults", "status_faults", "resource_faults", "startup_faults", "scheduler_faults")
+_MODULES = (
+    "operator_faults",
+    "status_faults",
+    "resource_faults",
+    "startup_faults",
+    "admission_faults",
+    "scheduler_faults",
+)
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,41 @@
 """What the defaulting webhook adds to a PodCliqueSet (spec DEF-08 to DEF-15). Works on plain JSON: an object that is
-wrong in any way passes through, for the schema to refuse."""
+wrong in any way passes through, for the schema and the validating webhook to refuse.
+
+Absent scalars that the CRD demands become their zero values, as they do where Go decodes and encodes them (DFT-23):
+then the rule that knows more speaks (`must be greater than 0` rather than `is required`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from reference_impl.plan import durations
+
 Operation = dict[str, Any]
 TERMINATION_DELAY = "4h0m0s"
 GRACE_SECONDS = 30
+ROOT = "/spec/template"
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects in a list, with their places in it."""
+    for i, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, dict):
+            yield i, item
 
 
 def _add(path: str, value: Any) -> Operation:
     return {"op": "add", "path": path, "value": value}
+
+
+def _zero(root: str, within: dict[str, Any], field: str, value: Any = "") -> Iterator[Operation]:
+    if within.get(field) is None:
+        yield _add(f"{root}/{field}", value)
 
 
 def patch(pcs: dict[str, Any]) -> list[Operation]:
@@ -31,37 +46,58 @@ def patch(pcs: dict[str, Any]) -> list[Operation]:
 
 
 def _template(template: dict[str, Any]) -> Iterator[Operation]:
-    root = "/spec/template"
-    if template.get("terminationDelay") is None:
-        yield _add(f"{root}/terminationDelay", TERMINATION_DELAY)
-    if template.get("headlessServiceConfig") is None:
-        yield _add(f"{root}/headlessServiceConfig", {"publishNotReadyAddresses": True})
-    for i, clique in enumerate(_items(template.get("cliques"))):
-        yield from _clique(f"{root}/cliques/{i}/spec", _mapping(_mapping(clique).get("spec")))
-    for i, config in enumerate(_items(template.get("podCliqueScalingGroups"))):
-        scale = _mapping(config).get("scaleConfig")
-        if isinstance(scale, dict) and scale.get("minReplicas") is None:
-            replicas = config.get("replicas")
-            yield _add(
-                f"{root}/podCliqueScalingGroups/{i}/scaleConfig/minReplicas", 1 if replicas is None else replicas
-            )
+    yield from _termination_delay(template.get("terminationDelay"))
+    yield from _zero(ROOT, template, "headlessServiceConfig", {"publishNotReadyAddresses": True})
+    yield from _names(f"{ROOT}/resourceClaimTemplates", template.get("resourceClaimTemplates"))
+    yield from _names(f"{ROOT}/resourceSharing", template.get("resourceSharing"))
+    for i, clique in _mappings(template.get("cliques")):
+        root = f"{ROOT}/cliques/{i}"
+        yield from _zero(root, clique, "name")
+        yield from _names(f"{root}/resourceSharing", clique.get("resourceSharing"))
+        if isinstance(clique.get("spec"), dict):
+            yield from _clique(f"{root}/spec", clique["spec"])
+    for i, config in _mappings(template.get("podCliqueScalingGroups")):
+        root = f"{ROOT}/podCliqueScalingGroups/{i}"
+        yield from _zero(root, config, "name")
+        yield from _names(f"{root}/resourceSharing", config.get("resourceSharing"))
+        replicas = config.get("replicas")
+        yield from _scale(f"{root}/scaleConfig", config.get("scaleConfig"), 1 if replicas is None else replicas)
+
+
+def _termination_delay(given: Any) -> Iterator[Operation]:
+    """Absent becomes four hours; what is given is written as Go writes it; what is no duration stays."""
+    if given is None:
+        yield _add(f"{ROOT}/terminationDelay", TERMINATION_DELAY)
+    elif isinstance(given, str):
+        try:
+            written = durations.canonical(durations.parse(given))
+        except ValueError:
+            return
+        if written != given:
+            yield _add(f"{ROOT}/terminationDelay", written)
+
+
+def _names(root: str, entries: Any) -> Iterator[Operation]:
+    for i, entry in _mappings(entries):
+        yield from _zero(f"{root}/{i}", entry, "name")
+
+
+def _scale(root: str, scale: Any, replicas: Any) -> Iterator[Operation]:
+    if isinstance(scale, dict):
+        yield from _zero(root, scale, "minReplicas", replicas)
+        yield from _zero(root, scale, "maxReplicas", 0)
 
 
 def _clique(root: str, spec: dict[str, Any]) -> Iterator[Operation]:
-    if not spec:
-        return
+    yield from _zero(root, spec, "roleName")
     replicas = spec.get("replicas") or 1
     if not spec.get("replicas"):
         yield _add(f"{root}/replicas", replicas)
-    if spec.get("minAvailable") is None:
-        # All replicas, after they have been defaulted themselves (DEF-11 done right).
-        yield _add(f"{root}/minAvailable", replicas)
-    scale = spec.get("autoScalingConfig")
-    if isinstance(scale, dict) and scale.get("minReplicas") is None:
-        yield _add(f"{root}/autoScalingConfig/minReplicas", replicas)
+    # All replicas, after they have been defaulted themselves (DEF-11 and DEF-12 done right).
+    yield from _zero(root, spec, "minAvailable", replicas)
+    yield from _scale(f"{root}/autoScalingConfig", spec.get("autoScalingConfig"), replicas)
     pod = spec.get("podSpec")
     if isinstance(pod, dict):
         if not pod.get("restartPolicy"):
             yield _add(f"{root}/podSpec/restartPolicy", "Always")
-        if pod.get("terminationGracePeriodSeconds") is None:
-            yield _add(f"{root}/podSpec/terminationGracePeriodSeconds", GRACE_SECONDS)
+        yield from _zero(f"{root}/podSpec", pod, "terminationGracePeriodSeconds", GRACE_SECONDS)

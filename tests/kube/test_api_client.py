@@ -125,6 +125,15 @@ async def test_other_refusals_are_errors() -> None:
             await client.create(PODS, A)
 
 
+async def test_an_exchange_gives_refusals_and_warnings_too() -> None:
+    warned = Answer(b"{}", headers={"Warning": '299 - "mind the gap"'})
+    async with serving(warned, refusal(403, "Forbidden", Retry_After="3")) as (_, client):
+        answer = await client.exchange("GET", NS)
+        assert (answer.status, answer.warnings) == (200, ('299 - "mind the gap"',))
+        refused = await client.exchange("GET", NS)
+        assert refused.status == 403 and refused.error().retry_after == 3
+
+
 async def test_a_refused_stream_is_an_error_with_its_body() -> None:
     async with serving(refusal(429, "TooManyRequests", Retry_After="9")) as (_, client):
         with pytest.raises(ApiError, match="TooManyRequests") as caught:

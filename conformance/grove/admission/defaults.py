@@ -1,0 +1,66 @@
+"""A set as it is after defaulting (api.md section 5)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+from conformance.grove.admission import durations
+from conformance.grove.admission.violation import Document
+
+
+def defaulted(pcs: Document) -> dict[str, Any]:
+    """A copy with the defaults filled in. The set must have the shape of one."""
+    whole = copy.deepcopy(dict(pcs))
+    spec: MutableMapping[str, Any] = whole["spec"]
+    _fill(spec, "replicas", 0)  # DEF-01
+    if isinstance(spec.get("updateStrategy"), dict):
+        _fill(spec["updateStrategy"], "type", "RollingRecreate")  # DEF-02
+    template = spec["template"]
+    _fill(template, "cliqueStartupType", "CliqueStartupTypeAnyOrder")  # DEF-03
+    _fill(template, "headlessServiceConfig", {})  # DEF-09
+    _fill(template["headlessServiceConfig"], "publishNotReadyAddresses", True)  # DEF-04
+    _fill(template, "terminationDelay", "4h0m0s")  # DEF-08
+    template["terminationDelay"] = durations.normal(template["terminationDelay"]) or template["terminationDelay"]
+    for clique in template.get("cliques") or []:
+        of_clique = clique["spec"]
+        replicas = of_clique["replicas"] = of_clique.get("replicas") or 1  # DEF-10
+        _fill(of_clique, "minAvailable", replicas)  # DEF-11, DFT-02
+        _fill(of_clique, "roleName", "")
+        _autoscaling(of_clique.get("autoScalingConfig"), replicas)  # DEF-12
+        pod = of_clique["podSpec"]
+        pod["restartPolicy"] = pod.get("restartPolicy") or "Always"  # DEF-14
+        _fill(pod, "terminationGracePeriodSeconds", 30)  # DEF-15
+    for group in template.get("podCliqueScalingGroups") or []:
+        _fill(group, "replicas", 1)  # DEF-05
+        _fill(group, "minAvailable", 1)
+        _autoscaling(group.get("scaleConfig"), group["replicas"])  # DEF-13
+    return whole
+
+
+def differences(expected: Any, seen: Any, at: str = "") -> dict[str, Any]:
+    """Fields that are expected and not there, or are otherwise: path → what is seen. More fields are no difference:
+    other defaults are nobody's business here."""
+    if isinstance(expected, Mapping) and isinstance(seen, Mapping):
+        found: dict[str, Any] = {}
+        for key, value in expected.items():
+            found |= differences(value, seen.get(key), f"{at}.{key}" if at else key)
+        return found
+    if isinstance(expected, list) and isinstance(seen, list) and len(expected) == len(seen):
+        found = {}
+        for i, (value, other) in enumerate(zip(expected, seen, strict=True)):
+            found |= differences(value, other, f"{at}[{i}]")
+        return found
+    return {} if expected == seen else {at: seen}
+
+
+def _fill(within: MutableMapping[str, Any], field: str, value: Any) -> None:
+    if within.get(field) is None:
+        within[field] = value
+
+
+def _autoscaling(scale: Any, replicas: Any) -> None:
+    if isinstance(scale, dict):
+        _fill(scale, "minReplicas", replicas)
+        _fill(scale, "maxReplicas", 0)

@@ -1,0 +1,46 @@
+"""Go's notation of durations (DEF-08, VAL-45)."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_SECONDS = {
+    "h": Fraction(3600),
+    "m": Fraction(60),
+    "s": Fraction(1),
+    "ms": Fraction(1, 10**3),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "ns": Fraction(1, 10**9),
+}
+_TERM = r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)"
+
+
+def seconds(text: str) -> Fraction | None:
+    """None for what is no duration."""
+    sign = -1 if text.startswith("-") else 1
+    body = text[1:] if text[:1] in ("+", "-") else text
+    if body == "0":
+        return Fraction(0)
+    if not re.fullmatch(f"(?:{_TERM})+", body, re.ASCII):
+        return None
+    return sign * sum((Fraction(_number(n)) * _SECONDS[unit] for n, unit in re.findall(_TERM, body)), Fraction(0))
+
+
+def normal(text: str) -> str | None:
+    """As Go writes a duration of whole seconds; None for others."""
+    value = seconds(text)
+    if value is None or value.denominator != 1:
+        return None
+    whole = abs(value.numerator)
+    parts = [f"{whole % 60}s"]
+    if whole >= 60:
+        parts.insert(0, f"{whole // 60 % 60}m")
+    if whole >= 3600:
+        parts.insert(0, f"{whole // 3600}h")
+    return ("-" if value < 0 else "") + "".join(parts)
+
+
+def _number(text: str) -> str:
+    return "0" + text if text.startswith(".") else text.removesuffix(".")

@@ -1,0 +1,169 @@
+"""Manifests with the verdict that they must get: fixtures/admission/*.yaml.
+
+A manifest is written out (`manifest`), or is one of `bases` with some fields set and dropped. `${binding}` stands for
+the ClusterTopologyBinding of the test (levels zone, rack, host), `${scheduler}` for a scheduler that is enabled.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import data, documents
+from conformance.documents import Document, Field
+from conformance.errors import UsageError
+
+SCHEMA = "manifests.schema.json"
+ACCEPTED = "accepted"
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]")
+
+
+@dataclass(frozen=True)
+class Error:
+    """Where a refusal must point: the end of a field's path, and the kind of error (any if empty)."""
+
+    at: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One example."""
+
+    name: str
+    requirement: str
+    rules: tuple[str, ...]
+    object: Mapping[str, Any]
+    stored: Mapping[str, Any] | None
+    """What exists before; then `object` is to replace it."""
+    verdict: str
+    """`accepted`, `refused`, or `either`: then a refusal must name the errors."""
+    errors: tuple[Error, ...]
+    defaults: Mapping[str, Any]
+    """Fields by path that the accepted object must have."""
+    absent: tuple[str, ...]
+    warnings: tuple[str, ...]
+    """A part of the text of each warning that there must be."""
+    silent: tuple[str, ...]
+    """Texts that no warning may have."""
+    needs: frozenset[str]
+    lacks: frozenset[str]
+
+    def applies(self, features: Collection[str]) -> bool:
+        """Whether it says something about an implementation that claims these features."""
+        return self.needs <= set(features) and self.lacks.isdisjoint(features)
+
+
+def folder() -> Path:
+    return data.folder("fixtures") / "admission"
+
+
+@functools.cache
+def load(place: Path | None = None) -> tuple[Manifest, ...]:
+    """All manifests in the order of files and lines. Raises UsageError."""
+    return tuple(found for path in sorted((place or folder()).glob("*.yaml")) for found in read(path))
+
+
+def read(path: Path) -> list[Manifest]:
+    """The manifests of a file. Raises UsageError for what the schema or the file's own bases do not allow."""
+    document = documents.read(path, folder() / SCHEMA)
+    found = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
+    for i, manifest in enumerate(found):
+        if manifest.name in {other.name for other in found[:i]}:
+            where = document.where("manifests", i, "name")
+            raise UsageError(f"{manifest.name} stands here twice", where=where, mend="give one another name")
+    return found
+
+
+def filled(value: Any, words: Mapping[str, str]) -> Any:
+    """A value with `${…}` replaced."""
+    if isinstance(value, Mapping):
+        return {key: filled(item, words) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, words) for item in value]
+    if not isinstance(value, str):
+        return value
+    for word, text in words.items():
+        value = value.replace(f"${{{word}}}", text)
+    return value
+
+
+def at(value: Any, path: str) -> Any:
+    """The field at a path such as `spec.template.cliques[0].name`; None where there is none."""
+    for step in _steps(path):
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, Sequence) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _manifest(document: Document, index: int, entry: Mapping[str, Any]) -> Manifest:
+    where: Field = ("manifests", index)
+    stored = None
+    if "stored" in entry:
+        stored = _object(document, (*where, "stored"), {"base": entry.get("base"), **entry["stored"]})
+    return Manifest(
+        name=entry["name"],
+        requirement=entry["requirement"],
+        rules=tuple(entry["rules"]),
+        object=_object(document, where, entry),
+        stored=stored,
+        verdict=entry["verdict"],
+        errors=tuple(Error(error["at"], error.get("kind", "")) for error in entry.get("errors", ())),
+        defaults=entry.get("defaults", {}),
+        absent=tuple(entry.get("absent", ())),
+        warnings=tuple(entry.get("warnings", ())),
+        silent=tuple(entry.get("silent", ())),
+        needs=frozenset(entry.get("needs", ())),
+        lacks=frozenset(entry.get("lacks", ())),
+    )
+
+
+def _object(document: Document, where: Field, entry: Mapping[str, Any]) -> dict[str, Any]:
+    if "manifest" in entry:
+        return dict(entry["manifest"])
+    bases = document.value.get("bases", {})
+    if entry.get("base") not in bases:
+        mend = documents.suggestion(str(entry.get("base")), bases)
+        raise UsageError(f"unknown base {entry.get('base')!r}", where=document.where(*where), mend=mend)
+    made: dict[str, Any] = copy.deepcopy(dict(bases[entry["base"]]))
+    try:
+        for path, value in entry.get("set", {}).items():
+            _put(made, list(_steps(path)), value)
+        for path in entry.get("drop", ()):
+            *way, last = _steps(path)
+            del _walk(made, way)[last]
+    except (KeyError, IndexError, TypeError):
+        mend = "give paths into the base"
+        raise UsageError("a path of set or drop does not fit", where=document.where(*where), mend=mend) from None
+    return made
+
+
+def _steps(path: str) -> Iterator[str | int]:
+    for name, index, quoted in _STEP.findall(path):
+        yield int(index) if index else quoted or name
+
+
+def _walk(value: Any, way: Sequence[str | int]) -> Any:
+    for step in way:
+        value = value[step]
+    return value
+
+
+def _put(made: Any, way: list[str | int], value: Any) -> None:
+    """Sets a field; a list grows by an index just behind its end, objects on the way are made."""
+    *before, last = way
+    for step in before:
+        if isinstance(made, dict) and step not in made:
+            made[step] = {}
+        made = made[step]
+    if isinstance(made, list) and last == len(made):
+        made.append(value)
+    else:
+        made[last] = copy.deepcopy(value)

@@ -1,0 +1,226 @@
+"""Which rules a set breaks (api.md sections 6 and 7, MNV, SBV). The rows of defects are read as what would be right.
+
+A set must have the shape of one: what the schema alone decides (types, unknown enum values) is not modelled. Dots in
+names are left open (DFT-14); generated sets have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from conformance.grove.admission import durations, topology
+from conformance.grove.admission.defaults import defaulted
+from conformance.grove.admission.violation import Document, Facts, Violation, cliques, groups
+
+LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+_KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_VARIABLE = re.compile(r"[A-Za-z._-][A-Za-z0-9._-]*")
+MNNVL = "grove.io/mnnvl-group"
+ROOM = 45
+
+
+def create(pcs: Document, facts: Facts) -> list[Violation]:
+    """What is wrong with a new set."""
+    whole = defaulted(pcs)
+    return [
+        *always(whole, facts),
+        *_pods_of_new_sets(whole),
+        *_mnnvl(whole, facts),
+        *topology.create(whole, facts),
+    ]
+
+
+def always(whole: Document, facts: Facts) -> Iterator[Violation]:
+    """What holds on create and on every update, of a set with its defaults."""
+    if whole["spec"]["replicas"] < 0:
+        yield Violation("SCH-20", "spec.replicas")
+    if not cliques(whole):
+        yield Violation("VAL-06", "cliques")
+    yield from _names(whole)
+    for clique in cliques(whole):
+        yield from _clique(clique)
+    yield from _groups(whole)
+    yield from _startup(whole)
+    yield from _sharing(whole)
+    yield from _schedulers(whole, facts)
+    delay = durations.seconds(whole["spec"]["template"]["terminationDelay"])
+    if delay is None or delay <= 0:
+        yield Violation("VAL-45", "terminationDelay")
+
+
+def _names(whole: Document) -> Iterator[Violation]:
+    name = whole["metadata"]["name"]
+    own = [clique["name"] for clique in cliques(whole)]
+    members = {member for group in groups(whole) for member in group["cliqueNames"]}
+    for clique in own:
+        if not clique:
+            yield Violation("VAL-07", "name")
+        elif not _NAME.fullmatch(clique):
+            yield Violation("VAL-08", "name")
+        if clique and clique not in members and len(name + clique) > ROOM:
+            yield Violation("VAL-09", "name")
+    if _twice(own):
+        yield Violation("SCH-02", "cliques")
+    if _twice(clique["spec"]["roleName"] for clique in cliques(whole)):
+        yield Violation("VAL-12", "roleName")
+    for group in groups(whole):
+        if not _NAME.fullmatch(group["name"]):
+            yield Violation("VAL-50", "name")
+        if any(len(name + group["name"] + member) > ROOM for member in group["cliqueNames"]):
+            yield Violation("VAL-10", "name")
+    if _twice(group["name"] for group in groups(whole)):
+        yield Violation("VAL-58", "podCliqueScalingGroups.name")
+
+
+def _clique(clique: Document) -> Iterator[Violation]:
+    for key, value in (clique.get("labels") or {}).items():
+        if not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
+            yield Violation("VAL-14", "labels")
+    if not all(_KEY.fullmatch(key.lower()) for key in clique.get("annotations") or {}):
+        yield Violation("VAL-15", "annotations")
+    spec = clique["spec"]
+    replicas, floor, scale = spec["replicas"], spec["minAvailable"], spec.get("autoScalingConfig")
+    if replicas < 1:
+        yield Violation("VAL-30", "replicas")
+    if floor < 1:
+        yield Violation("VAL-32", "minAvailable")
+    elif floor > replicas:
+        yield Violation("VAL-33", "minAvailable")
+    if scale is not None:
+        if scale["minReplicas"] < floor:
+            yield Violation("VAL-34", "autoScalingConfig.minReplicas")
+        if scale["maxReplicas"] < scale["minReplicas"]:
+            yield Violation("VAL-35", "autoScalingConfig.maxReplicas")
+        if scale["maxReplicas"] < replicas:
+            yield Violation("VAL-36", "autoScalingConfig.maxReplicas")
+    for kind in ("containers", "initContainers"):
+        for container in spec["podSpec"].get(kind) or []:
+            names = [variable["name"] for variable in container.get("env") or []]
+            if not all(map(_VARIABLE.fullmatch, names)):
+                yield Violation("VAL-42", "name")
+            if _twice(names):
+                yield Violation("VAL-43", "env")
+
+
+def _pods_of_new_sets(whole: Document) -> Iterator[Violation]:
+    for clique in cliques(whole):
+        pod = clique["spec"]["podSpec"]
+        if "topologySpreadConstraints" in pod:
+            yield Violation("VAL-40", "topologySpreadConstraints")
+        if pod.get("nodeName"):
+            yield Violation("VAL-41", "nodeName")
+
+
+def _groups(whole: Document) -> Iterator[Violation]:
+    known = {clique["name"] for clique in cliques(whole)}
+    members = [member for group in groups(whole) for member in group["cliqueNames"]]
+    if _twice(members):
+        yield Violation("VAL-59", "cliqueNames")
+    for clique in cliques(whole):
+        if clique["name"] in members and clique["spec"].get("autoScalingConfig") is not None:
+            yield Violation("VAL-38", "podCliqueScalingGroups")
+    for group in groups(whole):
+        if not known.issuperset(group["cliqueNames"]):
+            yield Violation("VAL-51", "cliqueNames")
+        replicas, floor, scale = group["replicas"], group["minAvailable"], group.get("scaleConfig")
+        if replicas < 1:
+            yield Violation("VAL-53", "replicas")
+        if floor < 1:
+            yield Violation("VAL-54", "minAvailable")
+        elif floor > replicas:
+            yield Violation("VAL-55", "minAvailable")
+        if scale is not None:
+            if scale["minReplicas"] < floor:
+                yield Violation("VAL-56", "scaleConfig.minReplicas")
+            if scale["maxReplicas"] < max(scale["minReplicas"], replicas):
+                yield Violation("DFT-04", "scaleConfig.maxReplicas")
+
+
+def _startup(whole: Document) -> Iterator[Violation]:
+    if whole["spec"]["template"]["cliqueStartupType"] != "CliqueStartupTypeExplicit":
+        return
+    parents = {clique["name"]: set(clique["spec"].get("startsAfter") or []) for clique in cliques(whole)}
+    for clique in cliques(whole):
+        listed = clique["spec"].get("startsAfter") or []
+        if "" in listed:
+            yield Violation("VAL-18", "startsAfter")
+        if clique["name"] in listed:
+            yield Violation("VAL-19", "startsAfter")
+        if _twice(listed):
+            yield Violation("VAL-20", "startsAfter")
+        if not set(listed) <= parents.keys():
+            yield Violation("VAL-21", "startsAfter")
+    # What is left after taking away, again and again, whoever waits for nobody, waits in a circle or behind one.
+    left = {name: (of & parents.keys()) - {name} for name, of in parents.items()}
+    while free := [name for name, of in left.items() if not of]:
+        for name in free:
+            del left[name]
+        left = {name: of - set(free) for name, of in left.items()}
+    if left:
+        yield Violation("VAL-22", "cliques")
+
+
+def _sharing(whole: Document) -> Iterator[Violation]:
+    template = whole["spec"]["template"]
+    claims = template.get("resourceClaimTemplates") or []
+    internal = [claim.get("name") or "" for claim in claims]
+    for claim in claims:
+        if not claim.get("name"):
+            yield Violation("VAL-04", "name")
+        spec: Any = claim["templateSpec"].get("spec") or {}
+        if not (spec.get("devices") or {}).get("requests"):
+            yield Violation("VAL-05", "requests")
+    if _twice(internal):
+        yield Violation("VAL-05b", "name")
+    known = {clique["name"] for clique in cliques(whole)}
+    known_groups = {group["name"] for group in groups(whole)}
+    lists = [(template.get("resourceSharing") or [], known, known_groups)]
+    lists += [(group.get("resourceSharing") or [], set(group["cliqueNames"]), set()) for group in groups(whole)]
+    lists += [(clique.get("resourceSharing") or [], set(), set()) for clique in cliques(whole)]
+    for entries, of_cliques, of_groups in lists:
+        names = [entry.get("name") or "" for entry in entries]
+        if not all(names):
+            yield Violation("VAL-60", "name")
+        if _twice(filter(None, names)):
+            yield Violation("VAL-61", "name")
+        for entry in entries:
+            if entry.get("namespace") and entry.get("name") in internal:
+                yield Violation("VAL-62", "namespace")
+            if (chosen := entry.get("filter")) is None:
+                continue
+            by_clique = chosen.get("childCliqueNames") or []
+            by_group = chosen.get("childScalingGroupNames") or []
+            if not by_clique and not by_group:
+                yield Violation("VAL-64", "filter")
+            if not of_cliques.issuperset(by_clique):
+                yield Violation("VAL-65", "childCliqueNames")
+            if not of_groups.issuperset(by_group):
+                yield Violation("VAL-65", "childScalingGroupNames")
+
+
+def _schedulers(whole: Document, facts: Facts) -> Iterator[Violation]:
+    names = {clique["spec"]["podSpec"].get("schedulerName") or "" for clique in cliques(whole)}
+    if len(names - {""}) > 1:
+        yield Violation("VAL-16", "schedulerName")
+    if names - {"", *facts.schedulers}:
+        yield Violation("VAL-17", "schedulerName")
+
+
+def _mnnvl(whole: Document, facts: Facts) -> Iterator[Violation]:
+    for holder in (whole["metadata"], *cliques(whole), *groups(whole)):
+        value = (holder.get("annotations") or {}).get(MNNVL)
+        if value is None or value == "none":
+            continue
+        if not LABEL.fullmatch(value):
+            yield Violation("MNV-02", MNNVL)
+        if not facts.mnnvl:
+            yield Violation("MNV-03", MNNVL)
+
+
+def _twice(values: Iterable[object]) -> bool:
+    listed = list(values)
+    return len(set(listed)) < len(listed)

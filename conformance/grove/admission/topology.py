@@ -1,0 +1,117 @@
+"""Topology constraints (api.md section 9), of a set with its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from conformance.grove.admission.violation import Document, Facts, Violation, cliques, groups
+
+LEAF = "topologyConstraint"
+
+
+def create(whole: Document, facts: Facts) -> list[Violation]:
+    """The rules for new sets, in steps: one that finds something ends it (VTC-01)."""
+    scopes = _scopes(whole)
+    if not scopes:
+        return []
+    shape = list(_shape(scopes))
+    if shape:
+        return shape
+    if not facts.topology:
+        return [Violation("VTC-02", LEAF)]
+    return _names(whole, scopes, facts) or _domains(scopes, facts) or list(_hierarchy(whole, scopes, facts))
+
+
+def update(whole: Document, stored: Document) -> Iterator[Violation]:
+    """No constraint may change (VTC-20 to VTC-25); sets with `packDomain` are not modelled."""
+    before = _scopes(stored)
+    now = _scopes(whole)
+    yield from _shape(now)
+    known = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
+    for scope in sorted({*before, *now} & known):
+        asked, asks = _asks(before.get(scope)), _asks(now.get(scope))
+        if asked.name != asks.name and scope == "":
+            yield Violation("VTC-20", "topologyName")
+        elif asked != asks:
+            yield Violation("VTC-21" if scope == "" else "VTC-22", LEAF)
+
+
+def _scopes(whole: Document) -> dict[str, Document]:
+    """Constraints by where they stand: "" is the set, `g:` a group, `c:` a clique."""
+    found = {"": whole["spec"]["template"].get("topologyConstraint")}
+    found |= {f"g:{group['name']}": group.get("topologyConstraint") for group in groups(whole)}
+    found |= {f"c:{clique['name']}": clique.get("topologyConstraint") for clique in cliques(whole)}
+    return {scope: constraint for scope, constraint in found.items() if constraint is not None}
+
+
+class _Asked(NamedTuple):
+    there: bool
+    name: str
+    required: str
+    preferred: str
+
+
+def _asks(constraint: Document | None) -> _Asked:
+    given = constraint or {}
+    pack = given.get("pack") or {}
+    return _Asked(
+        constraint is not None, given.get("topologyName") or "", pack.get("required", ""), pack.get("preferred", "")
+    )
+
+
+def _shape(scopes: dict[str, Document]) -> Iterator[Violation]:
+    for constraint in scopes.values():
+        if constraint.get("pack") is None and not constraint.get("packDomain"):
+            yield Violation("SCH-07", "pack")
+        elif constraint.get("pack") == {}:
+            yield Violation("SCH-09", "pack")
+        if constraint.get("packDomain"):
+            yield Violation("SCH-10", "packDomain")
+
+
+def _above(whole: Document, scope: str) -> list[str]:
+    """The scopes around one, nearest first."""
+    if scope == "":
+        return []
+    around = [f"g:{g['name']}" for g in groups(whole) if scope.startswith("c:") and scope[2:] in g["cliqueNames"]]
+    return [*around[:1], ""]
+
+
+def _names(whole: Document, scopes: dict[str, Document], facts: Facts) -> list[Violation]:
+    own = {scope: str(constraint.get("topologyName") or "") for scope, constraint in scopes.items()}
+    named = {name for name in own.values() if name}
+    found = []
+    if len(named) > 1:
+        found.append(Violation("VTC-04", "topologyName"))
+    if any(not name and not any(own.get(outer) for outer in _above(whole, scope)) for scope, name in own.items()):
+        found.append(Violation("VTC-03", "topologyName"))
+    if not found and not named <= facts.bindings.keys():
+        found.append(Violation("VTC-06", "topologyName"))
+    return found
+
+
+def _domains(scopes: dict[str, Document], facts: Facts) -> list[Violation]:
+    levels = _levels(scopes, facts)
+    return [
+        Violation("VTC-07", f"pack.{field}")
+        for constraint in scopes.values()
+        for field, domain in constraint["pack"].items()
+        if domain not in levels
+    ]
+
+
+def _hierarchy(whole: Document, scopes: dict[str, Document], facts: Facts) -> Iterator[Violation]:
+    levels = _levels(scopes, facts)
+    for inner, constraint in scopes.items():
+        for outer in _above(whole, inner):
+            for field in ("required", "preferred"):
+                narrow, wide = constraint["pack"].get(field), scopes.get(outer, {"pack": {}})["pack"].get(field)
+                if narrow and wide and levels.index(wide) > levels.index(narrow):
+                    rule, leaf = ("VTC-08", LEAF) if field == "required" else ("VTC-09", f"{LEAF}.pack.preferred")
+                    yield Violation(rule, leaf)
+
+
+def _levels(scopes: dict[str, Document], facts: Facts) -> list[str]:
+    [name] = {constraint["topologyName"] for constraint in scopes.values() if constraint.get("topologyName")}
+    return list(facts.bindings[name])

@@ -1,0 +1,64 @@
+"""Which fields a refusal is about, whoever wrote it: a webhook's text or the causes of a schema violation.
+
+Compared is the end of a field's path and the kind of error, never a whole path or text (api.md DFT-11): paths of
+webhooks have doubled segments and missing indices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_KINDS = {
+    "Required value": "Required",
+    "Invalid value": "Invalid",
+    "Duplicate value": "Duplicate",
+    "Not found": "NotFound",
+    "Unsupported value": "NotSupported",
+    "Forbidden": "Forbidden",
+    "Too long": "TooLong",
+    "Too many": "TooMany",
+}
+_REASONS = {
+    "FieldValueRequired": "Required",
+    "FieldValueInvalid": "Invalid",
+    "FieldValueTypeInvalid": "Invalid",
+    "FieldValueDuplicate": "Duplicate",
+    "FieldValueNotFound": "NotFound",
+    "FieldValueNotSupported": "NotSupported",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueTooLong": "TooLong",
+    "FieldValueTooMany": "TooMany",
+}
+_TOLD = re.compile(rf"(?P<path>[A-Za-z_][\w.\-/\[\]]*): (?P<kind>{'|'.join(_KINDS)})(?=[:,\]]|$)")
+_INDEX = re.compile(r"\[[^\]]*\]")
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """A field without the indices of its path, and what is wrong with it."""
+
+    path: str
+    kind: str
+
+    def is_at(self, leaf: str) -> bool:
+        """Whether the path ends in `leaf` (whole steps of it)."""
+        return f".{self.path}".endswith(f".{leaf}")
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.kind}"
+
+
+def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Of a Status object. What cannot be read as a field error is left out."""
+    causes = details.get("causes")
+    if isinstance(causes, list) and causes:
+        for cause in causes:
+            kind = _REASONS.get(str(cause.get("reason"))) if isinstance(cause, Mapping) else None
+            if kind:
+                yield FieldError(_INDEX.sub("", str(cause.get("field", ""))).lstrip("."), kind)
+        return
+    for match in _TOLD.finditer(message):
+        yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]])

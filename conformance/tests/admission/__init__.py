@@ -1,0 +1,1 @@
+"""Admission: what is accepted, defaulted and refused."""

@@ -1,0 +1,60 @@
+"""Who may change what the operator manages (AUTH-01 to AUTH-10). Pure: what the cluster knows is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from reference_impl.admission.verdict import Verdict
+from reference_impl.plan import labels
+
+UNPROTECTED = "grove.io/disable-managed-resource-protection"
+
+
+def _metadata(document: Any) -> Mapping[str, Any]:
+    found = document.get("metadata") if isinstance(document, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _text(value: Any, key: str) -> str:
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def subject(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of the object as it was before the request, or as it would be made (AUTH-04)."""
+    return _metadata(request.get("object" if request.get("operation") == "CREATE" else "oldObject"))
+
+
+def parent(request: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Namespace and name of the set that a managed object is part of."""
+    metadata = subject(request)
+    name = _text(metadata.get("labels"), labels.PART_OF)
+    return (_text(metadata, "namespace") or _text(request, "namespace"), name) if name else None
+
+
+def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Collection[str]) -> Verdict:
+    """`pcs` is the set that `parent` names, if there is one; `allowed` are users by name."""
+    operation = request.get("operation")
+    metadata = subject(request)
+    shown = f"{_text(metadata, 'namespace') or _text(request, 'namespace')}/"
+    shown += _text(metadata, "name") or _text(request, "name")
+    if operation == "CONNECT":
+        return Verdict()
+    of = parent(request)
+    if of is None:
+        missing = f"missing required label {labels.PART_OF} on resource {shown}"
+        return Verdict(warnings=[f"{missing}, could not determine parent PodCliqueSet"])
+    if pcs is None:
+        return Verdict(warnings=[f"parent PodCliqueSet {of[1]} not found for resource: {shown}"])
+    if _text(_metadata(pcs).get("annotations"), UNPROTECTED) == "true":
+        return Verdict()
+    if _text(request.get("userInfo"), "username") in allowed:
+        return Verdict()
+    if operation == "DELETE":
+        if _text(request.get("kind"), "kind") == "Pod":
+            return Verdict()
+        return Verdict(refusal=f"admission denied, deletion of resource: {shown} is not allowed")
+    if operation in ("CREATE", "UPDATE"):
+        return Verdict(refusal=f"admission denied, creation/updation of resource: {shown} is not allowed")
+    return Verdict(refusal="Unhandled operation. Admission denied.")

@@ -1,0 +1,95 @@
+"""Field errors, and the one text in which they are told (spec ADM-05)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import orjson
+
+from reference_impl.api.models import wire
+
+
+class ErrorType(StrEnum):
+    """What is wrong with a field, in the words of Kubernetes."""
+
+    REQUIRED = "Required value"
+    INVALID = "Invalid value"
+    DUPLICATE = "Duplicate value"
+    NOT_FOUND = "Not found"
+    NOT_SUPPORTED = "Unsupported value"
+    FORBIDDEN = "Forbidden"
+    TOO_LONG = "Too long"
+
+
+_WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG}
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """One thing that is wrong: where, in which way, with which value, and why."""
+
+    path: str
+    type: ErrorType
+    value: Any = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.path}: {self.type}"
+        if self.type not in _WITHOUT_VALUE:
+            text += f": {_shown(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+def required(path: str, detail: str) -> FieldError:
+    return FieldError(path, ErrorType.REQUIRED, detail=detail)
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(path, ErrorType.INVALID, value, detail)
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError(path, ErrorType.DUPLICATE, value)
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError(path, ErrorType.NOT_FOUND, value)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError(path, ErrorType.FORBIDDEN, detail=detail)
+
+
+def immutable(path: str, value: Any) -> FieldError:
+    return invalid(path, value, "field is immutable")
+
+
+def aggregate(errors: Iterable[FieldError]) -> str:
+    """All of them in one text; equal ones once."""
+    texts = list(dict.fromkeys(map(str, errors)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+_PLACE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+
+
+def unreadable(error: msgspec.ValidationError) -> FieldError:
+    """An object that does not have the shape of its kind."""
+    match = _PLACE.fullmatch(str(error))
+    assert match is not None
+    path = (match["path"] or "").lstrip(".").replace("[...]", "[]")
+    return FieldError(path or "<root>", ErrorType.INVALID, None, match["what"])
+
+
+def _shown(value: Any) -> str:
+    """A value as JSON, not longer than a message can bear."""
+    try:
+        text = orjson.dumps(wire(value)).decode()
+    except TypeError:
+        text = repr(value)
+    return text if len(text) <= 1000 else f"{text[:1000]}…"

@@ -1,0 +1,38 @@
+"""What the hooks ask of the cluster, read live: a cache could lag behind the very object that was made a moment ago."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import orjson
+
+from kube.client import Client
+from reference_impl.api.models import PODCLIQUESETS, TOPOLOGY_BINDINGS, ClusterTopologyBinding
+
+_REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+class ClusterLookup:
+    """Asks the API server; see `server.Lookup`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def levels(self, binding: str) -> list[str] | None:
+        found = await self._client.get_or_none(TOPOLOGY_BINDINGS, None, quote(binding, safe=""))
+        if found is None:
+            return None
+        return [level.domain for level in msgspec.json.decode(found, type=ClusterTopologyBinding).spec.levels]
+
+    async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        found = await self._client.get_or_none(PODCLIQUESETS, namespace, quote(name, safe=""))
+        return None if found is None else orjson.loads(found)
+
+    async def own_user(self) -> str:
+        """Who we are to the API server: whom the authorizer lets through, whatever credentials we were given."""
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        answer = orjson.loads(await self._client.request("POST", _REVIEWS, body=body))
+        return str(answer["status"]["userInfo"]["username"])

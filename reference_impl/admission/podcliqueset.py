@@ -1,0 +1,121 @@
+"""The validating hook of PodCliqueSets: which rules are asked when, and in which order (spec ADM-09, ADM-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from reference_impl.admission.errors import FieldError, unreadable
+from reference_impl.admission.rules import (
+    cliques,
+    groups,
+    mnnvl,
+    names,
+    schedulers,
+    sharing,
+    startup,
+    topology,
+    topology_updates,
+    updates,
+)
+from reference_impl.admission.verdict import Verdict
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.configuration import Configuration
+
+Document = Mapping[str, Any]
+GENERATED = "-----"
+"""The API server adds five characters to a generated name, after admission."""
+
+
+def read(document: Any) -> PodCliqueSet | FieldError:
+    """A set, or what keeps it from being one."""
+    try:
+        pcs = msgspec.convert(document, PodCliqueSet)
+    except msgspec.ValidationError as error:
+        return unreadable(error)
+    prefix = (document.get("metadata") or {}).get("generateName")
+    if not pcs.metadata.name and isinstance(prefix, str) and prefix:
+        pcs.metadata.name = prefix + GENERATED
+    return pcs
+
+
+def bindings(new: Any, old: Any) -> list[str]:
+    """The ClusterTopologyBindings that have to be looked up before `judge` can be asked."""
+    if isinstance(new, dict) and isinstance(old, dict) and new.get("spec") == old.get("spec"):
+        return []
+    pcs = read(new)
+    return [] if isinstance(pcs, FieldError) else topology.bindings(pcs)
+
+
+def judge(new: Any, old: Any, settings: Configuration, known: Mapping[str, topology.Levels]) -> Verdict:
+    """Judges a new set, or (`old` is given) a change of one. `known` are the bindings that exist, with their levels."""
+    pcs = read(new)
+    if isinstance(pcs, FieldError):
+        return Verdict([pcs])
+    if old is None:
+        return Verdict(_on_create(pcs, settings, known), list(_warnings(pcs, known)))
+    before = read(old)
+    if isinstance(before, FieldError):
+        return Verdict([before])
+    if new.get("spec") == old.get("spec"):
+        return Verdict(_of_metadata(pcs, before, settings), list(topology.deprecations(pcs)))
+    warnings = [*_warnings(pcs, known), *topology.deprecations(pcs)]
+    return Verdict(_on_update(pcs, before, settings, known), warnings)
+
+
+def _warnings(pcs: PodCliqueSet, known: Mapping[str, topology.Levels]) -> Iterator[str]:
+    yield from cliques.warnings(pcs)
+    yield from topology.warnings(pcs, known)
+
+
+def _always(pcs: PodCliqueSet, settings: Configuration) -> Iterator[FieldError]:
+    yield from names.violations(pcs)
+    yield from cliques.violations(pcs)
+    yield from groups.violations(pcs)
+    yield from startup.violations(pcs)
+    yield from sharing.violations(pcs)
+    yield from schedulers.violations(pcs, settings.scheduler)
+
+
+def _on_create(pcs: PodCliqueSet, settings: Configuration, known: Mapping[str, topology.Levels]) -> list[FieldError]:
+    on = settings.topology_aware_scheduling.enabled
+    return [
+        *(topology.violations(pcs, known) if on else topology.refused(pcs)),
+        *_always(pcs, settings),
+        *names.dots(pcs),
+        *cliques.new_fields(pcs, None),
+        *mnnvl.on_create(pcs, settings.network.auto_mnnvl_enabled),
+        *schedulers.backend(pcs, settings.scheduler),
+    ]
+
+
+def _on_update(
+    pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration, known: Mapping[str, topology.Levels]
+) -> list[FieldError]:
+    """What a set must be like comes first; only if it is like that, what may not have changed (ADM-10)."""
+    errors = [
+        *_always(pcs, settings),
+        *cliques.new_fields(pcs, old),
+        *mnnvl.on_update(pcs, old),
+        *schedulers.backend(pcs, settings.scheduler),
+    ]
+    if errors:
+        return errors
+    errors = [*updates.violations(pcs, old), *topology_updates.violations(pcs, old)]
+    if not errors and topology_updates.needs_repair(old) and settings.topology_aware_scheduling.enabled:
+        errors += topology.violations(pcs, known)
+    return errors
+
+
+def _of_metadata(pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration) -> list[FieldError]:
+    """A change that leaves the spec alone, such as of a finalizer, is never refused because of the spec (DFT-05); nor
+    is any such change of a set that is being deleted."""
+    if pcs.metadata.deletion_timestamp is not None:
+        return []
+    errors = list(mnnvl.on_update(pcs, old))
+    if old.metadata.labels != pcs.metadata.labels or old.metadata.annotations != pcs.metadata.annotations:
+        had = list(schedulers.backend(old, settings.scheduler))
+        errors += [error for error in schedulers.backend(pcs, settings.scheduler) if error not in had]
+    return errors

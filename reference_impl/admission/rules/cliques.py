@@ -1,0 +1,89 @@
+"""A clique by itself: labels, annotations, sizes, autoscaling, pod spec (VAL-14, VAL-15, VAL-30 to VAL-44)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference_impl.admission.errors import FieldError, duplicate, invalid, required
+from reference_impl.admission.rules import paths
+from reference_impl.admission.rules.syntax import (
+    is_variable,
+    mappings,
+    repeated,
+    wrong_annotations,
+    wrong_labels,
+)
+from reference_impl.api.models import AutoScaling, PodCliqueSet, PodCliqueSpec, PodSpec
+
+POSITIVE = "must be greater than 0"
+FLOOR = "minAvailable must not be greater than replicas"
+IGNORED_POLICY = "restartPolicy will be ignored, it will be set to Always"
+
+
+def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """What holds on create and on every update."""
+    for i, clique in enumerate(pcs.spec.template.cliques):
+        path = paths.clique(i)
+        yield from wrong_labels(f"{path}.labels", clique.labels)
+        yield from wrong_annotations(f"{path}.annotations", clique.annotations)
+        yield from _sizes(f"{path}.spec", clique.spec)
+        yield from _variables(f"{path}.spec.podSpec", clique.spec.pod_spec)
+
+
+def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
+    """Fields of pods that Grove needs for itself, refused where they are new (VAL-40, VAL-41; DFT-06 done right)."""
+    before = {clique.name: clique.spec.pod_spec for clique in old.spec.template.cliques} if old else {}
+    for i, clique in enumerate(pcs.spec.template.cliques):
+        had, path = before.get(clique.name, {}), f"{paths.clique(i)}.spec.podSpec"
+        for field, empty in (("topologySpreadConstraints", None), ("nodeName", "")):
+            value = clique.spec.pod_spec.get(field)
+            if value not in (empty, None) and had.get(field) in (empty, None):
+                yield invalid(f"{path}.{field}", value, "must not be set")
+
+
+def warnings(pcs: PodCliqueSet) -> Iterator[str]:
+    """VAL-44 done right (DFT-03): only of what the user has chosen."""
+    for i, clique in enumerate(pcs.spec.template.cliques):
+        if clique.spec.pod_spec.get("restartPolicy") not in (None, "", "Always"):
+            yield f"{paths.clique(i)}.spec.podSpec.restartPolicy: {IGNORED_POLICY}"
+
+
+def _sizes(path: str, spec: PodCliqueSpec) -> Iterator[FieldError]:
+    if spec.replicas <= 0:
+        yield invalid(f"{path}.replicas", spec.replicas, POSITIVE)
+    if spec.min_available is None:
+        yield required(f"{path}.minAvailable", "field is required")
+    elif spec.min_available <= 0:
+        yield invalid(f"{path}.minAvailable", spec.min_available, POSITIVE)
+    elif spec.min_available > spec.replicas:
+        yield invalid(f"{path}.minAvailable", spec.min_available, FLOOR)
+    if spec.auto_scaling_config is not None:
+        yield from _autoscaling(f"{path}.autoScalingConfig", spec, spec.auto_scaling_config)
+
+
+def _autoscaling(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator[FieldError]:
+    """VAL-34 to VAL-36."""
+    if scale.min_replicas is not None:
+        if spec.min_available is not None and scale.min_replicas < spec.min_available:
+            detail = "must be greater than or equal to podCliqueSpec.minAvailable"
+            yield invalid(f"{path}.minReplicas", scale.min_replicas, detail)
+        if scale.max_replicas < scale.min_replicas:
+            detail = "must be greater than or equal to podCliqueSpec.minReplicas"
+            yield invalid(f"{path}.maxReplicas", scale.max_replicas, detail)
+    if scale.max_replicas < spec.replicas:
+        yield invalid(f"{path}.maxReplicas", scale.max_replicas, "must be greater than or equal to replicas")
+
+
+def _variables(path: str, pod: PodSpec) -> Iterator[FieldError]:
+    """VAL-42, VAL-43."""
+    for kind in ("initContainers", "containers"):
+        for j, container in mappings(pod.get(kind)):
+            at = f"{path}.{kind}[{j}].env"
+            names = []
+            for k, variable in mappings(container.get("env")):
+                name = str(variable.get("name") or "")
+                names.append(name)
+                if not is_variable(name):
+                    yield invalid(f"{at}[{k}].name", name, "must be a valid environment variable name")
+            if twice := repeated(names):
+                yield duplicate(at, twice)

@@ -1,0 +1,53 @@
+"""Scaling groups: members, replicas, floor, autoscaling (VAL-38, VAL-51 to VAL-59; VAL-57 done right, DFT-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference_impl.admission.errors import FieldError, duplicate, invalid
+from reference_impl.admission.rules import paths
+from reference_impl.admission.rules.cliques import FLOOR, POSITIVE
+from reference_impl.admission.rules.syntax import repeated
+from reference_impl.api.models import PodCliqueSet, ScalingGroupConfig
+
+OWN_SCALING = "AutoScalingConfig is not allowed to be defined for PodClique that is part of scaling group"
+
+
+def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """What holds on create and on every update."""
+    template = pcs.spec.template
+    groups = template.pod_clique_scaling_groups or []
+    known = {clique.name for clique in template.cliques}
+    members = [name for group in groups for name in group.clique_names]
+    for i, group in enumerate(groups):
+        if unknown := [name for name in group.clique_names if name not in known]:
+            path = f"{paths.group(i)}.cliqueNames"
+            yield invalid(path, ",".join(unknown), "unidentified PodClique names found")
+        yield from _sizes(paths.group(i), group)
+    if twice := repeated(members):
+        yield duplicate(f"{paths.GROUPS}.cliqueNames", twice)
+    for clique in template.cliques:
+        if clique.spec.auto_scaling_config is not None and clique.name in members:
+            yield invalid(paths.GROUPS, clique.name, OWN_SCALING)
+
+
+def _sizes(path: str, group: ScalingGroupConfig) -> Iterator[FieldError]:
+    if group.replicas <= 0:
+        yield invalid(f"{path}.replicas", group.replicas, POSITIVE)
+    if group.min_available <= 0:
+        yield invalid(f"{path}.minAvailable", group.min_available, POSITIVE)
+    elif group.min_available > group.replicas:
+        yield invalid(f"{path}.minAvailable", group.min_available, FLOOR)
+    if (scale := group.scale_config) is None:
+        return
+    floor = group.replicas if scale.min_replicas is None else scale.min_replicas
+    if floor < group.min_available:
+        detail = "scaleConfig.minReplicas must be greater than or equal to minAvailable"
+        yield invalid(f"{path}.scaleConfig.minReplicas", floor, detail)
+    if scale.max_replicas < floor:
+        detail = "must be greater than or equal to scaleConfig.minReplicas"
+        yield invalid(f"{path}.scaleConfig.maxReplicas", scale.max_replicas, detail)
+    if scale.max_replicas < group.replicas:
+        yield invalid(
+            f"{path}.scaleConfig.maxReplicas", scale.max_replicas, "must be greater than or equal to replicas"
+        )

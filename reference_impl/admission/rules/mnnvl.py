@@ -1,0 +1,57 @@
+"""The annotation that asks for multi-node NVLink (MNV-01 to MNV-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reference_impl.admission.errors import FieldError, forbidden, invalid
+from reference_impl.admission.rules import paths
+from reference_impl.admission.rules.syntax import is_label_name
+from reference_impl.api.models import PodCliqueSet
+
+KEY = "grove.io/mnnvl-group"
+NONE = "none"
+OFF = f"MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the {KEY} annotation"
+
+
+def _places(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
+    """Whose annotation it is → path and value. Cliques and groups go by their names (MNV-04)."""
+
+    def value(annotations: Mapping[str, str] | None) -> str | None:
+        return (annotations or {}).get(KEY)
+
+    template = pcs.spec.template
+    found = {"": (f"metadata.annotations.{KEY}", value(pcs.metadata.annotations))}
+    for i, clique in enumerate(template.cliques):
+        found[f"clique {clique.name}"] = (f"{paths.clique(i)}.annotations.{KEY}", value(clique.annotations))
+    for i, group in enumerate(template.pod_clique_scaling_groups or []):
+        found[f"group {group.name}"] = (f"{paths.group(i)}.annotations.{KEY}", value(group.annotations))
+    return found
+
+
+def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
+    """MNV-01 to MNV-03."""
+    for path, value in _places(pcs).values():
+        if value is None or value == NONE:
+            continue
+        if not value:
+            yield invalid(path, value, "mnnvl-group value must not be empty")
+        elif not is_label_name(value):
+            yield invalid(path, value, f'mnnvl-group value "{value}" is not a valid DNS-1123 label')
+        if not enabled:
+            yield invalid(path, value, OFF)
+
+
+def on_update(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
+    """MNV-04."""
+    before = _places(old)
+    for whose, (path, value) in _places(pcs).items():
+        if whose not in before or (had := before[whose][1]) == value:
+            continue
+        if had is None:
+            yield forbidden(path, f"annotation {KEY} cannot be added after creation")
+        elif value is None:
+            yield forbidden(path, f"annotation {KEY} cannot be removed after creation")
+        else:
+            detail = f'annotation {KEY} is immutable and cannot be changed from "{had}" to "{value}"'
+            yield invalid(path, value, detail)

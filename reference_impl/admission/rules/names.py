@@ -1,0 +1,82 @@
+"""Names: that there are some, their syntax, that none is there twice, and room for the names of pods (VAL-06 to VAL-12,
+VAL-50, VAL-58)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference_impl.admission.errors import FieldError, duplicate, invalid, required
+from reference_impl.admission.rules import paths
+from reference_impl.admission.rules.syntax import is_subdomain, repeated
+from reference_impl.api.models import PodCliqueSet
+
+ROOM = 45
+"""Characters that the names of a set, its scaling group and its clique may have together."""
+CLIQUE_NAME = "invalid PodCliqueTemplateSpec name, must be a valid DNS subdomain"
+GROUP_NAME = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
+
+
+def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """What holds on create and on every update."""
+    template = pcs.spec.template
+    if not template.cliques:
+        yield required(paths.CLIQUES, "at least one PodClique must be defined")
+    groups = template.pod_clique_scaling_groups or []
+    members = {name for group in groups for name in group.clique_names}
+    for i, clique in enumerate(template.cliques):
+        path = f"{paths.clique(i)}.name"
+        if not clique.name:
+            yield required(path, "field cannot be empty")
+            continue
+        if not is_subdomain(clique.name):
+            yield invalid(path, clique.name, CLIQUE_NAME)
+        if clique.name not in members:
+            yield from _standalone_room(pcs.metadata.name, clique.name, path)
+    if names := repeated([clique.name for clique in template.cliques if clique.name]):
+        yield duplicate(f"{paths.CLIQUES}.name", names)
+    if roles := repeated([clique.spec.role_name for clique in template.cliques]):
+        yield duplicate(f"{paths.CLIQUES}.roleName", roles)
+    for i, group in enumerate(groups):
+        if not is_subdomain(group.name):
+            yield invalid(f"{paths.group(i)}.name", group.name, GROUP_NAME)
+        yield from _member_room(pcs, i)
+    if names := repeated([group.name for group in groups]):
+        yield duplicate(f"{paths.GROUPS}.name", names)
+
+
+def dots(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """Names become names of Services and host names of pods, which have no dots (DFT-14). Judged on create only: no
+    name can be changed afterwards."""
+    detail = "must not have dots: it becomes part of the names of Services and of pods' host names"
+    named = [("metadata.name", pcs.metadata.name)]
+    named += [(f"{paths.clique(i)}.name", c.name) for i, c in enumerate(pcs.spec.template.cliques)]
+    groups = pcs.spec.template.pod_clique_scaling_groups or []
+    named += [(f"{paths.group(i)}.name", g.name) for i, g in enumerate(groups)]
+    for path, name in named:
+        if "." in name and is_subdomain(name):
+            yield invalid(path, name, detail)
+
+
+def _too_long(length: int, whose: str) -> str:
+    limit = f"exceeds {ROOM}-character limit required for pod naming"
+    return f"combined resource name length {length} {limit}. Consider shortening: {whose}"
+
+
+def _standalone_room(pcs: str, clique: str, path: str) -> Iterator[FieldError]:
+    """VAL-09."""
+    if (length := len(pcs) + len(clique)) > ROOM:
+        detail = _too_long(length, f"PodCliqueSet '{pcs}' or PodClique '{clique}'")
+        yield invalid(path, clique, detail)
+        yield invalid("metadata.name", pcs, detail)
+
+
+def _member_room(pcs: PodCliqueSet, index: int) -> Iterator[FieldError]:
+    """VAL-10."""
+    group = (pcs.spec.template.pod_clique_scaling_groups or [])[index]
+    for j, clique in enumerate(group.clique_names):
+        if (length := len(pcs.metadata.name) + len(group.name) + len(clique)) > ROOM:
+            whose = f"PodCliqueSet '{pcs.metadata.name}', PodCliqueScalingGroup '{group.name}', or PodClique '{clique}'"
+            detail = _too_long(length, whose)
+            yield invalid(f"{paths.group(index)}.cliqueNames[{j}]", clique, detail)
+            yield invalid(f"{paths.group(index)}.name", group.name, detail)
+            yield invalid("metadata.name", pcs.metadata.name, detail)

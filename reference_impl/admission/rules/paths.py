@@ -1,0 +1,15 @@
+"""Where fields stand, in the words of the API."""
+
+from __future__ import annotations
+
+TEMPLATE = "spec.template"
+CLIQUES = f"{TEMPLATE}.cliques"
+GROUPS = f"{TEMPLATE}.podCliqueScalingGroups"
+
+
+def clique(index: int) -> str:
+    return f"{CLIQUES}[{index}]"
+
+
+def group(index: int) -> str:
+    return f"{GROUPS}[{index}]"

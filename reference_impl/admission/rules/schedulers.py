@@ -1,0 +1,82 @@
+"""Which scheduler places the pods, and what it asks of a set (VAL-16, VAL-17, SBV-01 to SBV-05, SBV-07, SBV-09)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reference_impl.admission.errors import FieldError, invalid
+from reference_impl.admission.rules import paths
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.configuration import Scheduler
+
+PATH = f"{paths.CLIQUES}.spec.podSpec.schedulerName"
+QUEUE = "kai.scheduler/queue"
+
+
+def names(pcs: PodCliqueSet, settings: Scheduler) -> list[str]:
+    """What the cliques' scheduler names mean, each once, in order."""
+    given = [clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques]
+    return list(dict.fromkeys(settings.resolved(name if isinstance(name, str) else "") for name in given))
+
+
+def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
+    """All cliques mean one scheduler, and it is enabled."""
+    found = names(pcs, settings)
+    if len(found) > 1:
+        yield invalid(PATH, ", ".join(found), "the schedulerName for all pods have to be the same")
+    if found and found[0] not in settings.names:
+        detail = "this scheduler is not enabled in OperatorConfiguration"
+        yield invalid(PATH, found[0], f"schedulerName must be an enabled scheduler backend; {detail}")
+
+
+def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
+    """What the scheduler itself asks for; told of the whole `spec` (section 11)."""
+    found = names(pcs, settings)
+    if not found:
+        return
+    if found[0] not in settings.names:
+        yield invalid("spec", found[0], f'schedulerName "{found[0]}" is not enabled in OperatorConfiguration')
+    elif found[0] == "kai-scheduler":
+        yield from _queues(pcs)
+    elif found[0] in ("volcano", "lpx-scheduler"):
+        yield from _no_topology(pcs, found[0])
+
+
+def _queue(labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> str:
+    """The label wins (ANN-05)."""
+    return (labels or {}).get(QUEUE) or (annotations or {}).get(QUEUE) or ""
+
+
+def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """SBV-03 to SBV-05."""
+    whole = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
+    own = _queue(pcs.metadata.labels, pcs.metadata.annotations)
+    of_cliques = {c.name: queue for c in pcs.spec.template.cliques if (queue := _queue(c.labels, c.annotations))}
+    different = sorted(set(of_cliques.values()))
+    if not own and not different:
+        detail = f"no KAI queue is configured on PodCliqueSet {whole} or its PodClique templates"
+        yield invalid("spec", None, detail)
+    elif own:
+        for clique, queue in of_cliques.items():
+            if queue != own:
+                detail = f'KAI queue on PodCliqueSet {whole} is "{own}" but PodClique template "{clique}"'
+                yield invalid("spec", queue, f'{detail} resolves to "{queue}"')
+                return
+    elif len(different) > 1:
+        listed = " ".join(different)
+        yield invalid(
+            "spec", different, f"conflicting KAI queues on PodCliqueSet {whole} PodClique templates: [{listed}]"
+        )
+
+
+def _no_topology(pcs: PodCliqueSet, scheduler: str) -> Iterator[FieldError]:
+    """SBV-07, SBV-09."""
+    template = pcs.spec.template
+    places = [("PodCliqueSet", template.topology_constraint)]
+    places += [(f'PodClique "{c.name}"', c.topology_constraint) for c in template.cliques]
+    groups = template.pod_clique_scaling_groups or []
+    places += [(f'PodCliqueScalingGroup "{g.name}"', g.topology_constraint) for g in groups]
+    for place, constraint in places:
+        if constraint is not None:
+            yield invalid("spec", scheduler, f"{scheduler} does not support topologyConstraint on {place}")
+            return

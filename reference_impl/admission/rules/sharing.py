@@ -1,0 +1,85 @@
+"""Resource claim templates and who shares them (VAL-04 to VAL-05b, VAL-60 to VAL-67)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from reference_impl.admission.errors import FieldError, duplicate, invalid, not_found, required
+from reference_impl.admission.rules import paths
+from reference_impl.admission.rules.syntax import repeated
+from reference_impl.api.models import ClaimTemplate, CliqueSharing, PodCliqueSet
+
+TEMPLATES = f"{paths.TEMPLATE}.resourceClaimTemplates"
+SHARING = f"{paths.TEMPLATE}.resourceSharing"
+
+
+def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """What holds on create and on every update."""
+    template = pcs.spec.template
+    claims = template.resource_claim_templates or []
+    for i, claim in enumerate(claims):
+        yield from _claim(f"{TEMPLATES}[{i}]", claim)
+    internal = [claim.name for claim in claims]
+    if twice := repeated([name for name in internal if name]):
+        yield duplicate(f"{TEMPLATES}.name", twice)
+
+    cliques = {clique.name for clique in template.cliques}
+    groups = template.pod_clique_scaling_groups or []
+    shared = template.resource_sharing or []
+    yield from _references(SHARING, shared, internal)
+    for i, entry in enumerate(shared):
+        if entry.filter is not None:
+            path = f"{SHARING}[{i}].filter"
+            named, grouped = entry.filter.child_clique_names or [], entry.filter.child_scaling_group_names or []
+            if not named and not grouped:
+                what = "childCliqueNames or childScalingGroupNames"
+                yield required(path, f"filter must specify at least one {what} entry")
+            yield from _known(f"{path}.childCliqueNames", named, cliques)
+            yield from _known(f"{path}.childScalingGroupNames", grouped, {group.name for group in groups})
+    for i, group in enumerate(groups):
+        path = f"{paths.group(i)}.resourceSharing"
+        of_group = group.resource_sharing or []
+        yield from _references(path, of_group, internal)
+        for k, item in enumerate(of_group):
+            if item.filter is not None:
+                listed = item.filter.child_clique_names or []
+                if not listed:
+                    detail = "filter must specify at least one childCliqueNames entry"
+                    yield required(f"{path}[{k}].filter", detail)
+                yield from _known(f"{path}[{k}].filter.childCliqueNames", listed, group.clique_names)
+    for i, clique in enumerate(template.cliques):
+        yield from _references(f"{paths.clique(i)}.resourceSharing", clique.resource_sharing or [], internal)
+
+
+def _claim(path: str, claim: ClaimTemplate) -> Iterator[FieldError]:
+    if not claim.name:
+        yield required(f"{path}.name", "template name is required")
+    # Absent devices and an empty list of requests are the same mistake (DFT-26 done right).
+    if not _inside(claim.template_spec, "spec", "devices", "requests"):
+        yield required(f"{path}.templateSpec.spec.devices.requests", "at least one device request is required")
+
+
+def _inside(value: Any, *fields: str) -> Any:
+    for field in fields:
+        value = value.get(field) if isinstance(value, dict) else None
+    return value
+
+
+def _references(path: str, entries: Sequence[CliqueSharing], internal: Collection[str]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for i, entry in enumerate(entries):
+        if not entry.name:
+            yield required(f"{path}[{i}].name", "reference name is required")
+        elif entry.name in seen:
+            yield duplicate(f"{path}[{i}].name", entry.name)
+        seen.add(entry.name)
+        if entry.namespace and entry.name in internal:
+            detail = "namespace must be empty when name matches an internal resourceClaimTemplate"
+            yield invalid(f"{path}[{i}].namespace", entry.namespace, detail)
+
+
+def _known(path: str, names: Sequence[str], known: Collection[str]) -> Iterator[FieldError]:
+    for j, name in enumerate(names):
+        if name not in known:
+            yield not_found(f"{path}[{j}]", name)

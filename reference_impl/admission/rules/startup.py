@@ -1,0 +1,70 @@
+"""Start-up order and termination (VAL-18 to VAL-23, VAL-45)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reference_impl.admission.errors import FieldError, duplicate, invalid, required
+from reference_impl.admission.rules import paths
+from reference_impl.admission.rules.syntax import repeated
+from reference_impl.api.models import PodCliqueSet, StartupType
+from reference_impl.plan import durations
+
+
+def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """`startsAfter` counts with explicit order only (VAL-23)."""
+    template = pcs.spec.template
+    if template.clique_startup_type is StartupType.EXPLICIT:
+        for i, clique in enumerate(template.cliques):
+            yield from _own(f"{paths.clique(i)}.spec.startsAfter", clique.name, clique.spec.starts_after or [])
+        parents = {clique.name: clique.spec.starts_after or [] for clique in template.cliques}
+        if unknown := dict.fromkeys(name for listed in parents.values() for name in listed if name not in parents):
+            detail = "unknown clique names found, all clique dependencies must be defined as cliques"
+            yield invalid(f"{paths.CLIQUES}.startsAfter", ",".join(unknown), detail)
+        if found := cycles(parents):
+            yield invalid(paths.CLIQUES, found, "clique must not have circular dependencies")
+    yield from _termination_delay(template.termination_delay)
+
+
+def _own(path: str, clique: str, parents: list[str]) -> Iterator[FieldError]:
+    for parent in parents:
+        if not parent:
+            yield required(path, "clique dependency must not be empty")
+        elif parent == clique:
+            yield invalid(path, parent, "clique dependency cannot refer to itself")
+    if twice := repeated(parents):
+        yield duplicate(path, twice)
+
+
+def cycles(parents: Mapping[str, list[str]]) -> list[list[str]]:
+    """The groups of two or more cliques that wait for each other, sorted."""
+
+    def above(clique: str) -> set[str]:
+        found: set[str] = set()
+        open_ends = [clique]
+        while open_ends:
+            for parent in parents.get(open_ends.pop(), ()):
+                if parent not in found:
+                    found.add(parent)
+                    open_ends.append(parent)
+        return found
+
+    ancestors = {clique: above(clique) for clique in parents}
+    rings = {
+        tuple(sorted({clique, *(other for other in found if clique in ancestors.get(other, ()))}))
+        for clique, found in ancestors.items()
+        if clique in found
+    }
+    return [list(ring) for ring in sorted(rings) if len(ring) > 1]
+
+
+def _termination_delay(given: str | None) -> Iterator[FieldError]:
+    path = f"{paths.TEMPLATE}.terminationDelay"
+    if given is None:
+        yield required(path, "terminationDelay is required")
+        return
+    try:
+        if durations.parse(given) <= 0:
+            yield invalid(path, given, "terminationDelay must be greater than 0")
+    except ValueError as error:
+        yield invalid(path, given, str(error))

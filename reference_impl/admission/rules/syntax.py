@@ -1,0 +1,69 @@
+"""What names, labels, annotations and environment variables may look like in Kubernetes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reference_impl.admission.errors import ErrorType, FieldError, invalid
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+ANNOTATIONS_LIMIT = 256 * 1024
+"""Bytes that all annotations of an object may have together."""
+
+
+def is_label_name(text: str) -> bool:
+    """A DNS-1123 label."""
+    return len(text) <= 63 and _LABEL.fullmatch(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """A DNS-1123 subdomain."""
+    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_variable(text: str) -> bool:
+    """A name for an environment variable (VAL-42)."""
+    return _VARIABLE.fullmatch(text) is not None
+
+
+def is_qualified_name(text: str) -> bool:
+    """The key of a label or an annotation."""
+    prefix, slash, name = text.rpartition("/")
+    return (not slash or is_subdomain(prefix)) and len(name) <= 63 and _NAME_PART.fullmatch(name) is not None
+
+
+def wrong_labels(path: str, labels: Mapping[str, str] | None) -> Iterator[FieldError]:
+    """VAL-14."""
+    for key, value in sorted((labels or {}).items()):
+        if not is_qualified_name(key):
+            yield invalid(path, key, "is no valid label key")
+        if value and (len(value) > 63 or not _NAME_PART.fullmatch(value)):
+            yield invalid(path, value, f"is no valid value of the label {key}")
+
+
+def wrong_annotations(path: str, annotations: Mapping[str, str] | None) -> Iterator[FieldError]:
+    """VAL-15."""
+    size = 0
+    for key, value in sorted((annotations or {}).items()):
+        size += len(key.encode(errors="replace")) + len(value.encode(errors="replace"))
+        if not is_qualified_name(key.lower()):
+            yield invalid(path, key, "is no valid annotation key")
+    if size > ANNOTATIONS_LIMIT:
+        yield FieldError(path, ErrorType.TOO_LONG, detail=f"may not be more than {ANNOTATIONS_LIMIT} bytes")
+
+
+def mappings(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects in what should be a list of objects, with their places."""
+    for i, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, dict):
+            yield i, item
+
+
+def repeated(values: list[str]) -> list[str]:
+    """What stands there more than once, in order of appearance."""
+    return [value for value in dict.fromkeys(values) if values.count(value) > 1]

@@ -1,0 +1,155 @@
+"""Topology constraints of a new set (VTC-01 to VTC-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from reference_impl.admission.errors import FieldError, invalid, required
+from reference_impl.admission.rules import paths
+from reference_impl.api.models import PodCliqueSet, TopologyConstraint
+
+Levels = Sequence[str]
+"""The domains of a binding, broadest first."""
+OFF = "topology constraints are not allowed when Topology Aware Scheduling is disabled"
+NAMELESS = "topologyName is required when topologyConstraint is set and cannot be inherited"
+MIXED = "all topologyConstraint.topologyName values within a PodCliqueSet must match in the current implementation"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a constraint stands, and the places from which it may inherit a name, nearest first."""
+
+    path: str
+    whose: str
+    """As messages call it: `PodCliqueSet`, `PodClique 'a'`."""
+    constraint: TopologyConstraint
+    above: tuple[Place, ...] = ()
+
+    @property
+    def own_name(self) -> str:
+        return self.constraint.topology_name or ""
+
+    @property
+    def inherited_name(self) -> str:
+        return next((place.own_name for place in self.above if place.own_name), "")
+
+    @property
+    def name(self) -> str:
+        return self.own_name or self.inherited_name
+
+
+def required_domain(constraint: TopologyConstraint | None) -> str:
+    """API-064: `pack.required`, or else the deprecated `packDomain`."""
+    if constraint is None:
+        return ""
+    return (constraint.pack.required if constraint.pack else None) or constraint.pack_domain or ""
+
+
+def preferred_domain(constraint: TopologyConstraint | None) -> str:
+    return (constraint.pack.preferred if constraint and constraint.pack else None) or ""
+
+
+def places(pcs: PodCliqueSet) -> list[Place]:
+    """Every constraint of a set: its own, those of groups, those of cliques. A clique inherits from its group where
+    that has a constraint, else from the set (VTC-03)."""
+    template = pcs.spec.template
+    whole = template.topology_constraint
+    top = (Place(f"{paths.TEMPLATE}.topologyConstraint", "PodCliqueSet", whole),) if whole else ()
+    found = list(top)
+    of_clique: dict[str, tuple[Place, ...]] = {}
+    for i, group in enumerate(template.pod_clique_scaling_groups or []):
+        if group.topology_constraint:
+            whose = f"PodCliqueScalingGroup '{group.name}'"
+            place = Place(f"{paths.group(i)}.topologyConstraint", whose, group.topology_constraint, top)
+            found.append(place)
+            of_clique |= dict.fromkeys(group.clique_names, (place, *top))
+    for i, clique in enumerate(template.cliques):
+        if clique.topology_constraint:
+            above = of_clique.get(clique.name, top)
+            path = f"{paths.clique(i)}.topologyConstraint"
+            found.append(Place(path, f"PodClique '{clique.name}'", clique.topology_constraint, above))
+    return found
+
+
+def refused(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """VTC-02: where topology-aware scheduling is off."""
+    for place in places(pcs):
+        domains = [required_domain(place.constraint), preferred_domain(place.constraint)]
+        yield invalid(place.path, [domain for domain in domains if domain], OFF)
+
+
+def wrong_names(pcs: PodCliqueSet) -> list[FieldError]:
+    """VTC-03 to VTC-05."""
+    found = places(pcs)
+    errors = [required(f"{place.path}.topologyName", NAMELESS) for place in found if not place.name]
+    named = [place for place in found if place.own_name]
+    clashes = [place for place in named if place.inherited_name and place.inherited_name != place.own_name]
+    if not clashes and len({place.own_name for place in named}) > 1:
+        clashes = named
+    return errors + [invalid(f"{place.path}.topologyName", place.own_name, MIXED) for place in clashes]
+
+
+def bindings(pcs: PodCliqueSet) -> list[str]:
+    """The names of the bindings that a set refers to."""
+    return list(dict.fromkeys(place.own_name for place in places(pcs) if place.own_name))
+
+
+def violations(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> list[FieldError]:
+    """What is wrong with the constraints of a new set; each step needs that the one before is content (VTC-01). `known`
+    are the bindings that exist."""
+    if errors := wrong_names(pcs):
+        return errors
+    found = places(pcs)
+    for place in found:
+        if place.own_name and place.own_name not in known:
+            detail = f'ClusterTopologyBinding "{place.own_name}" not found'
+            return [invalid(f"{place.path}.topologyName", place.own_name, detail)]
+    if errors := [error for place in found for error in _unknown_domains(place, known[place.name])]:
+        return errors
+    return [error for place in found for error in _inversions(place, pcs, known[place.name])]
+
+
+def warnings(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> Iterator[str]:
+    """VTC-11, on updates too (DFT-16 done right)."""
+    for place in places(pcs):
+        levels = known.get(place.name, ())
+        wanted, hoped = required_domain(place.constraint), preferred_domain(place.constraint)
+        if wanted in levels and hoped in levels and levels.index(hoped) < levels.index(wanted):
+            pack = f"{place.path}.pack"
+            yield f"{pack}.preferred is coarser than {pack}.required and is redundant"
+
+
+def deprecations(pcs: PodCliqueSet) -> Iterator[str]:
+    """VTC-29."""
+    for place in places(pcs):
+        if place.constraint.pack_domain:
+            yield f"{place.path}.packDomain is deprecated; use {place.path}.pack.required instead"
+
+
+def _unknown_domains(place: Place, levels: Levels) -> Iterator[FieldError]:
+    """VTC-07."""
+    pack = place.constraint.pack
+    named = [
+        ("packDomain", place.constraint.pack_domain),
+        ("pack.required", pack.required if pack else None),
+        ("pack.preferred", pack.preferred if pack else None),
+    ]
+    for field, domain in named:
+        if domain and domain not in levels:
+            detail = f"topology domain '{domain}' does not exist in cluster topology [{' '.join(levels)}]"
+            yield invalid(f"{place.path}.{field}", domain, detail)
+
+
+def _inversions(parent: Place, pcs: PodCliqueSet, levels: Levels) -> Iterator[FieldError]:
+    """VTC-08 to VTC-10: a parent may not be narrower than what is inside of it, required against required and preferred
+    against preferred."""
+    for child in places(pcs):
+        if parent not in child.above:
+            continue
+        for domain, suffix in ((required_domain, ""), (preferred_domain, ".pack.preferred")):
+            outer, inner = domain(parent.constraint), domain(child.constraint)
+            if outer and inner and levels.index(outer) > levels.index(inner):
+                narrower = f"{parent.whose} topology constraint domain '{outer}' is narrower"
+                detail = f"{narrower} than {child.whose} topology constraint domain '{inner}'"
+                yield invalid(f"{parent.path}{suffix}", outer, detail)

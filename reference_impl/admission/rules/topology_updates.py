@@ -1,0 +1,91 @@
+"""What may change in the topology constraints of a set that exists: next to nothing (VTC-20 to VTC-32)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference_impl.admission.errors import FieldError, forbidden
+from reference_impl.admission.rules import paths, topology
+from reference_impl.admission.rules.topology import preferred_domain, required_domain
+from reference_impl.api.models import PodCliqueSet, TopologyConstraint
+
+SET = f"{paths.TEMPLATE}.topologyConstraint"
+
+
+def needs_repair(old: PodCliqueSet) -> bool:
+    """Whether a stored set has a constraint without any name, as before there were names (VTC-30)."""
+    return any(not place.name for place in topology.places(old))
+
+
+def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
+    """What differs though it must not."""
+    repaired = needs_repair(old)
+    if repaired and (nameless := [e for e in topology.wrong_names(pcs) if e.path.endswith(".topologyName")]):
+        return nameless
+    new_template, old_template = pcs.spec.template, old.spec.template
+    errors = list(_of_set(new_template.topology_constraint, old_template.topology_constraint, repaired))
+    cliques = {clique.name: clique for clique in old_template.cliques}
+    for i, clique in enumerate(new_template.cliques):
+        if clique.name in cliques:
+            had = cliques[clique.name].topology_constraint
+            path, whose = f"{paths.clique(i)}.topologyConstraint", f"PodClique '{clique.name}'"
+            errors += _of_part(path, whose, clique.topology_constraint, had, repaired)
+    groups = {group.name: group for group in old_template.pod_clique_scaling_groups or []}
+    for i, group in enumerate(new_template.pod_clique_scaling_groups or []):
+        if group.name in groups:
+            had = groups[group.name].topology_constraint
+            path, whose = f"{paths.group(i)}.topologyConstraint", f"PodCliqueScalingGroup '{group.name}'"
+            errors += _of_part(path, whose, group.topology_constraint, had, repaired)
+    return errors
+
+
+def _of_set(now: TopologyConstraint | None, before: TopologyConstraint | None, repaired: bool) -> Iterator[FieldError]:
+    """VTC-20, VTC-21."""
+    name, had = _name(now), _name(before)
+    adds_name = repaired and before is not None and not had and name and _same_fields(now, before)
+    if name != had and not adds_name:
+        yield forbidden(f"{SET}.topologyName", f'topologyName cannot be changed from "{had}" to "{name}"')
+    elif not _same_domains(now, before):
+        change = f"from {_domains(before)} to {_domains(now)}"
+        yield forbidden(SET, f"PodCliqueSet topology constraint cannot be changed {change}")
+
+
+def _of_part(
+    path: str, whose: str, now: TopologyConstraint | None, before: TopologyConstraint | None, repaired: bool
+) -> Iterator[FieldError]:
+    """VTC-22 to VTC-28."""
+    what = f"{whose} topology constraint"
+    if before is None or now is None:
+        if now is not None:
+            yield forbidden(path, f"{what} cannot be added after creation")
+        elif before is not None:
+            yield forbidden(path, f"{what} cannot be removed after creation")
+        return
+    name, had = _name(now), _name(before)
+    adds_name = repaired and not had and name and _same_fields(now, before)
+    if name != had and not adds_name:
+        yield forbidden(path, f"{what} topologyName cannot be changed from '{had}' to '{name}'")
+    elif not _same_domains(now, before):
+        change = f"from {_domains(before)} to {_domains(now)}"
+        yield forbidden(path, f"{what} cannot be changed {change}")
+
+
+def _name(constraint: TopologyConstraint | None) -> str:
+    return (constraint.topology_name if constraint else None) or ""
+
+
+def _same_fields(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:
+    """A repair adds a name and nothing else: no migration in the same step, no preferred domain (DFT-24)."""
+    return _same_domains(now, before) and (now.pack_domain if now else None) == (before.pack_domain if before else None)
+
+
+def _same_domains(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:
+    """Whether two constraints ask for the same in an allowed way: `packDomain` may become `pack.required` (VTC-26), not
+    the other way round (VTC-28)."""
+    if now is not None and now.pack_domain and not (before is not None and before.pack_domain):
+        return False
+    return (required_domain(now), preferred_domain(now)) == (required_domain(before), preferred_domain(before))
+
+
+def _domains(constraint: TopologyConstraint | None) -> str:
+    return f'required="{required_domain(constraint)}" preferred="{preferred_domain(constraint)}"'

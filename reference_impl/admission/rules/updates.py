@@ -1,0 +1,76 @@
+"""What may not change in a set (UPD-02 to UPD-19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference_impl.admission.errors import FieldError, forbidden, immutable, invalid
+from reference_impl.admission.rules import paths
+from reference_impl.api.models import PodCliqueSet, SetTemplate, StartupType
+
+COMPOSITION = "not allowed to change clique composition"
+
+
+def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
+    """What differs though it must not."""
+    new_template, old_template = pcs.spec.template, old.spec.template
+    if new_template.clique_startup_type != old_template.clique_startup_type:
+        yield immutable(f"{paths.TEMPLATE}.cliqueStartupType", new_template.clique_startup_type)
+    claims = new_template.resource_claim_templates
+    if (claims or []) != (old_template.resource_claim_templates or []):
+        yield immutable(f"{paths.TEMPLATE}.resourceClaimTemplates", claims)
+    if (new_template.resource_sharing or []) != (old_template.resource_sharing or []):
+        yield immutable(f"{paths.TEMPLATE}.resourceSharing", new_template.resource_sharing)
+    yield from _cliques(new_template, old_template)
+    yield from _groups(new_template, old_template)
+
+
+def _cliques(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
+    if len(template.cliques) != len(old.cliques):
+        yield forbidden(paths.CLIQUES, COMPOSITION)
+    before = {clique.name: (i, clique) for i, clique in enumerate(old.cliques)}
+    ordered = template.clique_startup_type is not StartupType.ANY_ORDER
+    for i, clique in enumerate(template.cliques):
+        if clique.name not in before:
+            detail = f"{COMPOSITION}, new clique name '{clique.name}' is not allowed"
+            yield forbidden(f"{paths.CLIQUES}.name", detail)
+            continue
+        at, had = before[clique.name]
+        if ordered and at != i:
+            detail = "clique order cannot be changed when StartupType is InOrder or Explicit"
+            there = old.cliques[i].name if i < len(old.cliques) else "nothing"
+            yield invalid(
+                paths.CLIQUES, clique.name, f"{detail}. Expected '{there}' at position {i}, got '{clique.name}'"
+            )
+        path = f"{paths.clique(i)}.spec"
+        if clique.spec.role_name != had.spec.role_name:
+            yield immutable(f"{path}.roleName", clique.spec.role_name)
+        if clique.spec.min_available != had.spec.min_available:
+            yield immutable(f"{path}.minAvailable", clique.spec.min_available)
+        if (clique.spec.starts_after or []) != (had.spec.starts_after or []):
+            yield immutable(f"{path}.startsAfter", clique.spec.starts_after)
+        scheduler = clique.spec.pod_spec.get("schedulerName") or ""
+        if scheduler != (had.spec.pod_spec.get("schedulerName") or ""):
+            yield immutable(f"{path}.podSpec.schedulerName", scheduler)
+        if (clique.resource_sharing or []) != (had.resource_sharing or []):
+            yield immutable(f"{paths.clique(i)}.resourceSharing", clique.resource_sharing)
+
+
+def _groups(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
+    groups, had = template.pod_clique_scaling_groups or [], old.pod_clique_scaling_groups or []
+    if len(groups) != len(had):
+        yield forbidden(paths.GROUPS, "not allowed to add or remove PodCliqueScalingGroupConfigs")
+        return
+    before = {group.name: group for group in had}
+    for i, group in enumerate(groups):
+        if group.name not in before:
+            detail = f"new scaling group name '{group.name}' is not allowed"
+            yield forbidden(f"{paths.GROUPS}.name", f"not allowed to change scaling group composition, {detail}")
+            continue
+        of_old = before[group.name]
+        if group.clique_names != of_old.clique_names:
+            yield immutable(f"{paths.group(i)}.cliqueNames", group.clique_names)
+        if group.min_available != of_old.min_available:
+            yield immutable(f"{paths.group(i)}.minAvailable", group.min_available)
+        if (group.resource_sharing or []) != (of_old.resource_sharing or []):
+            yield immutable(f"{paths.group(i)}.resourceSharing", group.resource_sharing)

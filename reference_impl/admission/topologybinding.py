@@ -1,0 +1,50 @@
+"""The validating hook of ClusterTopologyBindings (CTV-01 to CTV-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from reference_impl.admission.errors import FieldError, duplicate, invalid, unreadable
+from reference_impl.admission.verdict import Verdict
+from reference_impl.api.models import ClusterTopologyBinding
+from reference_impl.configuration import Configuration, Scheduler
+
+TOPOLOGY_AWARE = ("kai-scheduler",)
+"""Schedulers that have a topology resource of their own (CFG-22)."""
+
+
+def judge(new: Any, settings: Configuration) -> Verdict:
+    try:
+        binding = msgspec.convert(new, ClusterTopologyBinding)
+    except msgspec.ValidationError as error:
+        return Verdict([unreadable(error)])
+    return Verdict([*levels(binding), *schedulers(binding, settings.scheduler)])
+
+
+def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
+    """CTV-01, CTV-02."""
+    for field in ("domain", "key"):
+        seen: set[str] = set()
+        for i, level in enumerate(binding.spec.levels):
+            value: str = getattr(level, field)
+            if value in seen:
+                yield duplicate(f"spec.levels[{i}].{field}", value)
+            seen.add(value)
+
+
+def schedulers(binding: ClusterTopologyBinding, settings: Scheduler) -> Iterator[FieldError]:
+    """CTV-03 to CTV-05, told of the field that there is (DFT-07 done right)."""
+    seen: set[str] = set()
+    for i, entry in enumerate(binding.spec.scheduler_topology_bindings or []):
+        path = f"spec.schedulerTopologyBindings[{i}].schedulerName"
+        name = entry.scheduler_name
+        if name in seen:
+            yield duplicate(path, name)
+        seen.add(name)
+        if name not in settings.names:
+            yield invalid(path, name, "scheduler backend is not enabled in Grove")
+        elif name not in TOPOLOGY_AWARE:
+            yield invalid(path, name, "scheduler backend does not implement topology-aware scheduling")

@@ -1,0 +1,42 @@
+"""What a hook makes of a request."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from reference_impl.admission.errors import FieldError, aggregate
+
+_STATUS = {400: "BadRequest", 403: "Forbidden", 500: "InternalError"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Allowed unless there is an error or a `refusal`, which is refused with the HTTP status `code`."""
+
+    errors: Sequence[FieldError] = ()
+    warnings: Sequence[str] = ()
+    refusal: str = ""
+    code: int = 403
+    patch: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def allowed(self) -> bool:
+        return not self.errors and not self.refusal
+
+    def response(self, uid: str) -> dict[str, Any]:
+        """The answer to the API server (ADM-05, ADM-06)."""
+        answer: dict[str, Any] = {"uid": uid, "allowed": self.allowed}
+        if not self.allowed:
+            message = self.refusal or aggregate(self.errors)
+            answer["status"] = {"code": self.code, "reason": _STATUS[self.code], "message": message}
+        elif self.patch:
+            answer["patchType"] = "JSONPatch"
+            answer["patch"] = base64.b64encode(orjson.dumps(list(self.patch))).decode()
+        if self.warnings:
+            answer["warnings"] = list(dict.fromkeys(self.warnings))
+        return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}

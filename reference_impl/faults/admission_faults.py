@@ -1,0 +1,319 @@
+"""Faults of the operator's webhooks: one rule left out or wrong in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reference_impl.admission import authorizer, errors, podcliqueset, topologybinding
+from reference_impl.admission.errors import ErrorType, FieldError
+from reference_impl.admission.rules import (
+    cliques,
+    groups,
+    mnnvl,
+    names,
+    schedulers,
+    sharing,
+    startup,
+    topology,
+    topology_updates,
+    updates,
+)
+from reference_impl.admission.verdict import Verdict
+from reference_impl.faults import fault, replace
+from reference_impl.plan import defaults
+
+
+def _ignore(room: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
+    """Leaves errors of a family out."""
+    right = getattr(room, name)
+    replace(room, name, lambda *arguments: [error for error in right(*arguments) if not ignored(error)])
+
+
+def _at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
+    """Errors whose path ends in `leaf`, with one of the words in their detail if any are given."""
+    return lambda error: error.path.endswith(leaf) and (not words or any(word in error.detail for word in words))
+
+
+def _nothing(room: Any, name: str) -> None:
+    replace(room, name, lambda *arguments: [])
+
+
+# -- defaults ----------------------------------------------------------------------------------------------------------
+
+
+@fault("delay-default-short", "operator", "gives sets a termination delay of one hour", "ADM-001")
+def _delay_default_short() -> None:
+    replace(defaults, "TERMINATION_DELAY", "1h0m0s")
+
+
+@fault("delay-not-rewritten", "operator", "stores durations as they are given", "ADM-001", "ADM-037")
+def _delay_not_rewritten() -> None:
+    right = defaults._termination_delay
+    replace(defaults, "_termination_delay", lambda given: [] if given else right(given))
+
+
+@fault("floor-before-replicas", "operator", "takes floors from replicas before these are defaulted", "ADM-002")
+def _floor_before_replicas() -> None:
+    right = defaults._clique
+
+    def clique(root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
+        given = spec.get("replicas") or 0
+        return [{**op, "value": given} if op["path"].endswith("Available") else op for op in right(root, spec)]
+
+    replace(defaults, "_clique", clique)
+
+
+@fault("strategy-filled-in", "operator", "fills in an update strategy where there is none", "ADM-003")
+def _strategy_filled_in() -> None:
+    right = defaults.patch
+
+    def patch(pcs: dict[str, Any]) -> list[defaults.Operation]:
+        spec = pcs.get("spec")
+        more = isinstance(spec, dict) and "updateStrategy" not in spec
+        add = [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}] if more else []
+        return right(pcs) + add
+
+    replace(defaults, "patch", patch)
+
+
+@fault("pack-domain-rewritten", "operator", "makes pack.required of packDomain on new sets", "ADM-025")
+def _pack_domain_rewritten() -> None:
+    right = defaults._template
+
+    def template(given: dict[str, Any]) -> list[defaults.Operation]:
+        operations = list(right(given))
+        constraint = given.get("topologyConstraint")
+        if isinstance(constraint, dict) and constraint.pop("packDomain", None) is not None:
+            path = f"{defaults.ROOT}/topologyConstraint"
+            operations.append({"op": "add", "path": path, "value": {**constraint, "pack": {"required": "rack"}}})
+        return operations
+
+    replace(defaults, "_template", template)
+
+
+# -- new sets ----------------------------------------------------------------------------------------------------------
+
+
+@fault("empty-cliques-crash", "operator", "breaks down over a set without cliques", "ADM-036")
+def _empty_cliques_crash() -> None:
+    right = schedulers.violations
+
+    def violations(pcs: Any, settings: Any) -> Any:
+        assert pcs.spec.template.cliques[0]
+        return right(pcs, settings)
+
+    replace(schedulers, "violations", violations)
+
+
+@fault("any-name", "operator", "does not look at the syntax of names", "ADM-004")
+def _any_name() -> None:
+    _ignore(names, _at("name", "DNS", "empty"))
+
+
+@fault("long-names", "operator", "leaves names of pods no room", "ADM-005")
+def _long_names() -> None:
+    replace(names, "ROOM", 46)
+
+
+@fault("roles-repeat", "operator", "lets two cliques have one role", "ADM-006")
+def _roles_repeat() -> None:
+    _ignore(names, _at("roleName"))
+
+
+@fault("labels-unchecked", "operator", "does not look at labels", "ADM-007")
+def _labels_unchecked() -> None:
+    _nothing(cliques, "wrong_labels")
+
+
+@fault("any-scheduler", "operator", "takes schedulers that are not enabled", "ADM-008")
+def _any_scheduler() -> None:
+    _ignore(schedulers, _at("schedulerName", "enabled"))
+    _nothing(schedulers, "backend")
+
+
+@fault("circles", "operator", "lets cliques wait for each other", "ADM-009")
+def _circles() -> None:
+    replace(startup, "cycles", lambda parents: [])
+
+
+@fault("floor-above-replicas", "operator", "lets floors be above replicas", "ADM-010", "ADM-037")
+def _floor_above_replicas() -> None:
+    _ignore(cliques, _at("minAvailable", cliques.FLOOR))
+
+
+@fault("autoscaling-below-replicas", "operator", "lets autoscaling end below the replicas", "ADM-011")
+def _autoscaling_below_replicas() -> None:
+    _ignore(cliques, _at("autoScalingConfig.maxReplicas", "equal to replicas"))
+
+
+@fault("node-named", "operator", "lets pods name their node", "ADM-012")
+def _node_named() -> None:
+    _ignore(cliques, _at("nodeName"), "new_fields")
+
+
+@fault("any-variable", "operator", "takes any name of a variable", "ADM-013")
+def _any_variable() -> None:
+    replace(cliques, "is_variable", lambda name: True)
+
+
+@fault("delay-zero", "operator", "takes a termination delay of nothing", "ADM-014")
+def _delay_zero() -> None:
+    _ignore(startup, _at("terminationDelay", "greater"))
+
+
+@fault("member-of-two", "operator", "lets a clique be in two scaling groups", "ADM-015")
+def _member_of_two() -> None:
+    _ignore(groups, lambda error: error.type is ErrorType.DUPLICATE)
+
+
+@fault("group-floor-unchecked", "operator", "lets floors of scaling groups be above replicas", "ADM-016")
+def _group_floor_unchecked() -> None:
+    _ignore(groups, _at(".minAvailable"))
+
+
+@fault("group-maximum-unchecked", "operator", "does not look at the maximum of a scaling group", "ADM-017")
+def _group_maximum_unchecked() -> None:
+    _ignore(groups, _at("scaleConfig.maxReplicas"))
+
+
+@fault("filter-unchecked", "operator", "lets claims be shared with children that are not there", "ADM-018")
+def _filter_unchecked() -> None:
+    _nothing(sharing, "_known")
+
+
+@fault("policy-always-warned", "operator", "warns of the restart policy that it has filled in", "ADM-026")
+def _policy_always_warned() -> None:
+    replace(cliques, "warnings", lambda pcs: [cliques.IGNORED_POLICY])
+
+
+@fault("first-error-only", "operator", "tells the first error only", "ADM-005", "ADM-041")
+def _first_error_only() -> None:
+    from reference_impl.admission import verdict
+
+    replace(verdict, "aggregate", lambda found: errors.aggregate(list(found)[:1]))
+
+
+# -- updates -----------------------------------------------------------------------------------------------------------
+
+
+@fault("replicas-fixed", "operator", "lets nobody change a clique's replicas", "ADM-019")
+def _replicas_fixed() -> None:
+    right = updates.violations
+
+    def violations(pcs: Any, old: Any) -> list[FieldError]:
+        sizes = [[clique.spec.replicas for clique in of.spec.template.cliques] for of in (pcs, old)]
+        more = [errors.immutable("spec.template.cliques.spec.replicas", sizes[0])] if sizes[0] != sizes[1] else []
+        return [*right(pcs, old), *more]
+
+    replace(updates, "violations", violations)
+
+
+@fault("order-free", "operator", "lets the order of cliques change where it has a meaning", "ADM-020")
+def _order_free() -> None:
+    _ignore(updates, _at("cliques", "order"))
+
+
+@fault("floor-changes", "operator", "lets a clique's floor change", "ADM-021", "ADM-037")
+def _floor_changes() -> None:
+    _ignore(updates, lambda error: error.path.startswith("spec.template.cliques") and _at("minAvailable")(error))
+
+
+@fault("members-change", "operator", "lets the members of a scaling group change", "ADM-022")
+def _members_change() -> None:
+    _ignore(updates, _at("cliqueNames"))
+
+
+@fault("claims-change", "operator", "lets claim templates change", "ADM-023")
+def _claims_change() -> None:
+    _ignore(updates, _at("resourceClaimTemplates"))
+
+
+@fault("spread-added-later", "operator", "refuses fields of pods on create and not on update", "ADM-024")
+def _spread_added_later() -> None:
+    right = cliques.new_fields
+    replace(cliques, "new_fields", lambda pcs, old: right(pcs, old) if old is None else [])
+
+
+# -- annotations, queues -----------------------------------------------------------------------------------------------
+
+
+@fault("mnnvl-any-text", "operator", "takes any text as a group of multi-node NVLink", "ADM-027")
+def _mnnvl_any_text() -> None:
+    _nothing(mnnvl, "on_create")
+
+
+@fault("mnnvl-changes", "operator", "lets the annotation for multi-node NVLink change", "ADM-028", "ADM-042")
+def _mnnvl_changes() -> None:
+    _nothing(mnnvl, "on_update")
+
+
+@fault("queue-unchecked", "operator", "takes sets for the KAI scheduler without a queue", "ADM-040")
+def _queue_unchecked() -> None:
+    _nothing(schedulers, "_queues")
+
+
+# -- topology ----------------------------------------------------------------------------------------------------------
+
+
+@fault("topology-refused", "operator", "refuses topology constraints though they are on", "ADM-029")
+def _topology_refused() -> None:
+    replace(topology, "violations", lambda pcs, known: list(topology.refused(pcs)))
+
+
+@fault("binding-unchecked", "operator", "takes constraints of a binding that is not there", "ADM-030")
+def _binding_unchecked() -> None:
+    right = topology.violations
+
+    def violations(pcs: Any, known: Any) -> list[FieldError]:
+        return [error for error in right(pcs, known) if "not found" not in error.detail]
+
+    replace(topology, "violations", violations)
+
+
+@fault("hierarchy-unchecked", "operator", "lets a set be packed tighter than its cliques", "ADM-031")
+def _hierarchy_unchecked() -> None:
+    _nothing(topology, "_inversions")
+
+
+@fault("domains-change", "operator", "lets topology constraints change", "ADM-032")
+def _domains_change() -> None:
+    _nothing(topology_updates, "violations")
+
+
+@fault("coarser-unwarned", "operator", "does not warn of a preferred domain that has no effect", "ADM-033")
+def _coarser_unwarned() -> None:
+    _nothing(topology, "warnings")
+
+
+@fault("levels-repeat", "operator", "lets a binding have a label key on two levels", "ADM-034")
+def _levels_repeat() -> None:
+    _nothing(topologybinding, "levels")
+
+
+@fault("binding-schedulers-unchecked", "operator", "lets a binding name any scheduler", "ADM-035")
+def _binding_schedulers_unchecked() -> None:
+    _nothing(topologybinding, "schedulers")
+
+
+# -- authorizer --------------------------------------------------------------------------------------------------------
+
+
+@fault("authorizer-asleep", "operator", "lets everybody change what it manages", "ADM-038")
+def _authorizer_asleep() -> None:
+    replace(authorizer, "judge", lambda *arguments: Verdict())
+
+
+@fault("protection-stuck", "operator", "cannot be told to leave a set unprotected", "ADM-039")
+def _protection_stuck() -> None:
+    replace(authorizer, "UNPROTECTED", "grove.io/no-such-annotation")
+
+
+@fault(
+    "hook-answers-500", "operator", "answers each validation with an error of its own", "ADM-019", "ADM-036", "ADM-037"
+)
+def _hook_answers_500() -> None:
+    def judge(*arguments: Any) -> Verdict:
+        raise RuntimeError("out of order")
+
+    replace(podcliqueset, "judge", judge)

@@ -1,0 +1,56 @@
+"""Durations as Go writes them: `90m` is `1h30m0s` (spec DEF-08)."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_PART = r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>ns|us|µs|μs|ms|s|m|h)"
+_PARTS = re.compile(_PART)
+_WHOLE = re.compile(rf"(?P<sign>[+-]?)(?P<parts>(?:{re.sub(r'[?]P<[a-z]+>', '?:', _PART)})+|0)")
+LONGEST = 2**63 - 1
+"""Nanoseconds are an int64 in Go."""
+_LONGEST_TEXT = 200
+
+
+def parse(text: str) -> int:
+    """Nanoseconds. Raises ValueError for what Go's time.ParseDuration refuses."""
+    match = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
+    if match is None:
+        raise ValueError(f"invalid duration {text[:_LONGEST_TEXT]!r}")
+    total = sum(int(Decimal(part["number"]) * _UNITS[part["unit"]]) for part in _PARTS.finditer(match["parts"]))
+    if total > LONGEST:
+        raise ValueError(f"invalid duration {text!r}: it is too long")
+    return -total if match["sign"] == "-" else total
+
+
+def canonical(nanoseconds: int) -> str:
+    """The text that Go's Duration.String gives."""
+    if nanoseconds == 0:
+        return "0s"
+    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
+    for unit in ("ns", "µs", "ms"):
+        if rest < _UNITS[unit] * 1000:
+            return f"{sign}{_decimal(rest, _UNITS[unit])}{unit}"
+    minutes, seconds = divmod(rest, _UNITS["m"])
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(seconds, _UNITS['s'])}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, fraction = divmod(value, unit)
+    digits = f"{fraction:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)

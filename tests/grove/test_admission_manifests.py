@@ -1,0 +1,90 @@
+"""Manifest files: a base with changes, and mistakes told by file and line."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.grove.admission import examples, manifests, model, updates
+from conformance.grove.admission.violation import Facts
+from conformance.suite import requirement
+
+FILE = """\
+about: a test
+bases:
+  b: {apiVersion: v1, kind: K, metadata: {name: x}, spec: {items: [{name: a}]}}
+manifests:
+- name: one
+  requirement: ADM-001
+  rules: [R]
+  base: b
+  set: {"spec.items[1]": {name: "${binding}"}, metadata.labels: {a: b}}
+  drop: ["spec.items[0].name"]
+  stored: {set: {spec.more: 1}}
+  verdict: refused
+"""
+FACTS = Facts(topology=True, mnnvl=True, schedulers=("own",), bindings={"top": ["zone", "rack", "host"]})
+
+
+def read(tmp_path, text):
+    (tmp_path / "x.yaml").write_text(text)
+    return manifests.read(tmp_path / "x.yaml")
+
+
+def test_fields_are_set_added_and_dropped(tmp_path):
+    [found] = read(tmp_path, FILE)
+    assert found.object["spec"] == {"items": [{}, {"name": "${binding}"}]}
+    assert found.object["metadata"] == {"name": "x", "labels": {"a": "b"}}
+    assert found.stored is not None and found.stored["spec"] == {"items": [{"name": "a"}], "more": 1}
+    assert manifests.filled(found.object, {"binding": "t"})["spec"]["items"][1]["name"] == "t"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("base: b", "base: c", "unknown base 'c'"),
+        ("spec.items[0].name", "spec.nothing.name", "a path of set or drop does not fit"),
+        ("verdict: refused", "verdict: maybe", "verdict"),
+        ("rules: [R]", "rules: []", "rules"),
+    ],
+)
+def test_mistakes_are_told_with_their_line(tmp_path, old, new, complaint):
+    with pytest.raises(UsageError, match=r"x\.yaml:[0-9]+") as caught:
+        read(tmp_path, FILE.replace(old, new))
+    assert complaint in str(caught.value)
+
+
+def test_our_manifests_belong_to_requirements_of_admission():
+    known = requirement.load().requirements
+    for manifest in manifests.load():
+        entry = known[manifest.requirement]
+        assert entry.profile == "admission", manifest.name
+        # Whoever claims the feature is judged by something.
+        assert not (entry.feature and entry.feature in manifest.lacks), manifest.name
+
+
+def test_each_requirement_has_a_manifest_that_everybody_who_claims_it_is_judged_by():
+    """Else its test would end without an outcome."""
+    known = requirement.load().requirements
+    for id in {manifest.requirement for manifest in manifests.load()}:
+        claimed = {known[id].feature} - {""}
+        for features in (claimed, {"topology", "mnnvl", "kai", "authorizer"}):
+            assert any(m.applies(features) for m in manifests.load() if m.requirement == id), id
+
+
+def test_right_sets_break_no_rule_and_stay_as_they_are():
+    for seed in range(300):
+        pcs = examples.valid(Random(seed), FACTS)
+        assert model.create(pcs, FACTS) == [] == updates.update(pcs, pcs, FACTS)
+
+
+def test_generated_sets_break_most_rules():
+    """A generator that finds nothing to refuse would prove nothing."""
+    broken = set()
+    for seed in range(3000):
+        random = Random(seed)
+        pcs = examples.mutated(random, examples.valid(random, FACTS))
+        broken |= {violation.rule for violation in model.create(pcs, FACTS)}
+    assert len(broken) > 35, sorted(broken)

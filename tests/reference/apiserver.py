@@ -1,0 +1,131 @@
+"""An API server in miniature: what happens to a set or a binding from the request to the verdict (spec ADM-04), with
+the reference's CRDs and hooks. It knows no CEL."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema
+import msgspec
+import yaml
+
+from conformance.grove.refusals import FieldError, field_errors
+from conformance.suite.asking import Reply
+from reference_impl.admission import podcliqueset, topologybinding
+from reference_impl.admission.verdict import Verdict
+from reference_impl.api import crds
+from reference_impl.configuration import Configuration, Network, Profile, Scheduler, Topology
+from reference_impl.plan import defaults
+
+OWN = "own-scheduler"
+LEVELS = {"top": ["zone", "rack", "host"]}
+SETTINGS = Configuration(
+    topology_aware_scheduling=Topology(enabled=True),
+    network=Network(auto_mnnvl_enabled=True),
+    scheduler=Scheduler(profiles=(Profile(name=OWN), Profile(name="kai-scheduler")), default_profile_name=OWN),
+)
+OFF = msgspec.structs.replace(
+    SETTINGS,
+    topology_aware_scheduling=Topology(),
+    network=Network(),
+    scheduler=Scheduler(profiles=(Profile(name=OWN),), default_profile_name=OWN),
+)
+_FILES = {"PodCliqueSet": "podcliquesets", "ClusterTopologyBinding": "clustertopologybindings"}
+_REASONS = {"required": "Required", "enum": "NotSupported"}
+
+
+@functools.cache
+def schema(kind: str) -> dict[str, Any]:
+    text = (crds.FOLDER / f"{_FILES[kind]}.grove.io.yaml").read_text()
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))["spec"]["versions"][0]["schema"][
+        "openAPIV3Schema"
+    ]
+
+
+@functools.cache
+def _validator(kind: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schema(kind))
+
+
+def stored(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """An object as it is after defaulting."""
+    return _defaulted(obj)
+
+
+def ask(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None, settings: Configuration = SETTINGS) -> Reply:
+    """The answer to creating `obj`, or to replacing `before` by it."""
+    kind = obj["kind"]
+    made = _defaulted(obj)
+    if wrong := [*_breaches(kind, made), *_twice(made, schema(kind), "")]:
+        return Reply(422, errors=tuple(wrong), message=str([str(error) for error in wrong]))
+    if kind == "PodCliqueSet":
+        old = None if before is None else _defaulted(before)
+        verdict = podcliqueset.judge(made, old, settings, LEVELS)
+    else:
+        verdict = topologybinding.judge(made, settings)
+    return _reply(verdict, made)
+
+
+def _reply(verdict: Verdict, made: dict[str, Any]) -> Reply:
+    response = verdict.response("")["response"]
+    told = tuple(response.get("warnings", ()))
+    if verdict.allowed:
+        return Reply(201, made, warnings=told)
+    status = response["status"]
+    errors = tuple(field_errors(status["message"], {}))
+    return Reply(status["code"], message=status["message"], errors=errors, warnings=told)
+
+
+def _defaulted(obj: Mapping[str, Any]) -> dict[str, Any]:
+    made = _schema_defaults(copy.deepcopy(dict(obj)), schema(obj["kind"]))
+    if obj["kind"] == "PodCliqueSet":
+        for operation in defaults.patch(made):
+            *way, last = operation["path"].strip("/").split("/")
+            at: Any = made
+            for step in way:
+                at = at[int(step)] if isinstance(at, list) else at[step]
+            at[last] = copy.deepcopy(operation["value"])
+    return _schema_defaults(made, schema(obj["kind"]))
+
+
+def _schema_defaults(value: Any, rules: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        for name, field in rules.get("properties", {}).items():
+            if "default" in field and value.get(name) is None:
+                value[name] = copy.deepcopy(field["default"])
+            if name in value:
+                value[name] = _schema_defaults(value[name], field)
+    elif isinstance(value, list) and "items" in rules:
+        return [_schema_defaults(item, rules["items"]) for item in value]
+    return value
+
+
+def _breaches(kind: str, made: dict[str, Any]) -> list[FieldError]:
+    if (made["spec"].get("replicas") if isinstance(made.get("spec"), dict) else None) in (-1,):
+        return [FieldError("spec.replicas", "Invalid")]
+    found = []
+    for error in _validator(kind).iter_errors(made):
+        steps = [step for step in error.absolute_path if isinstance(step, str)]
+        if error.validator == "required":
+            steps.append(error.message.split("'")[1])
+        found.append(FieldError(".".join(steps), _REASONS.get(str(error.validator), "Invalid")))
+    return found
+
+
+def _twice(value: Any, rules: Mapping[str, Any], path: str) -> list[FieldError]:
+    """Keys of list maps that stand there twice."""
+    if isinstance(value, dict):
+        fields = rules.get("properties", {}).items()
+        return [
+            error for name, field in fields if name in value for error in _twice(value[name], field, f"{path}.{name}")
+        ]
+    if not isinstance(value, list) or "items" not in rules:
+        return []
+    found = [error for item in value for error in _twice(item, rules["items"], path)]
+    if keys := rules.get("x-kubernetes-list-map-keys"):
+        seen = [str([item.get(key) for key in keys]) for item in value if isinstance(item, dict)]
+        found += [FieldError(path.lstrip("."), "Duplicate")] if len(set(seen)) < len(seen) else []
+    return found

@@ -1,0 +1,74 @@
+"""The reference's verdicts without an API server: the suite's manifests, generated sets against the suite's model."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.grove.admission import examples, manifests, model, updates
+from conformance.grove.admission.defaults import defaulted, differences
+from conformance.grove.admission.violation import Facts
+from conformance.tests.admission.judging import complaint
+from tests.reference import apiserver
+
+WORDS = {"binding": "top", "scheduler": apiserver.OWN}
+ON = {"topology", "mnnvl", "kai", "authorizer"}
+FACTS = Facts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=apiserver.LEVELS)
+CEL = {"SCH-07", "SCH-08", "SCH-09", "SCH-10", "SCH-11", "SCH-12", "SCH-21"}
+"""Rules that only an API server knows."""
+GENERATED = 2000
+
+
+def _of(features):
+    chosen = [m for m in manifests.load() if m.applies(features) and CEL.isdisjoint(m.rules)]
+    return [pytest.param(manifest, id=manifest.name) for manifest in chosen]
+
+
+def _asked(manifest, settings):
+    stored = manifest.stored and manifests.filled(manifest.stored, WORDS)
+    obj = manifests.filled(manifest.object, WORDS)
+    if stored:
+        obj["metadata"]["name"] = stored["metadata"]["name"]
+    return apiserver.ask(obj, stored, settings)
+
+
+@pytest.mark.parametrize("manifest", _of(ON))
+def test_manifests_with_all_features(manifest):
+    reply = _asked(manifest, apiserver.SETTINGS)
+    assert complaint(manifest, reply, WORDS) == "", str(reply)
+
+
+@pytest.mark.parametrize("manifest", [p for p in _of(set()) if p.values[0].lacks])
+def test_manifests_that_are_about_missing_features(manifest):
+    reply = _asked(manifest, apiserver.OFF)
+    assert complaint(manifest, reply, WORDS) == "", str(reply)
+
+
+def test_there_is_a_manifest_for_each_rule_that_one_request_can_show():
+    listed = {rule for manifest in manifests.load() for rule in manifest.rules}
+    wanted = {f"VAL-{n:02}" for n in [*range(1, 6), *range(7, 13), *range(14, 23), *range(33, 37), 30, 32, 38]}
+    wanted |= {f"VAL-{n}" for n in [*range(40, 46), *range(50, 57), *range(58, 69)]}
+    wanted |= {f"UPD-{n:02}" for n in [*range(1, 10), *range(12, 22)]} | {f"VTC-{n:02}" for n in range(1, 12)}
+    wanted |= {f"CTV-{n:02}" for n in range(1, 7)} | {f"MNV-{n:02}" for n in range(1, 6)}
+    assert wanted - listed <= {"VAL-06"} and len(wanted) > 70  # VAL-06 is A-07
+
+
+@settings(max_examples=GENERATED, deadline=None)
+@given(st.integers(0, 2**32))
+def test_generated_sets_get_the_verdict_of_the_model(seed):
+    random = Random(seed)
+    base = examples.valid(random, FACTS)
+    pcs = examples.mutated(random, base) if seed % 4 else base
+    update = seed % 3 == 0 and pcs["metadata"]["name"] == base["metadata"]["name"]
+    wanted = updates.update(pcs, base, FACTS) if update else model.create(pcs, FACTS)
+    if any(violation.rule in CEL for violation in wanted):
+        return
+    reply = apiserver.ask(pcs, base if update else None)
+    assert reply.accepted == (not wanted), (wanted, str(reply))
+    if wanted:
+        assert any(error.is_at(violation.leaf) for error in reply.errors for violation in wanted), (wanted, str(reply))
+    else:
+        assert not differences(defaulted(pcs)["spec"], reply.object["spec"])

@@ -1,0 +1,53 @@
+"""The operator's configuration file."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from reference_impl import cli, configuration
+from reference_impl.configuration import InvalidConfigurationError
+
+
+def load(tmp_path, text):
+    path = tmp_path / "operator.yaml"
+    path.write_text(text)
+    return configuration.load(path, own_scheduler="own")
+
+
+def test_an_empty_file_is_the_defaults(tmp_path):
+    assert load(tmp_path, "") == load(tmp_path, "# nothing\n") == configuration.standard("own")
+
+
+def test_our_own_scheduler_is_a_profile_and_the_default(tmp_path):
+    found = load(tmp_path, "scheduler: {profiles: [{name: kai-scheduler}]}").scheduler
+    assert set(found.names) == {"kai-scheduler", "own", "default-scheduler"} and found.resolved("") == "own"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("topologyAwareScheduling: {enabeld: true}", "unknown field `enabeld`"),
+        ("nonsense: 1", "unknown field `nonsense`"),
+        ("logLevel: loud", "Invalid enum value 'loud'"),
+        ("authorizer: {enabled: perhaps}", "Expected `bool`"),
+        ("scheduler: {profiles: [{name: mine}]}", r"scheduler.profiles\[0\].name: 'mine'"),
+        ("scheduler: {profiles: [{name: volcano}, {name: volcano}]}", "twice"),
+        ("scheduler: {defaultProfileName: volcano}", "none of the profiles"),
+        ("leaderElection: {enabled: true, leaseDuration: 5s}", "longer than renewDeadline"),
+        ("leaderElection: {enabled: true, retryPeriod: soon}", "invalid duration"),
+        ("a: [", "operator.yaml"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path, text, complaint):
+    with pytest.raises(InvalidConfigurationError, match=complaint) as caught:
+        load(tmp_path, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_ends_the_command(tmp_path):
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.touch()
+    arguments = ["operator", f"--kubeconfig={kubeconfig}", "--health-port=1", f"--config={tmp_path}/none.yaml"]
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 2 and "cannot be read" in result.output
