@@ -23,11 +23,15 @@ def create(whole: Document, facts: Facts) -> list[Violation]:
     return _names(whole, scopes, facts) or _domains(scopes, facts) or list(_hierarchy(whole, scopes, facts))
 
 
+def shape(whole: Document) -> list[Violation]:
+    """What the schema finds, before any hook is asked (SCH-07, SCH-09, SCH-10)."""
+    return list(_shape(_scopes(whole)))
+
+
 def update(whole: Document, stored: Document) -> Iterator[Violation]:
     """No constraint may change (VTC-20 to VTC-25); sets with `packDomain` are not modelled."""
     before = _scopes(stored)
     now = _scopes(whole)
-    yield from _shape(now)
     known = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
     for scope in sorted({*before, *now} & known):
         asked, asks = _asks(before.get(scope)), _asks(now.get(scope))
