@@ -70,7 +70,7 @@ class Pod(msgspec.Struct):
 
     @property
     def waits(self) -> bool:
-        """Whether its init containers are under way: on a node, and not Initialized (the stage pod-waits says so)."""
+        """Whether its init containers are under way: on a node, and not Initialized (the stage pod-starts says so)."""
         return (
             self._condition("Initialized") == "False"
             and self.status.phase == "Pending"

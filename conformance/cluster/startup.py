@@ -1,7 +1,7 @@
 """A process of the cluster beside KWOK: it watches the pods on nodes and ends the init containers that wait for others,
 as `init_wait` says.
 
-KWOK's stages look at one pod only, so they hold such a pod back (stage pod-waits) until its status says Initialized;
+KWOK's stages look at one pod only, so they hold such a pod back (stage pod-starts) until its status says Initialized;
 this process writes that. Pods without such an init container cost it a look, and the API server nothing.
 """
 

@@ -24,7 +24,7 @@ GOOD = {
 
 def test_the_fast_set_has_the_five_stages() -> None:
     names = [stage["metadata"]["name"] for stage in stages.load("fast")]
-    assert sorted(names) == ["node-heartbeat-with-lease", "node-initialize", "pod-delete", "pod-ready", "pod-waits"]
+    assert sorted(names) == ["node-heartbeat-with-lease", "node-initialize", "pod-delete", "pod-ready", "pod-starts"]
 
 
 def test_every_status_patch_that_starts_something_names_the_version_it_was_made_for() -> None:

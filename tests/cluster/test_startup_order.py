@@ -18,7 +18,7 @@ from kube.client import Client
 from kube.resource import PODS
 
 pytestmark = pytest.mark.cluster
-HOLD = "conformance.grove.io/hold-status"
+HOLD = "conformance.grove.io/hold-ready"
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,17 @@ def waits(one: dict[str, Any]) -> bool:
     )
 
 
+def held(one: dict[str, Any]) -> bool:
+    status = one["status"]
+    return (
+        condition(one, "Initialized") == "True"
+        and condition(one, "Ready") == "False"
+        and status["phase"] == "Pending"
+        and status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
+        and bool(status["podIP"])
+    )
+
+
 def ready(one: dict[str, Any]) -> bool:
     return condition(one, "Ready") == "True" and one["status"]["phase"] == "Running"
 
@@ -105,6 +116,7 @@ def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(clu
                 api,
                 lambda found: (
                     waits(found["child"])
+                    and all(held(found[name]) for name in ("a-0", "a-1"))
                     and all(ready(found[name]) for name in ("ab", "other", "taken-for-one"))
                     and found["crash"]["status"]["initContainerStatuses"][1]["restartCount"] == 1
                 ),

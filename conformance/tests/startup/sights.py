@@ -13,12 +13,12 @@ from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.case import Case
 
-HOLD = "conformance.grove.io/hold-status"
-"""The fake cluster leaves the status of a pod with this annotation as it is."""
+HOLD = "conformance.grove.io/hold-ready"
+"""The fake cluster starts a pod with this annotation, but does not make it Ready."""
 
 
 def hold(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
-    """Has the pods of these cliques come to the cluster held back: bound, but not started."""
+    """Has the pods of these cliques come to the cluster held back: bound and started, but not Ready."""
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in templates:
             clique["annotations"] = {**clique.get("annotations", {}), HOLD: "until the test lets it go"}

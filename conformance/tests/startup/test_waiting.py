@@ -19,23 +19,27 @@ from conformance.tests.startup.sights import are_ready, are_under_way, break_dow
 def test_all_pods_are_bound_before_any_starts_and_gangs_start_apart(case: Case) -> None:
     case.nodes("dgx-h100", 2)
     workload = hold(case.workload("chain", fronts=1, groups=3), "fe", "ld")
-    wanted, every = expected(workload), list(expected(workload).cliques.values())
-    base, one, other = (_clique(wanted, f"sg-{j}-wk") for j in range(3))
+    wanted = expected(workload)
+    base, one, other = (wanted.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1"))
     case.create(workload)
-    case.until("START-010", "all pods are bound while no parent is Ready", sights.all_bound(every))
-    case.expect("START-010", "Ready pods then", sights.none(every), ready(case.history.view(), every))
+    case.until("START-010", "all pods of the base gang are bound while no parent is Ready", sights.all_bound(base))
+    case.until("START-010", "and have been started", are_under_way(base))
+    case.expect("START-010", "Ready pods then", sights.none(base), ready(case.history.view(), base))
 
-    # A scaled gang starts by itself, though the cliques of the base gang are not Ready; the others have to wait.
-    let_go(case, names(case.history.view(), _clique(wanted, "sg-1-ld").name)[0])
-    case.until("START-012", "a scaled gang starts apart from its base gang", are_ready([one]))
-    case.until("START-012", "pods of the others are under way", are_under_way([other, base]))
-    case.expect("START-012", "Ready pods then", {one.name: 1}, _some(ready(case.quiet(1), [one, other, base])))
-
-    # Nor does the base gang start another.
+    # That the base gang is Ready lets no other gang start: each waits for its own leader.
     for tail in ("0-fe", "sg-0-ld"):
         let_go(case, names(case.history.view(), _clique(wanted, tail).name)[0])
-    case.until("START-012", "the base gang starts", are_ready([base]))
-    case.expect("START-012", "Ready pods of the waiting gang", {other.name: 0}, ready(case.quiet(1), [other]))
+    case.until("START-012", "the base gang starts", are_ready(base))
+    scaled = [*one, *other]
+    case.until("START-010", "all pods of scaled gangs are bound while no parent is Ready", sights.all_bound(scaled))
+    case.until("START-012", "pods of the scaled gangs are under way", are_under_way(scaled))
+    case.expect("START-012", "Ready pods of scaled gangs", sights.none(scaled), ready(case.quiet(1), scaled))
+
+    # Nor does one scaled gang start the other, nor wait for it, nor for pods of the base gang.
+    break_down(case, names(case.history.view(), _clique(wanted, "0-fe").name)[0])
+    let_go(case, names(case.history.view(), _clique(wanted, "sg-1-ld").name)[0])
+    case.until("START-012", "a scaled gang starts", are_ready(one))
+    case.expect("START-012", "Ready pods of the other one", sights.none(other), ready(case.quiet(1), other))
 
 
 @requirements("START-012", "INV-006")
@@ -57,10 +61,10 @@ def test_replicas_of_a_set_start_apart(case: Case) -> None:
 def test_pods_start_after_the_floors_of_their_parents(case: Case) -> None:
     case.nodes("dgx-h100", 2)
     workload = hold(case.workload("chain", fronts=3, frontsFloor=2, leaders=2, leadersFloor=1), "fe", "ld")
-    wanted, every = expected(workload), list(expected(workload).cliques.values())
+    wanted = expected(workload)
     front, leaders, workers = base = [_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
     case.create(workload)
-    case.until("START-011", "all pods are bound", sights.all_bound(every))
+    case.until("START-011", "all pods of the base gang are bound", sights.all_bound(base))
 
     let_go(case, names(case.history.view(), leaders.name)[0])
     fronts = names(case.history.view(), front.name)
