@@ -56,7 +56,7 @@ def test_replicas_belong_to_whoever_scales(case: Case) -> None:
     claims = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link"]
     # Claims of the replica's cliques and groups go through the garbage collector.
     what = "the claims of a replica that is no more go"
-    case.eventually("RES-047", what, observed.gone("resourceclaims", claims), timeout=150)
+    case.eventually("RES-047", what, observed.gone("resourceclaims", claims))
     case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 2}}, subresource="scale")
     gone = ["p-0-sg-2-gpu", "p-0-sg-3-gpu"]
     what = "the claims of scaling group replicas that are no more go"
