@@ -148,7 +148,11 @@ class SetReconciler:
             elif _controlled(found, pcs) and (drift := self._gang_drift(pcs, index, gang, found, levels.binding)):
                 yield partial(writer.patch, cache.gangs, found, drift, guard=True)
         for autoscaler in autoscalers.of_replica(pcs, index):
-            wanted.add((autoscaler["kind"], autoscaler["metadata"]["name"]))
+            own = (autoscaler["kind"], autoscaler["metadata"]["name"])
+            if own in wanted:  # a clique and a scaling group of one name (OBJ-123): the first has it
+                conflicts.append(partial(_refuse, troubles.conflict(own[0], namespace, own[1])))
+                continue
+            wanted.add(own)
             yield partial(writer.ensure, cache.autoscalers, autoscaler)
         yield from conflicts
 

@@ -3,6 +3,9 @@ containers, its resource claims, its ComputeDomains."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from kube.informer import Informer
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer, together
@@ -21,9 +24,6 @@ class Surroundings:
         """Makes and corrects them, and notes them in `wanted`. Raises Trouble where one cannot be made: nothing that
         needs it is made then (OBJ-236, OBJ-823)."""
         cache, writer = self._cache, self._writer
-        made = list(self._claims(pcs))
-        domains_made = list(self._domains(pcs)) if domains else []
-        wanted.update((m["kind"], m["metadata"]["name"]) for m in (*made, *domains_made))
         # The account goes first: the control plane deletes a token Secret whose account it cannot find.
         await writer.ensure(cache.accounts, attendants.service_account(pcs))
         await together(
@@ -31,11 +31,10 @@ class Surroundings:
                 writer.ensure(cache.secrets, attendants.token_secret(pcs)),
                 writer.ensure(cache.roles, attendants.role(pcs)),
                 writer.ensure(cache.bindings, attendants.role_binding(pcs)),
-                *(writer.ensure(cache.claims, manifest) for manifest in made),
-                *(writer.ensure(cache.domains, manifest) for manifest in domains_made),
+                self._claims(pcs, wanted),
+                self._domains(pcs, wanted, domains),
             ]
         )
-
         await self._retire_legacy_secret(pcs)
 
     async def _retire_legacy_secret(self, pcs: PodCliqueSet) -> None:
@@ -53,17 +52,21 @@ class Surroundings:
         if not any(attendants.mounts(pod, old.metadata.name) for pod in pods):
             await self._writer.delete(self._cache.secrets, old)
 
-    def _claims(self, pcs: PodCliqueSet) -> list[Manifest]:
-        owner = set_reference(pcs)
-        return [
-            claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
+    async def _claims(self, pcs: PodCliqueSet, wanted: Wanted) -> None:
+        owner, external = set_reference(pcs), self._cache.claim_spec
+        made = [
+            claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, external), owner)
             for claim in claims.of_set(pcs)
         ]
+        await self._all(self._cache.claims, made, wanted)
 
-    def _domains(self, pcs: PodCliqueSet) -> list[Manifest]:
-        owner = set_reference(pcs)
-        return [
-            mnnvl.compute_domain(pcs, index, group, owner)
-            for index in range(pcs.spec.replicas)
-            for group in mnnvl.groups(pcs)
+    async def _domains(self, pcs: PodCliqueSet, wanted: Wanted, enabled: bool) -> None:
+        owner, groups = set_reference(pcs), mnnvl.groups(pcs) if enabled else []
+        made = [
+            mnnvl.compute_domain(pcs, index, group, owner) for index in range(pcs.spec.replicas) for group in groups
         ]
+        await self._all(self._cache.domains, made, wanted)
+
+    async def _all(self, informer: Informer[Any], manifests: list[Manifest], wanted: Wanted) -> None:
+        wanted.update((manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests)
+        await together(self._writer.ensure(informer, manifest) for manifest in manifests)

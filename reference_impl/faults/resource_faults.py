@@ -356,3 +356,14 @@ def _earlier_secret_kept() -> None:
 @fault("earlier-secret-pulled", "operator", "deletes a Secret that a pod still mounts", "RES-013")
 def _earlier_secret_pulled() -> None:
     replace(attendants, "mounts", lambda pod, secret: False)
+
+
+@fault("collision-unreported", "operator", "passes over a clique whose name is taken", "RES-052")
+def _collision_unreported() -> None:
+    right = Writer._look_at
+
+    async def look_at(self: Writer, informer: Any, manifest: Manifest) -> None:
+        if manifest["kind"] != "PodClique":
+            await right(self, informer, manifest)
+
+    replace(Writer, "_look_at", look_at)

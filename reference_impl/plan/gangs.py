@@ -105,6 +105,8 @@ def _gang(
     of_groups: list[TopologyGroup] | None = None,
 ) -> PlannedGang:
     floors = {clique: t.spec.floor for clique, t in members.items()}
+    if not topology.levels:  # nothing to translate: the ordinary case, asked for every gang in every pass
+        return PlannedGang(name, floors, constraint, {}, of_groups or [])
     translated = {clique: topology.translated(t.topology_constraint) for clique, t in members.items()}
     of_cliques = {clique: one for clique, one in translated.items() if one is not None}
     return PlannedGang(name, floors, constraint, of_cliques, of_groups or [])

@@ -48,6 +48,16 @@ def there(resource: str, names: Iterable[str]) -> sights.Sight:
     return seen
 
 
+def all_of(*sights_wanted: sights.Sight) -> sights.Sight:
+    """All of these at once: one wait, where a wrong implementation would have several run out one by one."""
+
+    def seen(view: View) -> bool | Miss:
+        missed = [str(answer) for sight in sights_wanted if not (answer := sight(view))]
+        return not missed or Miss("; ".join(missed))
+
+    return seen
+
+
 def gone(resource: str, names: Iterable[str]) -> sights.Sight:
     """None of these exists."""
     unwanted = sorted(names)

@@ -48,21 +48,16 @@ def test_replicas_belong_to_whoever_scales(case: Case) -> None:
     case.expect("RES-032", "pods after the update", {"p-0-fe": 3, **members}, pods)
 
     del cliques[0]["spec"]["autoScalingConfig"]
-    case.patch("podcliquesets", name(workload), {"spec": {"template": {"cliques": cliques}}, **trigger("2")})
-    what = "the autoscalers of a clique without a config go"
-    case.eventually("RES-033", what, observed.gone(SCALERS, ["p-0-fe", "p-1-fe"]))
-    case.patch("podcliquesets", name(workload), {"spec": {"replicas": 1}})
-    case.eventually("RES-033", "the autoscaler of a replica that is no more goes", observed.gone(SCALERS, ["p-1-sg"]))
-    claims = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link"]
-    # Claims of the replica's cliques and groups go through the garbage collector.
-    what = "the claims of a replica that is no more go"
-    case.eventually("RES-047", what, observed.gone("resourceclaims", claims), timeout=150)
-    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 2}}, subresource="scale")
-    gone = ["p-0-sg-2-gpu", "p-0-sg-3-gpu"]
-    what = "the claims of scaling group replicas that are no more go"
-    case.eventually("RES-047", what, observed.gone("resourceclaims", gone))
+    change = {"spec": {"replicas": 1, "template": {"cliques": cliques}}, **trigger("2")}
+    case.patch("podcliquesets", name(workload), change)
+    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 3}}, subresource="scale")
+    what = "the autoscalers of a clique without a config, and of a replica that is no more, go"
+    case.eventually("RES-033", what, observed.gone(SCALERS, ["p-0-fe", "p-1-fe", "p-1-sg"]))
+    of_set = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link"]
+    what = "the claims of replicas of the set and of the scaling group that are no more go"
+    case.eventually("RES-047", what, observed.gone("resourceclaims", [*of_set, "p-0-sg-3-gpu"]))
     view = case.quiet(1)
-    kept = ["p-0-cache", "p-0-sg-0-gpu", "p-0-sg-1-gpu", "p-0-sg-all-link", "p-all-fabric"]
+    kept = ["p-0-cache", "p-0-sg-0-gpu", "p-0-sg-2-gpu", "p-0-sg-all-link", "p-all-fabric"]
     have = [claim for claim in kept if view.get("resourceclaims", claim) is not None]
     case.expect("RES-047", "claims that are still needed", kept, have)
     case.expect("RES-033", "the autoscaler that is still wanted", ["p-0-sg"], view.names(SCALERS))

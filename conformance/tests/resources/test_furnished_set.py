@@ -45,10 +45,10 @@ def test_a_furnished_set_has_everything_beside_its_pods(case: Case) -> None:
     _check_pods(case, workload, wanted, view)
 
     case.delete("podcliquesets", name(workload))
-    for resource in ("serviceaccounts", "roles", "rolebindings", "secrets", "horizontalpodautoscalers"):
-        there = view.names(resource, {labels.PART_OF: name(workload)})
-        case.eventually("RES-090", f"the {resource} of the deleted set go", observed.gone(resource, there), 150)
-    case.eventually("RES-090", "the claims of the deleted set go", observed.gone("resourceclaims", planned), 150)
+    kinds = ("serviceaccounts", "roles", "rolebindings", "secrets", "horizontalpodautoscalers", "resourceclaims")
+    parts = {labels.PART_OF: name(workload)}
+    gone = observed.all_of(*(observed.gone(resource, view.names(resource, parts)) for resource in kinds))
+    case.eventually("RES-090", "with the set goes all that was part of it", gone, timeout=150)
 
 
 def claim_template(template_name: str, spec: object) -> Object:

@@ -51,6 +51,31 @@ def test_two_sets_whose_gangs_would_have_one_name_leave_each_other_alone(case: C
     case.expect("RES-051", f"the contested gang {contested}", right, seen)
 
 
+@requirements("RES-052")
+def test_two_cliques_of_one_name_do_not_pass_in_silence(case: Case) -> None:
+    # The standalone clique is called like the `leader` of the scaling group's first replica (OBJ-123).
+    workload = case.workload("namesakes")
+    cliques = workload["spec"]["template"]["cliques"]
+    twin = {**next(clique for clique in cliques if clique["name"] == "worker"), "name": "sg-0-leader"}
+    cliques.append(twin)
+    case.create(workload)
+    contested = "alike-0-sg-0-leader"
+    case.until("RES-052", "one of the two exists", observed.there("podcliques", [contested]))
+    case.eventually("RES-052", "set or scaling group reports an error", _one_complains("alike", "alike-0-sg"))
+    view = case.quiet(1)
+    others = [clique for clique in expected(workload).cliques if clique != contested]
+    made = [clique for clique in others if view.get("podcliques", clique) is not None]
+    case.expect("RES-052", "the other cliques of the set", others, made)
+
+
+def _one_complains(set_name: str, group: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        owners = (view.get("podcliquesets", set_name), view.get("podcliquescalinggroups", group))
+        return any(map(observed.errors, owners)) or Miss("lastErrors is empty in both")
+
+    return seen
+
+
 def _groups(view: View, gang: str) -> list[str]:
     return sorted(text(group, "name") for group in items(view.get("podgangs", gang), "spec", "podgroups"))
 

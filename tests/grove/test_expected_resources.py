@@ -1,0 +1,99 @@
+"""The oracle of what a set has beside its pods, against the worked example of reconcile-objects.md and GREP-390's table
+in OBJ-S84."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.grove import (
+    expected_attendants,
+    expected_claims,
+    expected_domains,
+    expected_topology,
+    labels,
+    workloads,
+)
+from conformance.grove.expected import expected
+
+
+@pytest.fixture
+def furnished():
+    return workloads.load("furnished")
+
+
+def test_each_set_has_four_attendants_whatever_its_replicas(furnished):
+    found = {one.resource: one.name for one in expected_attendants.attendants(furnished)}
+    assert found == {
+        "serviceaccounts": "p",
+        "roles": "grove.io:pcs:p",
+        "rolebindings": "grove.io:pcs:p",
+        "secrets": "p-ic-sat",
+    }
+    assert expected_attendants.attendants(workloads.load("furnished", {"replicas": 0}))
+    [role] = [one for one in expected_attendants.attendants(furnished) if one.resource == "roles"]
+    assert role.labels[labels.NAME] == "grove.io-pcs-p"
+
+
+def test_autoscalers_are_called_like_their_targets(furnished):
+    found = expected_attendants.autoscalers(furnished)
+    assert {name: one.target[0] for name, one in found.items()} == {
+        "p-0-fe": "PodClique",
+        "p-0-sg": "PodCliqueScalingGroup",
+    }
+    assert (found["p-0-sg"].least, found["p-0-sg"].most) == (3, 6), "the least is the template's replicas"
+
+
+def test_claims_of_each_level(furnished):
+    found = expected_claims.claims(furnished, expected(furnished))
+    of_set = {"p-all-fabric", "p-0-cache", "p-0-link"}
+    of_group = {"p-0-sg-all-link", *(f"p-0-sg-{j}-gpu" for j in range(3))}
+    of_clique = {"p-0-fe-all-cache", "p-0-fe-0-gpu", "p-0-fe-1-gpu"}
+    assert set(found) == of_set | of_group | of_clique
+    assert found["p-0-sg-1-gpu"].owner == ("PodCliqueScalingGroup", "p-0-sg")
+    assert found["p-0-sg-1-gpu"].labels[labels.GROUP_INDEX] == "1"
+    assert expected_claims.own_spec(furnished, found["p-0-cache"]) == expected_claims.own_spec(
+        furnished, found["p-0-fe-all-cache"]
+    )
+
+
+def test_filters_decide_which_pod_is_given_what(furnished):
+    cliques = expected(furnished).cliques
+    assert expected_claims.of_pod(furnished, cliques["p-0-fe"], 1) == [
+        "p-all-fabric",
+        "p-0-link",
+        "p-0-fe-all-cache",
+        "p-0-fe-1-gpu",
+    ]
+    leader = expected_claims.of_pod(furnished, cliques["p-0-sg-2-ld"], 0)
+    assert leader == ["p-all-fabric", "p-0-cache", "p-0-sg-all-link"]
+    assert expected_claims.of_pod(furnished, cliques["p-0-sg-2-wk"], 1) == [*leader, "p-0-sg-2-gpu"]
+
+
+def test_constraints_of_the_worked_example():
+    workload = workloads.load("packed")
+    levels = {"zone": "Z", "rack": "R", "host": "H"}
+    found = expected_topology.placements(workload, expected(workload), levels)
+    assert found["p-0"].gang == {"required": "Z"}
+    assert found["p-0"].bundles == [(["p-0-sg-0-ld", "p-0-sg-0-wk"], {"required": "R"})]
+    assert found["p-0"].groups == {"p-0-sg-0-wk": {"preferred": "H"}}
+    assert (found["p-0-sg-0"].gang, found["p-0-sg-0"].bundles) == ({"required": "R"}, [])
+    assert found["p-0-loose-0"].gang == {"required": "Z"}, "a group without a constraint has that of the set"
+    assert not any(one.any for one in expected_topology.placements(workload, expected(workload), {}).values())
+
+
+def test_what_a_gang_says_is_read_without_trusting_it():
+    assert not expected_topology.seen({"spec": {"podgroups": "nonsense", "topologyConstraint": []}}).any
+    gang = {"spec": {"topologyConstraintGroupConfigs": [{"podGroupNames": ["b", "a"]}]}}
+    assert not expected_topology.seen(gang).any, "an entry without a constraint says nothing"
+
+
+def test_the_nearest_level_decides_about_linked_gpus():
+    workload = workloads.load("linked")
+    assert set(expected_domains.domains(workload)) == {"p-0-narrow", "p-0-wide", "p-1-narrow", "p-1-wide"}
+    cliques = expected(workload).cliques
+    assert expected_domains.of_clique(workload, cliques["p-1-trainer"]) == "p-1-wide"
+    assert expected_domains.of_clique(workload, cliques["p-0-sg-1-near"]) == "p-0-narrow"
+    assert expected_domains.of_clique(workload, cliques["p-0-sg-1-apart"]) == ""
+    assert expected_domains.of_clique(workload, cliques["p-0-plain-0-front"]) == "", "it has no GPUs"
+    assert expected_domains.annotation_of_group(workload, "sg") == "none"
+    assert expected_domains.annotation_of_group(workload, "plain") == "wide"
