@@ -15,9 +15,8 @@ def create(whole: Document, facts: Facts) -> list[Violation]:
     scopes = _scopes(whole)
     if not scopes:
         return []
-    shape = list(_shape(scopes))
-    if shape:
-        return shape
+    if wrong := list(shape(whole)):
+        return wrong
     if not facts.topology:
         return [Violation("VTC-02", LEAF)]
     return _names(whole, scopes, facts) or _domains(scopes, facts) or list(_hierarchy(whole, scopes, facts))
@@ -27,7 +26,6 @@ def update(whole: Document, stored: Document) -> Iterator[Violation]:
     """No constraint may change (VTC-20 to VTC-25); sets with `packDomain` are not modelled."""
     before = _scopes(stored)
     now = _scopes(whole)
-    yield from _shape(now)
     known = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
     for scope in sorted({*before, *now} & known):
         asked, asks = _asks(before.get(scope)), _asks(now.get(scope))
@@ -60,8 +58,9 @@ def _asks(constraint: Document | None) -> _Asked:
     )
 
 
-def _shape(scopes: dict[str, Document]) -> Iterator[Violation]:
-    for constraint in scopes.values():
+def shape(whole: Document) -> Iterator[Violation]:
+    """What the schema says of constraints; it speaks before any other rule (ADM-04)."""
+    for constraint in _scopes(whole).values():
         if constraint.get("pack") is None and not constraint.get("packDomain"):
             yield Violation("SCH-07", "pack")
         elif constraint.get("pack") == {}:
