@@ -15,17 +15,11 @@ def create(whole: Document, facts: Facts) -> list[Violation]:
     scopes = _scopes(whole)
     if not scopes:
         return []
-    shape = list(_shape(scopes))
-    if shape:
-        return shape
+    if wrong := list(shape(whole)):
+        return wrong
     if not facts.topology:
         return [Violation("VTC-02", LEAF)]
     return _names(whole, scopes, facts) or _domains(scopes, facts) or list(_hierarchy(whole, scopes, facts))
-
-
-def shape(whole: Document) -> list[Violation]:
-    """What the schema finds, before any hook is asked (SCH-07, SCH-09, SCH-10)."""
-    return list(_shape(_scopes(whole)))
 
 
 def update(whole: Document, stored: Document) -> Iterator[Violation]:
@@ -64,8 +58,9 @@ def _asks(constraint: Document | None) -> _Asked:
     )
 
 
-def _shape(scopes: dict[str, Document]) -> Iterator[Violation]:
-    for constraint in scopes.values():
+def shape(whole: Document) -> Iterator[Violation]:
+    """What the schema says of constraints; it speaks before any other rule (ADM-04)."""
+    for constraint in _scopes(whole).values():
         if constraint.get("pack") is None and not constraint.get("packDomain"):
             yield Violation("SCH-07", "pack")
         elif constraint.get("pack") == {}:

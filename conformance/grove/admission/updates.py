@@ -32,12 +32,8 @@ def update(pcs: Document, stored: Document, facts: Facts) -> list[Violation]:
     """What is wrong with replacing `stored` by `pcs`. Changes are judged only of a set that is right in itself
     (ADM-10)."""
     whole, before = defaulted(pcs), defaulted(stored)
-    wrong = [
-        *topology.shape(whole),
-        *model.always(whole, facts),
-        *_added_to_pods(whole, before),
-        *_mnnvl(whole, before),
-    ]
+    wrong = [*model.always(whole, facts), *topology.shape(whole), *_added_to_pods(whole, before)]
+    wrong += _mnnvl(whole, before)
     return wrong or [*_changes(whole, before), *topology.update(whole, before)]
 
 
