@@ -9,6 +9,8 @@ RUN := $(BIN)/grove-conformance
 IMPL ?= reference
 WORKERS ?= auto
 ARGS ?=
+# Which part of the mutants `make test` and `make mutants` prove: i/n, e.g. `make test SHARD=2/5`.
+SHARD ?= 1/1
 
 .DEFAULT_GOAL := help
 .PHONY: help conformance test unit check lint types mutants scale bench assets crds lock prune clean
@@ -34,8 +36,8 @@ lint: $(READY)  ## ruff (lint and format), import rules, data files against thei
 types: $(READY)  ## mypy, strict
 	@$(BIN)/mypy
 
-mutants: $(READY)  ## prove that the suite sees each registered fault of the reference
-	@$(BIN)/python -m reference_impl.faults.prove $(ARGS)
+mutants: $(READY)  ## prove that the suite sees each registered fault of the reference (SHARD=i/n for a part)
+	@$(BIN)/python -m reference_impl.faults.prove --shard $(SHARD) $(ARGS)
 
 scale: $(READY)  ## 500 replicas × 2 pods on 100 nodes, with the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale --implementation "$(IMPL)" $(ARGS)
