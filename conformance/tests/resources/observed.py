@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from conformance.grove.expected import Owner
-from conformance.grove.fields import Document, at, controller, items, labels, text
+from conformance.grove.expected import Expected, Owner
+from conformance.grove.fields import Document, at, controller, count, items, labels, number, text
 from conformance.history import sights
 from conformance.history.query import Miss
 from conformance.history.view import View
@@ -97,10 +97,21 @@ def claims_of_container(pod: Document, container: Document) -> list[str]:
     return [named.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
 
 
-def settled(case: Case, what: str, wanted: object, read: object, timeout: float = 15) -> View:
-    """The state once `read` gives what is wanted, or when time is up: what never comes fails its own requirement."""
-    assert callable(read)
-    return case.settled(what, lambda view: read(view) == wanted, timeout)
+def rest(case: Case, wanted: Expected) -> View:
+    """Waits until the statuses of all cliques are those of pods that nobody schedules, and nothing stirs any more: from
+    then on an operator looks at the set only for a reason that the test gives. Judges nothing."""
+
+    def told(view: View) -> bool | Miss:
+        for clique in wanted.cliques.values():
+            status = at(view.get("podcliques", clique.name), "status")
+            pods = clique.template.replicas
+            gated = pods if clique.base_gang else 0  # those of the base gang lose their gates and wait
+            if number(status, "replicas") != pods or count(status, "scheduleGatedReplicas") != gated:
+                return Miss(f"the status of {clique.name} is behind")
+        return True
+
+    case.settled("every clique has said what it has to say", told)
+    return case.quiet(2)
 
 
 def annotation(found: Document | None, key: str) -> str:
