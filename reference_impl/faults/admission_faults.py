@@ -137,7 +137,7 @@ def _circles() -> None:
     replace(startup, "cycles", lambda parents: [])
 
 
-@fault("floor-above-replicas", "operator", "lets floors be above replicas", "ADM-010", "ADM-037")
+@fault("floor-above-replicas", "operator", "lets floors be above replicas", "ADM-010")
 def _floor_above_replicas() -> None:
     _ignore(cliques, _at("minAvailable", cliques.FLOOR))
 
@@ -214,7 +214,7 @@ def _order_free() -> None:
     _ignore(updates, _at("cliques", "order"))
 
 
-@fault("floor-changes", "operator", "lets a clique's floor change", "ADM-021", "ADM-037")
+@fault("floor-changes", "operator", "lets a clique's floor change", "ADM-021")
 def _floor_changes() -> None:
     _ignore(updates, lambda error: error.path.startswith("spec.template.cliques") and _at("minAvailable")(error))
 
