@@ -56,8 +56,8 @@ def test_two_cliques_of_one_name_do_not_pass_in_silence(case: Case) -> None:
     # The standalone clique is called like the `leader` of the scaling group's first replica (OBJ-123).
     workload = case.workload("namesakes")
     cliques = workload["spec"]["template"]["cliques"]
-    twin = {**next(clique for clique in cliques if clique["name"] == "worker"), "name": "sg-0-leader"}
-    cliques.append(twin)
+    worker = next(clique for clique in cliques if clique["name"] == "worker")
+    cliques.append({"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake"}})
     case.create(workload)
     contested = "alike-0-sg-0-leader"
     case.until("RES-052", "one of the two exists", observed.there("podcliques", [contested]))
