@@ -196,6 +196,7 @@ async def play(
             died.cancel()
         else:
             found = await until(history, wanted)
+        mortal.k, writes = 0, mortal.writes  # it may live through the deletion, which is not what is tried here
         made = [r for r in history.records("pods") if r.kind == ADDED]
         gone = [
             r for r in history.records("pods") if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")
@@ -205,7 +206,7 @@ async def play(
         empty = lambda view: not any(view.list(kind) for kind in KINDS)  # noqa: E731
         await asyncio.to_thread(history.wait, f"death at write {k}: nothing is left after deletion", empty, 60)
         await death(task)
-    return found, mortal.writes
+    return found, writes
 
 
 async def all_deaths(cluster: Cluster) -> int:
