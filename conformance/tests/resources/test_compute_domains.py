@@ -62,7 +62,7 @@ def _check_domains(case: Case, workload: Document, view: View) -> None:
 
 
 def _check_channels(case: Case, workload: Document, wanted: Expected, view: View) -> None:
-    """RES-072, for the pods and for the pod specs of their cliques (OBJ-844)."""
+    """RES-071, RES-072, for the pods and for the pod specs of their cliques (OBJ-844)."""
     for clique in wanted.cliques.values():
         domain = expected_domains.of_clique(workload, clique)
         found = view.get("podcliques", clique.name)
@@ -71,7 +71,9 @@ def _check_channels(case: Case, workload: Document, wanted: Expected, view: View
         for what, spec in specs:
             named = {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}
             channels = [template for template in named.values() if template]
-            case.expect("RES-072", f"channels of {what}", [domain] if domain else [], channels)
+            # Which domain the pods use shows which group the clique was taken to be in.
+            id = "RES-072" if what == clique.name else "RES-071"
+            case.expect(id, f"channels of {what}", [domain] if domain else [], channels)
             for container in expected_pods.containers(spec):
                 used = [named.get(text(claim, "name")) for claim in items(container, "resources", "claims")]
                 right = [domain] if domain and expected_domains.has_gpu(container) else []
