@@ -73,9 +73,13 @@ def prove(fault: faults.Fault, workdir: Path, kubeconfig: str) -> Proof:
     done = _conformance(*arguments)
     outcomes = _outcomes(folder)
     survivors = {i: outcomes.get(i, "not in the report") for i in fault.caught_by if outcomes.get(i) != "failed"}
-    wanted = 0 if fault is CONTROL else 1
-    if done.returncode != wanted and not survivors:
-        survivors = {"exit code": f"{done.returncode}, not {wanted}"}
+    if fault is CONTROL:
+        # What failed of itself proves nothing; a harness error is no verdict, and stops the run that meets it.
+        survivors = {i: outcome for i, outcome in outcomes.items() if outcome == "failed"}
+        if not outcomes:
+            survivors = {"exit code": str(done.returncode)}
+    elif done.returncode != 1 and not survivors:
+        survivors = {"exit code": f"{done.returncode}, not 1"}
     return Proof(fault, survivors, time.monotonic() - begin, (done.stderr or done.stdout)[-2000:])
 
 
@@ -90,7 +94,7 @@ def _outcomes(folder: Path) -> dict[str, str]:
 def main(
     only: Annotated[list[str] | None, typer.Option("--fault", help="Just these faults.")] = None,
     shard: Annotated[str, typer.Option(help="i/n: the i-th of n parts.")] = "1/1",
-    parallel: Annotated[int, typer.Option(help="Runs at the same time, a cluster each; most of a run is waiting.")] = 4,
+    parallel: Annotated[int, typer.Option(help="Runs at the same time, a cluster each; most of a run is waiting.")] = 2,
 ) -> None:
     """Prove that each fault is seen by the requirements that claim it."""
     part, _, parts = shard.partition("/")
@@ -116,7 +120,7 @@ def main(
 
         proofs = [
             _show(proof, "killed" if proof.fault is not CONTROL else "passed")
-            for proof in pool.map(on_a_lane, [CONTROL, *chosen])
+            for proof in (on_a_lane(CONTROL), *pool.map(on_a_lane, chosen))
         ]
     survived = sum(bool(proof.survivors) for proof in proofs)
     typer.echo(f"{len(proofs) - survived - 1} killed, {survived} survived")
