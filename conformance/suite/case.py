@@ -94,7 +94,7 @@ class Case:
             return not late or Miss(f"{len(late)} of {count} nodes are not Ready, the first: {late[0]}")
 
         try:
-            self.history.wait(f"{count} nodes are Ready", ready, 60 * self._scale, resources=("nodes",))
+            self.history.wait(f"{count} nodes are Ready", ready, 60 * max(1.0, self._scale), resources=("nodes",))
         except NotSeen as error:
             self._blame()
             raise HarnessError(error.miss or str(error), where=f"pool {self.pool}") from error

@@ -102,7 +102,7 @@ class ClusterBench:
             watched.append((COMPUTE_DOMAINS, PART_OF))
         self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched)
         self._stack.callback(self._recorder.stop)
-        self._recorder.start(60 * self._settings.time_scale)
+        self._recorder.start(60 * max(1.0, self._settings.time_scale))
         self._phase("ready")
 
     def _own(self) -> Cluster:
@@ -120,7 +120,8 @@ class ClusterBench:
             report=lambda subject, step: self._phase("bringing the cluster up", f"{subject}: {step}"),
         )
         self._stack.callback(down)
-        self._complaint: Callable[[], str] = lambda: _lasting(cluster.complaint, 5 * self._settings.time_scale)
+        patience = 5 * max(1.0, self._settings.time_scale)  # ours, not the implementation's: never cut short
+        self._complaint: Callable[[], str] = lambda: _lasting(cluster.complaint, patience)
         return cluster
 
     def _existing(self) -> ClusterFacts:
