@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,12 @@ from reference_impl import faults
 
 TIME_SCALE = "0.25"
 """Waits for what a broken implementation never does are cut short."""
-CONTROL = faults.Fault("none", "operator", "the reference as it is passes under these conditions", (), lambda: None)
+
+
+def control(chosen: Sequence[faults.Fault]) -> faults.Fault:
+    """No fault at all, with every requirement that the chosen ones claim."""
+    claimed = sorted({identity for fault in chosen for identity in fault.caught_by})
+    return faults.Fault("", "operator", "the reference as it is", tuple(claimed), lambda: None)
 
 
 @dataclass(frozen=True)
@@ -63,22 +69,19 @@ def _conformance(*arguments: str, check: bool = False) -> subprocess.CompletedPr
 def prove(fault: faults.Fault, workdir: Path, kubeconfig: str) -> Proof:
     """Runs the suite against one fault, on a cluster that is there."""
     begin = time.monotonic()
-    folder = workdir / fault.name
+    folder = workdir / (fault.name or "control")
     arguments = ["run", "--implementation", "reference", "--workers", "1", "--time-scale", TIME_SCALE]
     arguments += ["--cluster", "existing", "--kubeconfig", kubeconfig, "--report-dir", str(folder)]
-    if fault is not CONTROL:
+    if fault.name:
         arguments += ["--set", f"fault={fault.name}"]
     for identity in fault.caught_by:
         arguments += ["--id", identity]
     done = _conformance(*arguments)
     outcomes = _outcomes(folder)
-    survivors = {i: outcomes.get(i, "not in the report") for i in fault.caught_by if outcomes.get(i) != "failed"}
-    if fault is CONTROL:
-        # What failed of itself proves nothing; a harness error is no verdict, and stops the run that meets it.
-        survivors = {i: outcome for i, outcome in outcomes.items() if outcome == "failed"}
-        if not outcomes:
-            survivors = {"exit code": str(done.returncode)}
-    elif done.returncode != 1 and not survivors:
+    # Without a fault, what the faults claim has to pass: what fails of itself proves nothing.
+    right = "failed" if fault.name else "passed"
+    survivors = {i: outcomes.get(i, "not in the report") for i in fault.caught_by if outcomes.get(i) != right}
+    if fault.name and done.returncode != 1 and not survivors:
         survivors = {"exit code": f"{done.returncode}, not 1"}
     return Proof(fault, survivors, time.monotonic() - begin, (done.stderr or done.stdout)[-2000:])
 
@@ -118,19 +121,19 @@ def main(
             finally:
                 lanes.free.put(kubeconfig)
 
-        proofs = [
-            _show(proof, "killed" if proof.fault is not CONTROL else "passed")
-            for proof in (on_a_lane(CONTROL), *pool.map(on_a_lane, chosen))
-        ]
+        proofs = [_show(proof) for proof in (on_a_lane(control(chosen)), *pool.map(on_a_lane, chosen))]
     survived = sum(bool(proof.survivors) for proof in proofs)
     typer.echo(f"{len(proofs) - survived - 1} killed, {survived} survived")
     sys.exit(1 if survived or not chosen else 0)
 
 
-def _show(proof: Proof, word: str) -> Proof:
+def _show(proof: Proof) -> Proof:
     fault = proof.fault
-    word = "SURVIVED" if proof.survivors else word
-    typer.echo(f"{word:9}{fault.name:26}{proof.seconds:5.0f} s  {', '.join(fault.caught_by)}: {fault.text}")
+    word = "SURVIVED" if proof.survivors else "killed"
+    if not fault.name:
+        word = "FAILED" if proof.survivors else "passed"
+    claimed = ", ".join(fault.caught_by) if fault.name else f"{len(fault.caught_by)} requirements"
+    typer.echo(f"{word:9}{fault.name:26}{proof.seconds:5.0f} s  {claimed}: {fault.text}")
     for identity, outcome in proof.survivors.items():
         typer.echo(f"         {identity}: {outcome}")
     if proof.survivors:
