@@ -25,6 +25,7 @@ from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.asking import Asking
 from conformance.suite.checks import CheckFailed, Checks, Ids
+from conformance.suite.patience import LIFELESS, Patience
 from kube.errors import ApiError
 from kube.resource import NODES
 
@@ -47,6 +48,7 @@ class Case:
         driver: Driver,
         kubeconfig: Path,
         complaint: Callable[[], str],
+        patience: Patience,
         time_scale: float,
         randomness: random.Random,
     ) -> None:
@@ -55,7 +57,7 @@ class Case:
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
         self._api, self._driver, self._kubeconfig, self._scale = api, driver, kubeconfig, time_scale
-        self._complaint = complaint
+        self._complaint, self._patience = complaint, patience
         self._nodes: dict[str, int] = {}
         self._deaths = len(driver.failures())
 
@@ -159,13 +161,11 @@ class Case:
         It ends at once when a process of the implementation ends by itself: then nothing can come any more.
         A predicate that cannot read what it finds (KeyError, TypeError, …) has not seen what it waits for.
         """
-        limit = timeout * self._scale
-        careful = _careful(predicate)
         try:
-            answer = self.history.wait(what, careful, limit, resources=resources, hopeless=self._dead)
+            answer = self._wait(what, predicate, timeout, resources=resources, hopeless=self._dead)
         except NotSeen as error:
             self._blame()
-            dead = self._dead()
+            dead = self._dead() or (LIFELESS if self._patience.lost else "")
             seen = f"{dead}\n{error}" if dead else str(error)
             raise self.checks.fail(ids, what, what, seen, at=round(self.history.now(), 3)) from None
         self.checks.passed(ids, what, at=round(self.history.now(), 3))
@@ -186,7 +186,7 @@ class Case:
     def settled(self, what: str, predicate: Callable[[View], object], timeout: float = 15) -> View:
         """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself."""
         with contextlib.suppress(NotSeen):
-            self.history.wait(what, _careful(predicate), timeout * self._scale)
+            self._wait(what, predicate, timeout)
         return self.history.view()
 
     def quiet(self, seconds: float = 2, timeout: float = 30, *, real: bool = False) -> View:
@@ -209,6 +209,18 @@ class Case:
         return self.checks.holds(id, what, verdict)
 
     # -- within --------------------------------------------------------------------------------------------------
+
+    def _wait(self, what: str, predicate: Callable[[View], R | Miss | None], timeout: float, **how: Any) -> R:
+        """`History.wait` in the limits of our patience; raises NotSeen."""
+        careful, limit = _careful(predicate), self._patience.limit(timeout, self._scale)
+        try:
+            return self.history.wait(what, careful, limit, **how)
+        except NotSeen as error:
+            self._patience.note(error.view)
+            rest = timeout * self._scale - limit
+            if rest <= 0 or self._patience.lost:
+                raise
+            return self.history.wait(what, careful, rest, **how)  # it lives after all
 
     def _create(self, obj: Object) -> Object:
         if "namespace" not in obj.get("metadata", {}) and self._api.of_object(obj).namespaced:

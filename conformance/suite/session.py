@@ -32,6 +32,7 @@ from conformance.suite.bench import Trial, folder_name, randomness, short_name
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.ledger import Ledger, Phase
+from conformance.suite.patience import Patience
 from conformance.suite.settings import RunSettings
 from kube.errors import ApiError
 
@@ -68,6 +69,7 @@ class ClusterBench:
         self._settings, self._worker, self._book = settings, worker, book
         self._stack = ExitStack()
         self._registry = requirement.load(Path(settings.registry))
+        self._patience = Patience()
         try:
             self._open()
         except BaseException:
@@ -180,6 +182,7 @@ class ClusterBench:
                 driver=self.driver,
                 kubeconfig=self._kubeconfig,
                 complaint=self._complaint,
+                patience=self._patience,
                 time_scale=self._settings.time_scale,
                 randomness=randomness(trial.test, self._settings.seed),
             )

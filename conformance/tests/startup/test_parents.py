@@ -52,7 +52,8 @@ def check(case: Case, workload: dict[str, Any], view: View) -> None:
         assert place is not None, clique.name
         parents = startup.parents(wanted, place)
         assert parents is not None, "no workload of this test asks for what the specification leaves open"
-        stored = texts(view.get("podcliques", clique.name), "spec", "startsAfter")
+        found = view.get("podcliques", clique.name)
+        stored = "no such PodClique" if found is None else texts(found, "spec", "startsAfter")
         case.expect(_id(wanted, place), f"startsAfter of {clique.name}", list(parents), stored)
         check_pods(case, clique, wanted, parents, view)
 

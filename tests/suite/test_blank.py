@@ -1,0 +1,31 @@
+"""Against an implementation that does nothing, what demands something of one fails, soon and with the reason: a
+requirement that passes shows a check that cannot fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.suite.patience import LIFELESS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+BY_CRDS_ALONE = {"ADM-025"}
+"""What the API server judges by itself, with the CRDs that the blank implementation brings."""
+
+
+def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "conformance", "run", "--implementation=blank", "--workers=2", "--time-scale=0.1"]
+    ran = subprocess.run([*command, f"--report-dir={tmp_path}"], capture_output=True, text=True)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stdout + ran.stderr
+    assert LIFELESS in ran.stdout
+    [path] = tmp_path.glob("*/report.yaml")
+    report = yaml.safe_load(path.read_text())
+    passed = {r["id"] for r in report["verdict"]["requirements"] if r["outcome"] == "passed"}
+    assert passed == BY_CRDS_ALONE
+    assert report["verdict"]["counts"]["harness-error"] == 0
