@@ -135,7 +135,7 @@ class Elector:
 
     async def acquire(self) -> None:
         """Returns once this process leads."""
-        log.info("waiting for the lease %s as %s", self._place, self.identity)
+        log.info("waiting for %s as %s", self._place, self.identity)
         while True:
             if await self._try():
                 break

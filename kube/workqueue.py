@@ -112,7 +112,8 @@ class WorkQueue(Generic[K]):
         self._dirty.discard(key)
         self._working.add(key)
         if self.meter is not None:
-            self.meter.taken(perf_counter() - self._since.pop(key))
+            moment = perf_counter()
+            self.meter.taken(moment - self._since.pop(key, moment))
         return key
 
     def done(self, key: K) -> None:
