@@ -24,7 +24,7 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.asking import Asking
-from conformance.suite.checks import CheckFailed, Checks, Ids
+from conformance.suite.checks import Blocked, CheckFailed, Checks, Ids
 from kube.errors import ApiError
 from kube.resource import NODES
 
@@ -142,6 +142,32 @@ class Case:
             self._driver.restart(Role(role))
         except NotStarted as error:
             raise self.checks.fail(self._open(), f"the {role} starts again", "ready", str(error)) from None
+
+    def elect(self) -> None:
+        """Has the operator start anew as one that leads only by the Lease, which is in the test's namespace. With the
+        test's end it is the only one again. An operator that cannot be started this way fails the open ids."""
+        if not self._driver.alive(Role.OPERATOR):
+            raise Blocked("the operator is none of ours to start twice", "circumstances")
+        self._starting(lambda: self._driver.elect(self.namespace))
+
+    def second_operator(self) -> None:
+        """Starts one more operator beside the first; the API server asks its webhooks from now on."""
+        self._starting(self._driver.add_second)
+
+    def hand_over(self, *, kill: bool) -> None:
+        """Ends the first operator, by SIGKILL or as the platform stops it; the second one is the first from now on."""
+        if kill:
+            self.kill(Role.OPERATOR)
+        else:
+            self._driver.stop(Role.OPERATOR)
+        self._driver.swap()
+
+    def _starting(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except NotStarted as error:
+            self._blame()
+            raise self.checks.fail(self._open(), "operators elect a leader", "they start", str(error)) from None
 
     # -- judging -------------------------------------------------------------------------------------------------
 

@@ -69,7 +69,8 @@ async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> No
             await diary.until(4)
             await cache.catch_up()
             assert {item.metadata.name: item.metadata.resource_version for item in cache} == {
-                **{"a": "5", "d": "6"},
+                "a": "5",
+                "d": "6",
                 "b": "2",  # its end is an event to come
             }
 
