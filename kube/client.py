@@ -165,7 +165,13 @@ class Client:
                 self.on_answer("WATCH", response.status)
             if response.status >= 400:
                 raise ApiError.of(response.status, await response.read(), response.headers.get("Retry-After"))
-            yield response.content
+            try:
+                yield response.content
+            finally:
+                # A watch is left in the middle. TLS would say good-bye first, and nobody waits for that: a loop that
+                # ends meanwhile would leave the socket open.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
     async def get(self, resource: Resource, namespace: str | None, name: str, subresource: str | None = None) -> bytes:
         return await self.request("GET", resource.path(namespace, name, subresource))
