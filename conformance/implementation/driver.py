@@ -189,16 +189,16 @@ class Driver:
 
     def add_second(self) -> None:
         """Starts a second operator beside the first one, with ports of its own; the API server asks its webhooks from
-        now on. Raises NotStarted."""
+        now on. After `swap` that is the former first one. Raises NotStarted."""
         first = self._players[Role.OPERATOR]
-        self._second = _Player(Role.OPERATOR, SECOND, first.descriptor, first.process)
+        second = self._second = self._second or _Player(Role.OPERATOR, SECOND, first.descriptor, first.process)
         try:
-            self._launch(self._second)
-            self._await(self._second)
+            self._launch(second)
+            self._await(second)
         except BaseException:
-            self._end(self._second, grace=0.0)
+            self._end(second, grace=0.0)
             raise
-        self._route(SECOND)
+        self._route(second.name)
 
     def swap(self) -> None:
         """From now on the second operator is the one that `start`, `stop`, `kill` and the like mean."""

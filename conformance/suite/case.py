@@ -141,7 +141,8 @@ class Case:
         try:
             self._driver.restart(Role(role))
         except NotStarted as error:
-            raise self.checks.fail(self._open(), f"the {role} starts again", "ready", str(error)) from None
+            seen = self._of_the_bundle(str(error))
+            raise self.checks.fail(self._open(), f"the {role} starts again", "ready", seen) from None
 
     def elect(self) -> None:
         """Has the operator start anew as one that leads only by the Lease, which is in the test's namespace. With the
@@ -167,7 +168,14 @@ class Case:
             action()
         except NotStarted as error:
             self._blame()
-            raise self.checks.fail(self._open(), "operators elect a leader", "they start", str(error)) from None
+            seen = self._of_the_bundle(str(error))
+            raise self.checks.fail(self._open(), "operators elect a leader", "they start", seen) from None
+
+    def _of_the_bundle(self, text: str) -> str:
+        """The paths of logs as they are in the bundle: the cluster's folder goes with the cluster."""
+        for name, log in self._driver.logs().items():
+            text = text.replace(str(log), f"logs/{name}.log of the bundle")
+        return text
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -266,11 +274,7 @@ class Case:
 
     def _dead(self) -> str:
         """Which processes ended by themselves since the test began."""
-        dead = self._driver.failures()[self._deaths :]
-        # The cluster's folder goes with the cluster; the window of the log is kept in the bundle.
-        return "; ".join(
-            str(d).replace(str(self._driver.log(d.role)), f"logs/{d.role}.log of the bundle") for d in dead
-        )
+        return "; ".join(self._of_the_bundle(str(death)) for death in self._driver.failures()[self._deaths :])
 
 
 def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Miss]:
