@@ -37,18 +37,22 @@ def test_a_second_operator_follows_the_first(case: Case) -> None:
     # Whoever works without leading replaces this pod at once.
     lost = name(case.history.view().list("pods")[0])
     case.delete("pods", lost)
-    case.until("OPS-003", "another operator takes the Lease", leases.led_by_another(first))
+    case.until("OPS-003", "another operator takes the Lease", leases.led_by_another(first), timeout=120)
     case.expect("OPS-001", "who had the Lease while its holder lived", [first], holders_until(case, killed))
+    case.until("OPS-005", "the lost pod is gone", lambda view: view.get("pods", lost) is None)
+    early = made_before_another_led(case, first)
+    case.expect("OPS-005", "pods made beyond those of the set before another led", [], texts(early[total(wanted) :]))
+    case.expect("OPS-005", "pods made while nobody led", [], texts(made_while_nobody_led(early, lost, case)))
     case.until("OPS-003", "the set becomes available", sights.available("s", 1))
     case.until("OPS-003", "every pod is bound", sights.all_bound(list(wanted.cliques.values())))
     case.quiet(1)
     case.expect("OPS-003", "pods made and deleted", [total(wanted) + 1, [lost]], [len(pods_made(case)), gone(case)])
-    case.expect("OPS-005", "what was made while nobody led", [], made_while_nobody_led(case, first, killed))
 
     second = case.until("OPS-004", "somebody leads", leases.led)
     case.second_operator()
     case.hand_over(kill=False)
-    case.until("OPS-004", "another operator takes the Lease of one that was stopped", leases.led_by_another(second))
+    what = "another operator takes the Lease of one that was stopped"
+    case.until("OPS-004", what, leases.led_by_another(second), timeout=120)
     seconds, good_for = leases.waited(case.history, second)
     what = f"it takes over before the {good_for} s of the Lease are over"
     case.expect("OPS-004", what, True, seconds < good_for or f"after {seconds:.1f} s")
@@ -90,14 +94,20 @@ def holders_until(case: Case, mark: int) -> list[str]:
     return leases.holders(case.history.records(leases.LEASES, LEASE, until=mark))
 
 
-def made_while_nobody_led(case: Case, former: str, killed: int) -> list[str]:
-    """Pods that were made for the one that was lost, after the leader's death and before somebody else led."""
+def made_before_another_led(case: Case, former: str) -> list[Record]:
+    """Pods that were made before somebody else had the Lease."""
     taken = leases.taken_from(case.history, former)
-    if taken is None:
-        return ["nobody has taken the Lease"]
-    deleted = [r for r in case.history.records("pods", since=killed) if r.kind == DELETED or terminating(r.object)]
-    begin = min((record.revision for record in deleted), default=taken.revision)
-    return [str(record) for record in pods_made(case) if begin < record.revision < taken.revision]
+    return [record for record in pods_made(case) if taken is None or record.revision < taken.revision]
+
+
+def made_while_nobody_led(early: list[Record], lost: str, case: Case) -> list[Record]:
+    """Of these pods those that were made after one was lost: the leader was dead already."""
+    ends = [r.revision for r in case.history.records("pods", lost) if r.kind == DELETED or terminating(r.object)]
+    return [record for record in early if ends and record.revision > min(ends)]
+
+
+def texts(records: list[Record]) -> list[str]:
+    return [str(record) for record in records]
 
 
 def replaced(before: set[str], count: int) -> sights.Sight:
