@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +62,10 @@ class Client:
         self._in_flight, self._timeout = in_flight, timeout
         self._turns: asyncio.Semaphore | None = None
         self.seconds_queued = 0.0
+        self.before_write: Callable[[], None] | None = None
+        """Asked before each request that is no GET; what it raises is raised instead of sending."""
+        self.on_answer: Callable[[str, int], None] | None = None
+        """Told the method and the status of each answer, 0 where none came."""
         self._session: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
 
@@ -126,17 +130,25 @@ class Client:
         came = time.monotonic()
         async with self._turns:
             self.seconds_queued += time.monotonic() - came
-            async with self._session.request(
-                method,
-                self._connection.server + path,
-                params=params,
-                data=data,
-                headers=send,
-                server_hostname=self._connection.tls_server_name,
-            ) as response:
-                content = await response.read()
-                retry_after = response.headers.get("Retry-After")
-                return Answer(response.status, content, tuple(response.headers.getall("Warning", ())), retry_after)
+            if self.before_write is not None and method != "GET":
+                self.before_write()
+            status = 0
+            try:
+                async with self._session.request(
+                    method,
+                    self._connection.server + path,
+                    params=params,
+                    data=data,
+                    headers=send,
+                    server_hostname=self._connection.tls_server_name,
+                ) as response:
+                    status = response.status
+                    content = await response.read()
+                    retry_after = response.headers.get("Retry-After")
+                    return Answer(status, content, tuple(response.headers.getall("Warning", ())), retry_after)
+            finally:
+                if self.on_answer is not None:
+                    self.on_answer(method, status)
 
     @asynccontextmanager
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
@@ -149,9 +161,17 @@ class Client:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
             server_hostname=self._connection.tls_server_name,
         ) as response:
+            if self.on_answer is not None:
+                self.on_answer("WATCH", response.status)
             if response.status >= 400:
                 raise ApiError.of(response.status, await response.read(), response.headers.get("Retry-After"))
-            yield response.content
+            try:
+                yield response.content
+            finally:
+                # A watch is left in the middle. TLS would say good-bye first, and nobody waits for that: a loop that
+                # ends meanwhile would leave the socket open.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
     async def get(self, resource: Resource, namespace: str | None, name: str, subresource: str | None = None) -> bytes:
         return await self.request("GET", resource.path(namespace, name, subresource))

@@ -80,6 +80,13 @@ class Informer(Generic[T]):
         """Returns once the first list has been taken in and its handlers have run."""
         await self._synced.wait()
 
+    async def catch_up(self) -> None:
+        """Takes in what the watch has still to deliver of all that is there now. Raises ApiError, aiohttp.ClientError,
+        TimeoutError."""
+        items, _ = await self._reflector.read()
+        for item in items:
+            self.observe(item)
+
     def add_handler(self, handler: Handler[T]) -> None:
         """Adds a listener; to be called before `run`."""
         self._handlers.append(handler)

@@ -187,6 +187,15 @@ class Reflector(Generic[T]):
             await self._sleep(wait)
 
     async def _list(self) -> None:
+        items, self._version = await self.read()
+        self._listed, self._garbled = True, 0
+        try:
+            self._sink.replaced(items)
+        except Exception as error:
+            raise SinkFailed(f"{self._resource}: taking in a list failed: {error!r}") from error
+
+    async def read(self) -> tuple[list[T], str]:
+        """The collection as it is now, and its resource version. The sink is told nothing."""
         items: list[T] = []
         params = {**self._params, "limit": str(PAGE)}
         while True:
@@ -199,12 +208,7 @@ class Reflector(Generic[T]):
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
-        self._version = page.metadata.resource_version or "0"
-        self._listed, self._garbled = True, 0
-        try:
-            self._sink.replaced(items)
-        except Exception as error:
-            raise SinkFailed(f"{self._resource}: taking in a list failed: {error!r}") from error
+        return items, page.metadata.resource_version or "0"
 
     async def _watch(self) -> bool:
         """One watch to its end; whether it brought anything."""

@@ -6,10 +6,33 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from time import perf_counter
+from typing import Generic, Literal, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 log = logging.getLogger(__name__)
+
+Outcome = Literal["success", "requeue_after", "error"]
+
+
+class Meter(Protocol):
+    """What is told how a queue fares. All of it is on the hot path."""
+
+    def added(self) -> None:
+        """A key has come in."""
+
+    def taken(self, waited: float) -> None:
+        """A key has been taken after so many seconds."""
+
+    def retried(self) -> None:
+        """A key comes again because its reconcile failed."""
+
+    def worked(self, seconds: float, outcome: Outcome) -> None:
+        """A reconcile has ended."""
+
+
+class Closed(Exception):
+    """The queue hands out nothing more."""
 
 
 class WorkQueue(Generic[K]):
@@ -18,7 +41,14 @@ class WorkQueue(Generic[K]):
     `settle` is a delay in seconds before a newly added key is handed out, so that a burst of events costs one pass.
     """
 
-    def __init__(self, *, settle: float = 0.0, first_retry: float = 0.01, retry_cap: float = 30.0) -> None:
+    def __init__(
+        self,
+        *,
+        settle: float = 0.0,
+        first_retry: float = 0.01,
+        retry_cap: float = 30.0,
+        meter: Meter | None = None,
+    ) -> None:
         self._ready: deque[K] = deque()
         self._dirty: set[K] = set()
         self._working: set[K] = set()
@@ -26,6 +56,15 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._settle, self._first_retry, self._retry_cap = settle, first_retry, retry_cap
+        self.meter = meter
+        self._since: dict[K, float] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """From now on nothing is handed out; who waits for a key, or asks for one, gets Closed."""
+        self._closed = True
+        while self._waiters:
+            self._call()
 
     def add(self, key: K) -> None:
         """Adds a key, to be handed out after the settle time."""
@@ -46,6 +85,8 @@ class WorkQueue(Generic[K]):
 
     def retry(self, key: K) -> None:
         """Adds a key whose reconcile failed: later with each failure in a row."""
+        if self.meter is not None:
+            self.meter.retried()
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self.add_after(key, min(self._retry_cap, self._first_retry * 2 ** min(failures - 1, 30)))
 
@@ -54,8 +95,8 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     async def take(self) -> K:
-        """The next key; `done` must be called for it."""
-        while not self._ready:
+        """The next key; `done` must be called for it. Raises Closed."""
+        while not self._ready and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             try:
@@ -65,9 +106,14 @@ class WorkQueue(Generic[K]):
                 if waiter.done() and not waiter.cancelled() and self._ready:
                     self._call()
                 raise
+        if self._closed:
+            raise Closed
         key = self._ready.popleft()
         self._dirty.discard(key)
         self._working.add(key)
+        if self.meter is not None:
+            moment = perf_counter()
+            self.meter.taken(moment - self._since.pop(key, moment))
         return key
 
     def done(self, key: K) -> None:
@@ -89,6 +135,9 @@ class WorkQueue(Generic[K]):
         if key in self._dirty:
             return
         self._dirty.add(key)
+        if self.meter is not None:
+            self._since[key] = perf_counter()
+            self.meter.added()
         if key not in self._working:
             self._hand_out(key)
 
@@ -106,14 +155,20 @@ class WorkQueue(Generic[K]):
 
 
 async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | None]], workers: int) -> None:
-    """Runs `reconcile` for the keys of a queue until cancelled, `workers` at a time.
+    """Runs `reconcile` for the keys of a queue, `workers` at a time, until cancelled, or until the queue is closed and
+    the last one has ended.
 
     A reconcile that returns a number is repeated after that many seconds; one that raises is retried with back-off.
     """
 
     async def worker() -> None:
         while True:
-            key = await queue.take()
+            try:
+                key = await queue.take()
+            except Closed:
+                return
+            began = perf_counter()
+            outcome: Outcome = "error"
             try:
                 again = await reconcile(key)
             except Exception as error:
@@ -121,10 +176,14 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
                 queue.retry(key)
             else:
                 queue.forget(key)
+                outcome = "success"
                 if again is not None:
                     queue.add_after(key, again)
+                    outcome = "requeue_after"
             finally:
                 queue.done(key)
+                if queue.meter is not None:
+                    queue.meter.worked(perf_counter() - began, outcome)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Annotated
 import typer
 
 from kube.client import Client
+from kube.leases import LeadershipLost
 from reference_impl import configuration, faults, health, logs
 from reference_impl.admission import server
 from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
+from reference_impl.control import leadership
 from reference_impl.control.features import Features, unmet
 from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.scheduler.scheduler import GangScheduler
@@ -30,18 +33,27 @@ Faults = Annotated[list[str] | None, typer.Option("--fault", help="A deliberate 
 
 SCHEDULER_NAME = "grove-gang-scheduler"
 INIT_IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
+LOST_CODE = 1
+GRACE_SECONDS = 5.0
+"""How long what is under way may go on after the process has been told to stop (CHG-RS-06)."""
 
 
 async def _until_told(main: Awaitable[None]) -> None:
-    """Runs `main` until it ends or the process gets SIGTERM or SIGINT."""
+    """Runs `main` until it ends or the process gets SIGTERM or SIGINT. One that loses its leadership ends at once."""
     task = asyncio.ensure_future(main)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
+    log = logging.getLogger(__name__)
     try:
         await task
     except asyncio.CancelledError:
-        logging.getLogger(__name__).info("told to stop")
+        log.info("told to stop")
+    except BaseExceptionGroup as group:
+        if (lost := group.subgroup(LeadershipLost)) is None:
+            raise
+        log.error("this ends, it leads no longer: %s", lost.exceptions[0])
+        sys.exit(LOST_CODE)
 
 
 def _settings(path: Path | None, scheduler_name: str) -> configuration.Configuration:
@@ -78,6 +90,9 @@ def operator(
 ) -> None:
     """Run the operator until told to stop."""
     settings = _settings(config, scheduler_name)
+    if settings.leader_election.enabled and not leadership.namespace_of(settings.leader_election):
+        complaint = "leaderElection.resourceNamespace: must be given outside of a cluster"
+        raise typer.BadParameter(complaint, param_hint="--config")
     _prepare(fault, "operator", settings)
 
     async def run() -> None:
@@ -93,9 +108,13 @@ def operator(
             if certificates is not None:
                 cluster = ClusterLookup(client)
                 hooks = server.Hooks(settings, cluster, await cluster.own_user())
-                await stack.enter_async_context(server.serving(webhook_port, certificates, hooks))
-            await stack.enter_async_context(health.serving(health_port, reference.ready))
-            await reference.run()
+                await stack.enter_async_context(server.serving(webhook_port, certificates, hooks, reference.metrics))
+            await stack.enter_async_context(health.serving(health_port, reference.ready, reference.metrics))
+            elector = None
+            if settings.leader_election.enabled:
+                elector = await stack.enter_async_context(leadership.candidate(kubeconfig, settings.leader_election))
+                reference.metrics.leadership(settings.leader_election.resource_name, lambda: elector.leads)
+            await reference.run(elector, GRACE_SECONDS)
 
     asyncio.run(_until_told(run()))
 
@@ -115,7 +134,7 @@ def scheduler(
             agent = "grove-reference-scheduler"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
             gang_scheduler = GangScheduler(client, name=scheduler_name)
-            await stack.enter_async_context(health.serving(health_port, gang_scheduler.ready))
+            await stack.enter_async_context(health.serving(health_port, gang_scheduler.ready, gang_scheduler.metrics))
             await gang_scheduler.run()
 
     asyncio.run(_until_told(run()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -83,8 +84,13 @@ class LeaderElection(Setting, frozen=True):
     lease_duration: str = "15s"
     renew_deadline: str = "10s"
     retry_period: str = "2s"
+    resource_lock: Literal["leases"] = "leases"
     resource_name: str = "grove-operator-leader-election"
     resource_namespace: str = ""
+
+    def seconds(self, field: str) -> float:
+        """One of the durations. Raises ValueError."""
+        return durations.parse(getattr(self, field)) / 1e9
 
 
 class Configuration(Setting, frozen=True):
@@ -137,16 +143,29 @@ def _complaint(found: Configuration, known: tuple[str, ...]) -> str:
             return f"scheduler.profiles[{i}].name: {name!r} stands there twice"
     if found.scheduler.default not in found.scheduler.names:
         return f"scheduler.defaultProfileName: {found.scheduler.default!r} is none of the profiles"
-    election = found.leader_election
-    if election.enabled:
-        spans = {}
-        for field in ("lease_duration", "renew_deadline", "retry_period"):
-            try:
-                spans[field] = durations.parse(getattr(election, field))
-            except ValueError as error:
-                return f"leaderElection: {error}"
-            if spans[field] <= 0:
-                return f"leaderElection.{field}: must be greater than 0"
-        if spans["lease_duration"] <= spans["renew_deadline"]:
-            return "leaderElection.leaseDuration: must be longer than renewDeadline"
+    return _election_complaint(found.leader_election)
+
+
+def _election_complaint(election: LeaderElection) -> str:
+    """CFG-05, CFG-06. What leader election is to be like matters only where there is any (CFG-04)."""
+    if not election.enabled:
+        return ""
+    spans = {}
+    for field, name in (
+        ("lease_duration", "leaseDuration"),
+        ("renew_deadline", "renewDeadline"),
+        ("retry_period", "retryPeriod"),
+    ):
+        try:
+            spans[field] = election.seconds(field)
+        except ValueError as error:
+            return f"leaderElection.{name}: {error}"
+        if spans[field] <= 0:
+            return f"leaderElection.{name}: must be greater than 0"
+    if spans["lease_duration"] <= spans["renew_deadline"]:
+        return "leaderElection.leaseDuration: must be longer than renewDeadline"
+    if spans["renew_deadline"] <= spans["retry_period"]:
+        return "leaderElection.renewDeadline: must be longer than retryPeriod, or no renewal could come in time"
+    if not election.resource_name:
+        return "leaderElection.resourceName: must not be empty"
     return ""

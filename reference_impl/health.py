@@ -1,4 +1,4 @@
-"""Health and readiness over HTTP on loopback."""
+"""Health, readiness and metrics over HTTP on loopback."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from reference_impl.metrics import Metrics
+
 
 @asynccontextmanager
-async def serving(port: int, ready: asyncio.Event) -> AsyncIterator[None]:
-    """Serves /healthz (200 while the process works) and /readyz (200 once `ready` is set, else 503) on 127.0.0.1."""
+async def serving(port: int, ready: asyncio.Event, metrics: Metrics) -> AsyncIterator[None]:
+    """Serves /healthz (200 while the process works), /readyz (200 once `ready` is set, else 503) and /metrics on
+    127.0.0.1."""
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok")
@@ -19,8 +22,11 @@ async def serving(port: int, ready: asyncio.Event) -> AsyncIterator[None]:
     async def readyz(_: web.Request) -> web.Response:
         return web.Response(text="ok") if ready.is_set() else web.Response(status=503, text="starting")
 
+    async def metricsz(_: web.Request) -> web.Response:
+        return web.Response(body=metrics.page(), headers={"Content-Type": metrics.content_type})
+
     app = web.Application()
-    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metricsz)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 
 import orjson
 
 from reference_impl.configuration import LogFormat, LogLevel
 
 TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+Subject = tuple[str, str, str]
+"""A controller, and namespace and name of what it works on."""
+
+_subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
+
+
+def concern(controller: str, namespace: str, name: str) -> None:
+    """What the log lines of this task, and of those that it starts, are about from now on."""
+    _subject.set((controller, namespace, name))
+
+
+def about(
+    controller: str, reconcile: Callable[[tuple[str, str]], Awaitable[float | None]]
+) -> Callable[[tuple[str, str]], Awaitable[float | None]]:
+    """A reconcile whose log lines, also the one that says that it failed, name the controller and the object."""
+
+    async def told(key: tuple[str, str]) -> float | None:
+        _subject.set((controller, *key))
+        return await reconcile(key)
+
+    return told
 
 
 class JsonFormatter(logging.Formatter):
@@ -21,6 +44,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "msg": record.getMessage(),
         }
+        if (subject := _subject.get()) is not None:
+            entry |= dict(zip(("controller", "namespace", "name"), subject, strict=True))
         if record.exc_info:
             entry["stacktrace"] = self.formatException(record.exc_info)
         return orjson.dumps(entry).decode()

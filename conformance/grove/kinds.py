@@ -9,6 +9,9 @@ PODCLIQUES = Resource("grove.io", "v1alpha1", "podcliques", "PodClique")
 SCALING_GROUPS = Resource("grove.io", "v1alpha1", "podcliquescalinggroups", "PodCliqueScalingGroup")
 PODGANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
 
+LEASE = "grove-operator-leader-election"
+"""The Lease by which operators elect their leader (CFG-06, CHG-RS-06)."""
+
 GROVE = (PODCLIQUESETS, PODCLIQUES, SCALING_GROUPS, PODGANGS)
 """The namespaced kinds that Grove itself defines."""
 

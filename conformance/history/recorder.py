@@ -9,26 +9,41 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from conformance.errors import HarnessError
 from conformance.grove import labels
-from conformance.grove.kinds import ATTENDANTS, GROVE
+from conformance.grove.kinds import ATTENDANTS, GROVE, LEASE
 from conformance.history.log import Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
 from kube import config
 from kube.client import Client
 from kube.objects import Envelope, Key, envelope
 from kube.reflector import Reflector
-from kube.resource import EVENTS, NODES, PODS, SERVICES, Resource
+from kube.resource import EVENTS, LEASES, NODES, PODS, SERVICES, Resource
 
-WATCHED: tuple[tuple[Resource, str | None], ...] = (
-    *((resource, None) for resource in (*GROVE, PODS, SERVICES, NODES, EVENTS)),
-    *((resource, labels.PART_OF) for resource in ATTENDANTS),
+
+class Watched(NamedTuple):
+    """A resource, with selectors where not all of its objects are of interest."""
+
+    resource: Resource
+    labels: str | None = None
+    fields: str | None = None
+
+
+WATCHED: tuple[Watched, ...] = (
+    *(Watched(resource) for resource in (*GROVE, PODS, SERVICES, NODES, EVENTS)),
+    *(Watched(resource, labels.PART_OF) for resource in ATTENDANTS),
+    Watched(LEASES, fields=f"metadata.name={LEASE}"),
 )
-"""What is recorded, with a label selector where only an operator's objects are of interest."""
+"""What is recorded."""
 
-RECORDED = tuple(resource.plural for resource, _ in WATCHED if resource.namespaced and resource is not EVENTS)
-"""The namespaced resources of which a history knows every object (of some only an operator's), events left out."""
+RECORDED = tuple(
+    watched.resource.plural
+    for watched in WATCHED
+    if watched.resource.namespaced and watched.resource not in (EVENTS, LEASES)
+)
+"""The namespaced resources that sets become (of some only an operator's objects are recorded)."""
 
 
 class Recorder(Log):
@@ -38,11 +53,11 @@ class Recorder(Log):
         self,
         kubeconfig: Path | str,
         user_agent: str = "grove-conformance-recorder",
-        watched: Sequence[tuple[Resource, str | None]] = WATCHED,
+        watched: Sequence[Watched] = WATCHED,
     ) -> None:
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
-        self._feeds = [_Feed(self, resource) for resource, _ in watched]
+        self._feeds = [_Feed(self, each.resource) for each in watched]
         self._thread = threading.Thread(target=self._run, name="history-recorder", daemon=True)
         self._connection: config.Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -88,8 +103,15 @@ class Recorder(Log):
                 Client(connection, user_agent=self._user_agent) as client,
                 asyncio.TaskGroup() as group,
             ):
-                for feed, (resource, selector) in zip(self._feeds, self._watched, strict=True):
-                    reflector = Reflector(client, resource, envelope, feed, label_selector=selector)
+                for feed, watched in zip(self._feeds, self._watched, strict=True):
+                    reflector = Reflector(
+                        client,
+                        watched.resource,
+                        envelope,
+                        feed,
+                        label_selector=watched.labels,
+                        field_selector=watched.fields,
+                    )
                     feed.reflector = reflector
                     group.create_task(reflector.run())
 

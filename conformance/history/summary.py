@@ -42,6 +42,11 @@ def _node(node: Document) -> str:
     return "ready" if condition_is(node, "Ready") == "True" else "not ready"
 
 
+def _lease(lease: Document) -> str:
+    holder = text(lease, "spec", "holderIdentity")
+    return f"held by {holder}" if holder else "held by nobody"
+
+
 def _nothing(_: Document) -> str:
     return "exists"
 
@@ -53,6 +58,7 @@ _WORDS: dict[str, Callable[[Document], str]] = {
     "podcliquescalinggroups": _available,
     "podcliquesets": _available,
     "nodes": _node,
+    "leases": _lease,
 }
 
 

@@ -29,6 +29,8 @@ USER_AGENT = "grove-conformance/implementation"
 FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
 """Variables by which a client would find another cluster than ours."""
 CRD = ("CustomResourceDefinition",)
+SECOND = "operator-2"
+"""The second operator's folder and log."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,17 @@ class Failure:
 
 @dataclass
 class _Player:
-    """Who plays a role, and its process while there is one."""
+    """Who plays a role, and its process while there is one. `name` is that of its folder, its log and its ports."""
 
+    role: Role
+    name: str
     descriptor: Descriptor
     process: Process
     group: ProcessGroup | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.group is not None and self.group.ended is None
 
 
 class NotStarted(HarnessError):
@@ -84,8 +92,11 @@ class Driver:
     def __init__(self, descriptor: Descriptor, cluster: ClusterFacts, supplied: Descriptor | None = None) -> None:
         self.descriptor, self.cluster, self.supplied = descriptor, cluster, supplied
         self._certificates = Certificates(self._folder / "certificates")
-        self._ports: dict[tuple[Role, str], int] = {}
+        self._ports: dict[tuple[str, str], int] = {}
         self._players: dict[Role, _Player] = {}
+        self._second: _Player | None = None
+        self._lease_namespace = ""
+        self._hooks_at: str = Role.OPERATOR
         self._failures: list[Failure] = []
         for role in Role:
             owner = descriptor if role in descriptor.roles else supplied
@@ -96,7 +107,7 @@ class Driver:
                     mend="supply it from the reference",
                 )
             if role in owner.processes:
-                self._players[role] = _Player(owner, owner.processes[role])
+                self._players[role] = _Player(role, role, owner, owner.processes[role])
 
     def __enter__(self) -> Driver:
         return self
@@ -106,7 +117,7 @@ class Driver:
     ) -> None:
         self.stop()
 
-    def install(self) -> None:
+    def install(self, *, webhooks_only: bool = False) -> None:
         """Puts CRDs and webhook configurations into the API server and returns when they are in force.
 
         They come from the implementation and, where it plays no operator, from who supplies that.
@@ -118,7 +129,7 @@ class Driver:
         crds: list[dict[str, Any]] = []
         webhooks: list[dict[str, Any]] = []
         for source in sources:
-            for path in source.manifests("crds"):
+            for path in source.manifests("crds") if not webhooks_only else ():
                 crds += installation.read_manifests(path, path.read_text(encoding="utf-8"), CRD)
             for path in source.manifests("webhooks"):
                 webhooks += self._webhooks(source, path)
@@ -137,37 +148,84 @@ class Driver:
         Those that run already are left alone. Raises NotStarted with the end of the log; nothing then keeps running
         of what this call has started.
         """
-        started: list[Role] = []
+        started: list[_Player] = []
         try:
             for role in roles or tuple(self._players):
                 if role in self._players and not self.alive(role):
-                    started.append(role)
-                    self._launch(role)
-            for role in started:
-                self._await(role)
+                    started.append(self._players[role])
+                    self._launch(self._players[role])
+            for player in started:
+                self._await(player)
         except BaseException:
-            for role in started:
-                self._end(role, grace=0.0)
+            for player in started:
+                self._end(player, grace=0.0)
             raise
 
     def stop(self, *roles: Role) -> None:
-        """SIGTERM, and SIGKILL after each process's grace. Stopping what doesn't run is no error."""
+        """SIGTERM, and SIGKILL after each process's grace. Stopping what doesn't run is no error. Without roles
+        everything stops, a second operator too."""
         for role in roles or tuple(self._players):
-            self._end(role)
+            if role in self._players:
+                self._end(self._players[role])
+        if not roles and self._second is not None:
+            self._end(self._second)
 
     def kill(self, role: Role) -> None:
         """SIGKILL to the process group of a role."""
-        self._end(role, grace=0.0)
+        if role in self._players:
+            self._end(self._players[role], grace=0.0)
 
     def restart(self, role: Role) -> None:
         """Stops and starts: same ports, same certificates; the log goes on."""
         self.stop(role)
         self.start(role)
 
+    def elect(self, namespace: str) -> None:
+        """Starts the operator anew as one of several: `${leaderElection}` is `true` from now on, and `namespace` is
+        the Lease's. Raises NotStarted."""
+        self.stop(Role.OPERATOR)
+        self._lease_namespace = namespace
+        self.start(Role.OPERATOR)
+
+    def add_second(self) -> None:
+        """Starts a second operator beside the first one, with ports of its own; the API server asks its webhooks from
+        now on. After `swap` that is the former first one. Raises NotStarted."""
+        first = self._players[Role.OPERATOR]
+        second = self._second = self._second or _Player(Role.OPERATOR, SECOND, first.descriptor, first.process)
+        try:
+            self._launch(second)
+            self._await(second)
+        except BaseException:
+            self._end(second, grace=0.0)
+            raise
+        self._route(second.name)
+
+    def swap(self) -> None:
+        """From now on the second operator is the one that `start`, `stop`, `kill` and the like mean."""
+        assert self._second is not None
+        self._players[Role.OPERATOR], self._second = self._second, self._players[Role.OPERATOR]
+
+    def alone(self) -> None:
+        """Ends what `elect` and `add_second` have begun. The operator is left stopped."""
+        if not self._lease_namespace:
+            return
+        self._lease_namespace = ""
+        self.stop(Role.OPERATOR)
+        if self._second is not None:
+            self._end(self._second)
+            if self._second.name != SECOND:
+                self.swap()
+            self._second = None
+            self._route(Role.OPERATOR)
+
+    def _route(self, process: str) -> None:
+        self._hooks_at = process
+        self.install(webhooks_only=True)
+
     def alive(self, role: Role) -> bool:
         """Whether the process of a role lives. False for a role without a process of ours."""
         player = self._players.get(role)
-        return player is not None and player.group is not None and player.group.ended is None
+        return player is not None and player.alive
 
     def pid(self, role: Role) -> int | None:
         """Its process id while it lives."""
@@ -176,12 +234,19 @@ class Driver:
 
     def log(self, role: Role) -> Path:
         """Where the output of a role goes, appended over restarts. A role that we do not start has none."""
-        return self.cluster.directory / "logs" / f"{role}.log"
+        return self._log(role)
+
+    def logs(self) -> dict[str, Path]:
+        """All logs by the name of their process: those of the roles, and that of a second operator."""
+        return {name: self._log(name) for name in (*Role, SECOND)}
+
+    def _log(self, name: str) -> Path:
+        return self.cluster.directory / "logs" / f"{name}.log"
 
     def failures(self) -> tuple[Failure, ...]:
         """Every process so far that ended by itself, in the order in which it was noticed."""
-        for role in self._players:
-            self._notice(role)
+        for player in (*self._players.values(), *([self._second] if self._second else [])):
+            self._notice(player)
         return tuple(self._failures)
 
     def player(self, role: Role) -> Descriptor:
@@ -206,66 +271,63 @@ class Driver:
             placeholders.check(text, parameters=source.settings, process=False)
         except placeholders.UnknownPlaceholder as error:
             raise UsageError(str(error), where=shown(path), mend=error.mend) from error
-        filled = placeholders.expand(text, lambda name: self._value(Role.OPERATOR, source, name))
+        filled = placeholders.expand(text, lambda name: self._value(self._hooks_at, source, name))
         found = installation.read_manifests(path, filled, tuple(installation.WEBHOOKS))
         for configuration in found:
             installation.check_webhook(path, configuration)
         return found
 
-    def _launch(self, role: Role) -> None:
-        player = self._players[role]
-        self._notice(role)
-        directory = self._folder / role
+    def _launch(self, player: _Player) -> None:
+        self._notice(player)
+        directory = self._folder / player.name
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, template in player.process.files.items():
-            write_private(directory / name, self._fill(role, template).encode())
-        argv = list(self._argv(role))
-        find_program(argv[0], player.descriptor.document.where("processes", role, "argv", 0))
+            write_private(directory / name, self._fill(player, template).encode())
+        argv = list(self._argv(player))
+        find_program(argv[0], player.descriptor.document.where("processes", player.role, "argv", 0))
         inherited = os.environ | dict(self.cluster.environment)
         environment = {name: value for name, value in inherited.items() if name not in FOREIGN}
-        environment |= {name: self._fill(role, value) for name, value in player.process.env.items()}
+        environment |= {name: self._fill(player, value) for name, value in player.process.env.items()}
         try:
-            player.group = ProcessGroup(argv, environment=environment, directory=directory, log=self.log(role))
+            player.group = ProcessGroup(argv, environment=environment, directory=directory, log=self._log(player.name))
         except OSError as error:
-            raise NotStarted(role, player.descriptor.name, f"cannot be started: {argv[0]}: {error.strerror}") from error
+            why = f"cannot be started: {argv[0]}: {error.strerror}"
+            raise NotStarted(player.role, player.descriptor.name, why) from error
 
-    def _await(self, role: Role) -> None:
-        player = self._players[role]
+    def _await(self, player: _Player) -> None:
         assert player.group is not None
         ready = player.process.ready
-        page = self._fill(role, ready.http) if ready.http is not None else None
+        page = self._fill(player, ready.http) if ready.http is not None else None
         try:
             player.group.wait_ready(page, ready.log, ready.within)
         except NotReady as error:
-            raise NotStarted(role, player.descriptor.name, str(error)) from error
+            raise NotStarted(player.role, player.descriptor.name, str(error)) from error
 
-    def _end(self, role: Role, grace: float | None = None) -> None:
-        player = self._players.get(role)
-        if player is None or player.group is None:
+    def _end(self, player: _Player, grace: float | None = None) -> None:
+        if player.group is None:
             return
-        self._notice(role)
+        self._notice(player)
         if player.group is not None:
             player.group.stop(player.process.stop.grace) if grace is None else player.group.kill()
             player.group = None
 
-    def _notice(self, role: Role) -> None:
+    def _notice(self, player: _Player) -> None:
         """Keeps it as a failure if the process has ended without us."""
-        player = self._players[role]
         if player.group is not None and (ended := player.group.ended) is not None:
-            self._failures.append(Failure(role, player.descriptor.name, ended, player.group.tail()))
+            self._failures.append(Failure(player.role, player.descriptor.name, ended, player.group.tail()))
             player.group = None
 
-    def _argv(self, role: Role) -> Iterable[str]:
-        for item in self._players[role].process.argv:
+    def _argv(self, player: _Player) -> Iterable[str]:
+        for item in player.process.argv:
             if isinstance(item, str):
-                yield self._fill(role, item)
-            elif all(self._value(role, self._players[role].descriptor, n) for t in item for n in placeholders.used(t)):
-                yield from (self._fill(role, text) for text in item)
+                yield self._fill(player, item)
+            elif all(self._value(player.name, player.descriptor, n) for t in item for n in placeholders.used(t)):
+                yield from (self._fill(player, text) for text in item)
 
-    def _fill(self, role: Role, text: str) -> str:
-        return placeholders.expand(text, lambda name: self._value(role, self._players[role].descriptor, name))
+    def _fill(self, player: _Player, text: str) -> str:
+        return placeholders.expand(text, lambda name: self._value(player.name, player.descriptor, name))
 
-    def _value(self, role: Role, source: Descriptor, name: str) -> str:
+    def _value(self, process: str, source: Descriptor, name: str) -> str:
         family, _, rest = name.partition(".")
         match family:
             case "kubeconfig":
@@ -273,22 +335,29 @@ class Driver:
             case "schedulerName":
                 return self.descriptor.scheduler_name
             case "directory":
-                return str(self._folder / role)
+                return str(self._folder / process)
             case "certificates":
                 return str(self._certificates.ensure())
             case "ca":
                 return self._certificates.bundle()
+            case "leaderElection":
+                return "true" if self._lease_namespace else "false"
+            case "leaseNamespace":
+                return self._lease_namespace or "default"
             case "port":
-                return str(self._port(role, rest))
+                return str(self._port(process, rest))
             case "file":
-                return str(self._folder / role / rest)
+                return str(self._folder / process / rest)
             case _:
                 value = source.static(name)
                 assert value is not None, f"load has checked that {name} is known"
                 return value
 
-    def _port(self, role: Role, name: str) -> int:
+    def _port(self, process: str, name: str) -> int:
         """The port of that name, the same at each start: webhook configurations hold it."""
-        if (role, name) not in self._ports:
-            self._ports[role, name] = self.cluster.port(len(self._ports))
-        return self._ports[role, name]
+        if (process, name) not in self._ports:
+            try:
+                self._ports[process, name] = self.cluster.port(len(self._ports))
+            except ValueError as error:
+                raise UsageError(f"${{port.{name}}} of the {process}: {error}", mend="use fewer ports") from error
+        return self._ports[process, name]

@@ -1,7 +1,7 @@
 """`${…}` in the strings of a descriptor. Pure: knows no file, no port and no process.
 
 The names: `python`, `project`, `here`, `kubeconfig`, `directory`, `schedulerName`, `certificates`, `ca`,
-`port.<name>`, `file.<name>`, `set.<parameter>`. `$${` is a plain `${`.
+`leaderElection`, `leaseNamespace`, `port.<name>`, `file.<name>`, `set.<parameter>`. `$${` is a plain `${`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from conformance.documents import suggestion
 
-PLAIN = frozenset({"python", "project", "here", "kubeconfig", "directory", "schedulerName", "certificates", "ca"})
+PLAIN = frozenset(
+    {"python", "project", "here", "kubeconfig", "directory", "schedulerName", "certificates", "ca"}
+    | {"leaderElection", "leaseNamespace"}
+)
 FAMILIES = frozenset({"port", "file", "set"})
 _PATTERN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

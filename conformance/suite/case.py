@@ -24,7 +24,7 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.asking import Asking
-from conformance.suite.checks import CheckFailed, Checks, Ids
+from conformance.suite.checks import Blocked, CheckFailed, Checks, Ids
 from conformance.suite.patience import LIFELESS, Patience
 from kube.errors import ApiError
 from kube.resource import NODES
@@ -143,7 +143,41 @@ class Case:
         try:
             self._driver.restart(Role(role))
         except NotStarted as error:
-            raise self.checks.fail(self._open(), f"the {role} starts again", "ready", str(error)) from None
+            seen = self._of_the_bundle(str(error))
+            raise self.checks.fail(self._open(), f"the {role} starts again", "ready", seen) from None
+
+    def elect(self) -> None:
+        """Has the operator start anew as one that leads only by the Lease, which is in the test's namespace. With the
+        test's end it is the only one again. An operator that cannot be started this way fails the open ids."""
+        if not self._driver.alive(Role.OPERATOR):
+            raise Blocked("the operator is none of ours to start twice", "circumstances")
+        self._starting(lambda: self._driver.elect(self.namespace))
+
+    def second_operator(self) -> None:
+        """Starts one more operator beside the first; the API server asks its webhooks from now on."""
+        self._starting(self._driver.add_second)
+
+    def hand_over(self, *, kill: bool) -> None:
+        """Ends the first operator, by SIGKILL or as the platform stops it; the second one is the first from now on."""
+        if kill:
+            self.kill(Role.OPERATOR)
+        else:
+            self._driver.stop(Role.OPERATOR)
+        self._driver.swap()
+
+    def _starting(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except NotStarted as error:
+            self._blame()
+            seen = self._of_the_bundle(str(error))
+            raise self.checks.fail(self._open(), "operators elect a leader", "they start", seen) from None
+
+    def _of_the_bundle(self, text: str) -> str:
+        """The paths of logs as they are in the bundle: the cluster's folder goes with the cluster."""
+        for name, log in self._driver.logs().items():
+            text = text.replace(str(log), f"logs/{name}.log of the bundle")
+        return text
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -252,11 +286,7 @@ class Case:
 
     def _dead(self) -> str:
         """Which processes ended by themselves since the test began."""
-        dead = self._driver.failures()[self._deaths :]
-        # The cluster's folder goes with the cluster; the window of the log is kept in the bundle.
-        return "; ".join(
-            str(d).replace(str(self._driver.log(d.role)), f"logs/{d.role}.log of the bundle") for d in dead
-        )
+        return "; ".join(self._of_the_bundle(str(death)) for death in self._driver.failures()[self._deaths :])
 
 
 def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Miss]:

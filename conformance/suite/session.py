@@ -22,7 +22,7 @@ from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, RESOURCE_CLAIMS
 from conformance.grove.labels import PART_OF
 from conformance.history import invariants
 from conformance.history.query import History
-from conformance.history.recorder import WATCHED, Recorder
+from conformance.history.recorder import WATCHED, Recorder, Watched
 from conformance.implementation import descriptor
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
@@ -99,9 +99,9 @@ class ClusterBench:
         self._served = api.served
         self._stack.callback(api.close)
         missing = {str(kind) for kind in (*GROVE, RESOURCE_CLAIMS)} - set(api.served)
-        watched = [(resource, labels) for resource, labels in WATCHED if str(resource) not in missing]
+        watched = [each for each in WATCHED if str(each.resource) not in missing]
         if str(COMPUTE_DOMAINS) in api.served:
-            watched.append((COMPUTE_DOMAINS, PART_OF))
+            watched.append(Watched(COMPUTE_DOMAINS, PART_OF))
         self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched)
         self._stack.callback(self._recorder.stop)
         self._recorder.start(60 * max(1.0, self._settings.time_scale))
@@ -167,7 +167,7 @@ class ClusterBench:
         """See `Bench.play`."""
         name = short_name(trial.test, self._settings.run)
         self._revive()
-        offsets = {role: _size(self.driver.log(role)) for role in Role}
+        offsets = {name: _size(log) for name, log in self.driver.logs().items()}
         api = Api(self._loop, self._kubeconfig, f"grove-conformance/{name}", self._served)
         history = History(self._recorder, name)
         try:
@@ -196,7 +196,7 @@ class ClusterBench:
             self._recorder.forget(name)
             api.close()
 
-    def _after(self, trial: Trial, case: Case, api: Api, offsets: Mapping[Role, int]) -> None:
+    def _after(self, trial: Trial, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
         """Keeps evidence of what went wrong, then deletes what the test made (without waiting for it to be gone)."""
         if trial.wrong:
             folder = self._settings.folder / "bundles" / folder_name(trial.test)
@@ -205,10 +205,11 @@ class ClusterBench:
                 checks=trial.checks.made,
                 history=case.history,
                 made=case.made,
-                logs={str(role): (self.driver.log(role), offset) for role, offset in offsets.items()},
+                logs={name: (log, offsets[name]) for name, log in self.driver.logs().items()},
                 reproduce=self._reproduce(trial),
             )
             trial.bundle = folder
+        self.driver.alone()
         try:
             api.delete("namespaces", None, [case.namespace])
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))

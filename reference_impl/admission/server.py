@@ -16,6 +16,7 @@ from reference_impl.admission import authorizer, podcliqueset, topologybinding
 from reference_impl.admission.rules.topology import Levels
 from reference_impl.admission.verdict import Verdict
 from reference_impl.configuration import Configuration
+from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.plan import defaults
 
 log = logging.getLogger(__name__)
@@ -92,19 +93,20 @@ class Hooks:
 
 
 @asynccontextmanager
-async def serving(port: int, certificates: Path, hooks: Hooks) -> AsyncIterator[None]:
+async def serving(port: int, certificates: Path, hooks: Hooks, metrics: OperatorMetrics) -> AsyncIterator[None]:
     """Serves the hooks on 127.0.0.1 with `tls.crt` and `tls.key` of the folder `certificates`."""
 
-    def handler(hook: Hook) -> Callable[[web.Request], Awaitable[web.Response]]:
+    def handler(path: str, hook: Hook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
-            return web.json_response(
-                await hooks.review(hook, await request.read()), dumps=lambda value: orjson.dumps(value).decode()
-            )
+            with metrics.webhook(path):
+                return web.json_response(
+                    await hooks.review(hook, await request.read()), dumps=lambda value: orjson.dumps(value).decode()
+                )
 
         return answer
 
     app = web.Application(client_max_size=LIMIT)
-    app.add_routes([web.post(path, handler(hook)) for path, hook in hooks.by_path.items()])
+    app.add_routes([web.post(path, handler(path, hook)) for path, hook in hooks.by_path.items()])
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
     runner = web.AppRunner(app, access_log=None)

@@ -7,13 +7,16 @@ import gc
 from typing import Any
 
 from kube.client import Client
+from kube.leases import Elector
 from kube.objects import Key, Object
 from kube.workqueue import WorkQueue, work
+from reference_impl import logs
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import BASE, GANG, Cache, key_text
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
@@ -40,9 +43,13 @@ class Operator:
         scheduler_name: str,
         features: Features = NO_FEATURES,
         init_image: str = INIT_IMAGE,
+        metrics: OperatorMetrics | None = None,
     ) -> None:
+        self._client = client
+        self.metrics = metrics or OperatorMetrics()
+        self.metrics.follow(client)
         self.cache = Cache(client, features)
-        writer = Writer(client)
+        writer = Writer(client, self.metrics)
         self._sets: WorkQueue[Key] = WorkQueue(settle=SET_SETTLE_SECONDS)
         self._cliques: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._clique_statuses: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
@@ -58,13 +65,15 @@ class Operator:
             (self._cliques, cliques.troubles),
         )
         self._work = (
-            (self._sets, sets.reconcile, 2),
-            (self._cliques, cliques.reconcile, WORKERS),
-            (self._clique_statuses, cliques.reconcile_status, STATUS_WORKERS),
-            (self._groups, groups.reconcile, 8),
-            (self._gangs, GangReconciler(self.cache, writer).reconcile, WORKERS),
-            (self._domains, DomainReconciler(self.cache, writer).reconcile, 1),
+            ("podcliqueset", self._sets, sets.reconcile, 2),
+            ("podclique", self._cliques, cliques.reconcile, WORKERS),
+            ("podclique-status", self._clique_statuses, cliques.reconcile_status, STATUS_WORKERS),
+            ("podcliquescalinggroup", self._groups, groups.reconcile, 8),
+            ("podgang", self._gangs, GangReconciler(self.cache, writer).reconcile, WORKERS),
+            ("computedomain", self._domains, DomainReconciler(self.cache, writer).reconcile, 1),
         )
+        for name, queue, _, workers in self._work:
+            self.metrics.controller(name, queue, workers)
         self.cache.sets.add_handler(self._on_set)
         self.cache.cliques.add_handler(self._on_clique)
         self.cache.groups.add_handler(self._on_group)
@@ -77,7 +86,9 @@ class Operator:
         self.cache.domains.add_handler(self._on_domain)
         self.ready = asyncio.Event()
 
-    async def run(self) -> None:
+    async def run(self, elector: Elector | None = None, grace: float = 0.0) -> None:
+        """Follows the cluster at once, and writes as soon as it leads (at once without an elector). Cancelled, it ends
+        what is under way, for `grace` seconds at most. Raises LeadershipLost, in a group."""
         async with asyncio.TaskGroup() as group:
             for informer in self.cache.informers:
                 group.create_task(informer.run())
@@ -85,8 +96,25 @@ class Operator:
                 await informer.synced()
             gc.freeze()  # what has been listed lives long; collections need not look at it again (anchors C-13)
             self.ready.set()
-            for queue, reconcile, workers in self._work:
-                group.create_task(work(queue, reconcile, workers))
+            if elector is not None:
+                await elector.acquire()
+                self._client.before_write = elector.check
+                group.create_task(elector.hold())
+                # What the former leader did last may not have come yet, and pods have names by chance: without this
+                # some could be made twice.
+                await asyncio.gather(*(informer.catch_up() for informer in self.cache.informers))
+            workers = [
+                group.create_task(work(queue, logs.about(name, reconcile), count))
+                for name, queue, reconcile, count in self._work
+            ]
+            try:
+                await asyncio.wait(workers)
+            except asyncio.CancelledError:
+                if grace and (elector is None or elector.leads):
+                    for _, queue, _, _ in self._work:
+                        queue.close()
+                    await asyncio.wait(workers, timeout=grace)
+                raise
 
     def _wake_set(self, item: Object) -> None:
         if pcs := item.metadata.label(labels.PART_OF):

@@ -60,3 +60,5 @@ class GangReconciler:
             old, phase=old.phase or "Pending", conditions=conditions.put(old.conditions, condition)
         )
         await self._writer.patch(self._cache.gangs, gang, {"status": wire(status)}, status=True, guard=True)
+        if is_complete:
+            self._writer.metrics.gang_initialized()

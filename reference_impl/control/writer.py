@@ -17,6 +17,7 @@ from kube.informer import Informer
 from kube.objects import Object
 from kube.resource import EVENTS, PODS, Resource
 from reference_impl.api import models
+from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.plan import drift, events, troubles
 
 T = TypeVar("T", bound=Object)
@@ -45,8 +46,8 @@ async def together(writes: Iterable[Awaitable[Any]]) -> None:
 class Writer:
     """Creates, patches and deletes objects of the kinds that the cache follows."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, metrics: OperatorMetrics) -> None:
+        self._client, self.metrics = client, metrics
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
         """Creates an object. One of ours that exists already is left to the next reconcile, which will see it. Raises
@@ -58,6 +59,7 @@ class Writer:
                 raise
             await self._look_at(informer, manifest)
         else:
+            self.metrics.created(informer.resource.kind)
             informer.observe(informer.decode(answer))
 
     async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ _MODULES = (
     "startup_faults",
     "admission_faults",
     "scheduler_faults",
+    "operations_faults",
 )
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from time import perf_counter
 
 from kube.client import Client
 from kube.errors import ApiError
 from kube.informer import Informer, typed
 from kube.resource import EVENTS, NODES, PODS
+from reference_impl import logs
 from reference_impl.api import models
 from reference_impl.api.models import PodGang, wire
 from reference_impl.control.writer import now, precise_now
 from reference_impl.plan import events, labels
 from reference_impl.scheduler import fit, snapshot, standing
+from reference_impl.scheduler.metrics import SchedulerMetrics
 from reference_impl.scheduler.model import Node, Pod
 
 log = logging.getLogger(__name__)
@@ -31,6 +34,8 @@ class GangScheduler:
 
     def __init__(self, client: Client, *, name: str) -> None:
         self._client, self._name = client, name
+        self.metrics = SchedulerMetrics()
+        self.metrics.follow(client)
         self._nodes = Informer(client, NODES, typed(Node))
         self._pods = Informer(client, PODS, typed(Pod))
         self._gangs = Informer(client, models.PODGANGS, typed(PodGang))
@@ -103,17 +108,20 @@ class GangScheduler:
 
     async def _round(self) -> None:
         """One decision over everything that waits, then the bindings."""
+        began = perf_counter()
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
         gangs = {(g := self._gang(item)).name: (g, item) for item in items}
         open_gangs = [g for g, _ in gangs.values() if any(group.waiting or group.lacking for group in g.groups)]
         if not open_gangs:
+            self.metrics.decided(0, 0, perf_counter() - began)
             return
         room = fit.Room(self._nodes, snapshot.used(self._pods, self._assumed))
         plan = fit.plan(open_gangs, room)
         for pod, node in plan.bindings:
             self._assumed[pod.metadata.uid] = node
         self._waiting = plan.waiting
+        self.metrics.decided(len(open_gangs) - len(plan.waiting), len(plan.waiting), perf_counter() - began)
         results = await asyncio.gather(*(self._bind(pod, node) for pod, node in plan.bindings))
         if not all(results):
             self._changed.set()
@@ -126,6 +134,7 @@ class GangScheduler:
     async def _bind(self, pod: Pod, node: str) -> bool:
         """Binds a pod; False where that failed and its room is free again."""
         meta = pod.metadata
+        logs.concern("gang-scheduler", meta.namespace, meta.name)
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -137,7 +146,9 @@ class GangScheduler:
         except (ApiError, OSError, TimeoutError) as error:
             log.warning("binding %s/%s to %s: %s", meta.namespace, meta.name, node, error)
             self._assumed.pop(meta.uid, None)
+            self.metrics.unbound.inc()
             return isinstance(error, ApiError) and error.not_found
+        self.metrics.bound.inc()
         return True
 
     async def _tell(self, item: PodGang, reason: str) -> None:
@@ -171,6 +182,7 @@ class GangScheduler:
             await asyncio.gather(*(self._write_status(key) for key in keys))
 
     async def _write_status(self, key: tuple[str, str]) -> None:
+        logs.concern("gang-scheduler", *key)
         item = self._gangs.get(*key)
         if item is None or not snapshot.served(item, self._name):
             return

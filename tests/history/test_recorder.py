@@ -15,13 +15,13 @@ from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import State
 from conformance.errors import HarnessError
 from conformance.history.query import History
-from conformance.history.recorder import Recorder
+from conformance.history.recorder import Recorder, Watched
 from kube.client import Client
 from kube.resource import NODES, PODS, SERVICES, Resource
 
 pytestmark = pytest.mark.cluster
 
-WATCHED = [(resource, None) for resource in (PODS, SERVICES, NODES)]
+WATCHED = [Watched(resource) for resource in (PODS, SERVICES, NODES)]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_nothing_is_lost_when_the_api_server_dies(cluster: Cluster, recorder: Re
 
 def test_a_resource_that_is_not_served_is_named(cluster: Cluster) -> None:
     unknown = Resource("nowhere.example", "v1", "things", "Thing")
-    recorder = Recorder(cluster.kubeconfig, "tests-history", [*WATCHED, (unknown, None)])
+    recorder = Recorder(cluster.kubeconfig, "tests-history", [*WATCHED, Watched(unknown)])
     with pytest.raises(HarnessError, match=r"could not list things\.nowhere\.example"):
         recorder.start(timeout=2)
 

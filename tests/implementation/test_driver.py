@@ -192,6 +192,58 @@ def test_one_that_runs_already_has_nothing_to_start(tmp_path: Path, drive, facts
     assert driver.failures() == ()
 
 
+TWO = ("scheduler: ${schedulerName}", "elect: ${leaderElection} in ${leaseNamespace}")
+
+
+def test_a_second_operator_has_its_own_folder_ports_and_log(make: Make, drive, facts: ClusterFacts) -> None:
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
+    driver.start()
+    own, alone = facts.directory / "implementation", driver.pid(Role.OPERATOR)
+    assert (own / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
+    driver.elect("test")
+    first = driver.pid(Role.OPERATOR)
+    assert first not in (alone, None)
+    assert (own / "operator/c.yaml").read_text() == "elect: true in test, port: 21000"
+    driver.add_second()
+    assert (own / "operator-2/c.yaml").read_text() == "elect: true in test, port: 21002"
+    assert driver.logs()["operator-2"].read_text().count('"argv"') == 1
+    assert driver.pid(Role.OPERATOR) == first
+
+    driver.kill(Role.OPERATOR)
+    driver.swap()
+    second = driver.pid(Role.OPERATOR)
+    assert second not in (first, None)
+    driver.add_second()  # the one that was killed
+    assert driver.log(Role.OPERATOR).read_text().count('"argv"') == 3
+    assert driver.pid(Role.OPERATOR) == second
+
+    driver.alone()
+    assert not driver.alive(Role.OPERATOR) and not psutil.pid_exists(second)
+    driver.start()
+    assert (own / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
+    assert driver.failures() == ()
+
+
+def test_a_second_operator_that_ends_by_itself_is_a_failure(make: Make, drive) -> None:
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
+    driver.start()
+    driver.elect("test")
+    driver.add_second()
+    os.kill(driver._second.group.pid, signal.SIGKILL)
+    driver._second.group.wait()
+    assert [failure.role for failure in driver.failures()] == [Role.OPERATOR]
+
+
+def test_everything_stops_with_the_driver(make: Make, drive) -> None:
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
+    driver.start()
+    driver.elect("test")
+    driver.add_second()
+    second = driver._second.group
+    driver.stop()
+    assert second.ended is not None and not driver.alive(Role.OPERATOR)
+
+
 def test_an_api_server_that_is_gone_is_one_line(make: Make, drive, tmp_path: Path, facts: ClusterFacts) -> None:
     facts.kubeconfig.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"

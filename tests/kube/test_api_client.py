@@ -215,3 +215,33 @@ async def test_nobody_at_the_other_end_is_a_client_error() -> None:
     async with Client(Connection(address, None, lambda: None), user_agent="test") as client:
         with pytest.raises(aiohttp.ClientConnectionError):
             await client.request("GET", "/x")
+
+
+async def test_what_may_not_be_written_is_not_sent() -> None:
+    def refuse() -> None:
+        raise PermissionError("not now")
+
+    async with serving(Answer(b"{}"), Answer(b"{}")) as (server, client):
+        client.before_write = refuse
+        await client.request("GET", "/x")
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            with pytest.raises(PermissionError):
+                await client.request(method, "/x", body={})
+        client.before_write = None
+        await client.request("POST", "/x", body={})
+    assert [request.method for request in server.requests] == ["GET", "POST"]
+
+
+async def test_answers_are_told_also_those_that_never_came() -> None:
+    told: list[tuple[str, int]] = []
+    async with serving(Answer(b"{}"), refusal(404), watch(), held(), timeout=0.05) as (_, client):
+        client.on_answer = lambda method, status: told.append((method, status))
+        await client.request("GET", "/x")
+        with pytest.raises(ApiError):
+            await client.request("DELETE", "/x")
+        async with client.stream("/x", {}):
+            pass
+        with pytest.raises(TimeoutError):
+            await client.request("POST", "/x", body={})
+    # What is held has sent its head already: there was an answer, not to its end.
+    assert told == [("GET", 200), ("DELETE", 404), ("WATCH", 200), ("POST", 200)]

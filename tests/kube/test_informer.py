@@ -57,6 +57,24 @@ def informer() -> Informer[Pod]:
     return made
 
 
+async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> None:
+    there = page(pod("a", 1), pod("b", 2), version=2)
+    now = page(pod("a", 5), pod("c", 3, "uid-other"), pod("d", 6), version=7)
+    # The watch is at version 4: it has delivered that c came and went, and that b went, not yet what came after.
+    stream = held(event("ADDED", pod("c", 3)), event("DELETED", pod("c", 4)))
+    async with serving(there, stream, now) as (_, client):
+        cache, diary = Informer(client, PODS, decode), Diary()
+        cache.add_handler(diary.told)
+        async with running(cache.run()):
+            await diary.until(4)
+            await cache.catch_up()
+            assert {item.metadata.name: item.metadata.resource_version for item in cache} == {
+                "a": "5",
+                "d": "6",
+                "b": "2",  # its end is an event to come
+            }
+
+
 class Book:
     """A handler that keeps a copy of the collection by what it is told, and checks that each call makes sense."""
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from leaping import leap
 
-from kube.workqueue import WorkQueue, work
+from kube.workqueue import Closed, WorkQueue, work
 
 
 def now() -> float:
@@ -43,6 +43,91 @@ def test_a_key_added_while_it_is_worked_on_comes_again_only_after_that() -> None
         assert await queue.take() == "a"
         queue.done("a")
         assert len(queue) == 0
+
+    leap(scenario())
+
+
+def test_a_closed_queue_hands_out_nothing_and_its_workers_end_after_what_is_under_way() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str](settle=1)
+        begun, ended = [], []
+
+        async def reconcile(key: str) -> None:
+            begun.append(key)
+            await asyncio.sleep(10)
+            ended.append(key)
+
+        working = asyncio.create_task(work(queue, reconcile, 2))
+        for key in "abc":
+            queue.add(key)
+        await asyncio.sleep(2)
+        queue.add("d")
+        queue.close()
+        await working
+        assert len(begun) == 2 and sorted(begun) == sorted(ended) and now() == 11
+        with pytest.raises(Closed):
+            await queue.take()
+
+    leap(scenario())
+
+
+class Notes:
+    """A meter that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def added(self) -> None:
+        self.told.append("added")
+
+    def taken(self, waited: float) -> None:
+        assert waited >= 0
+        self.told.append("taken")
+
+    def retried(self) -> None:
+        self.told.append("retried")
+
+    def worked(self, seconds: float, outcome: str) -> None:
+        assert seconds >= 0
+        self.told.append(outcome)
+
+
+def test_a_meter_is_told_what_happens() -> None:
+    async def scenario() -> None:
+        notes = Notes()
+        queue = WorkQueue[str](meter=notes)
+        results = iter([None, 5.0, ValueError("no"), None])
+
+        async def reconcile(key: str) -> float | None:
+            result = next(results)
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+        queue.add("a")
+        queue.add("a")
+        working = asyncio.create_task(work(queue, reconcile, 1))
+        await asyncio.sleep(1)
+        assert notes.told == ["added", "taken", "success"]
+        notes.told.clear()
+        queue.add("a")
+        await asyncio.sleep(10)
+        assert notes.told == [
+            *("added", "taken", "requeue_after"),
+            *("added", "taken", "retried", "error"),
+            *("added", "taken", "success"),
+        ]
+        working.cancel()
+
+    leap(scenario())
+
+
+def test_a_meter_that_comes_late_is_told_of_what_comes_then() -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str]()
+        queue.add("a")
+        queue.meter = notes = Notes()
+        assert await queue.take() == "a" and notes.told == ["taken"]
 
     leap(scenario())
 

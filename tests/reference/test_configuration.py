@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from reference_impl import cli, configuration
 from reference_impl.configuration import InvalidConfigurationError
+from reference_impl.control import leadership
 
 
 def load(tmp_path, text):
@@ -35,7 +36,17 @@ def test_our_own_scheduler_is_a_profile_and_the_default(tmp_path):
         ("scheduler: {profiles: [{name: volcano}, {name: volcano}]}", "twice"),
         ("scheduler: {defaultProfileName: volcano}", "none of the profiles"),
         ("leaderElection: {enabled: true, leaseDuration: 5s}", "longer than renewDeadline"),
-        ("leaderElection: {enabled: true, retryPeriod: soon}", "invalid duration"),
+        ("leaderElection: {enabled: true, leaseDuration: 10s, renewDeadline: 10s}", "longer than renewDeadline"),
+        ("leaderElection: {enabled: true, retryPeriod: soon}", "leaderElection.retryPeriod: invalid duration"),
+        ("leaderElection: {enabled: true, leaseDuration: 0s}", "leaderElection.leaseDuration: must be greater than 0"),
+        ("leaderElection: {enabled: true, renewDeadline: -1s}", "leaderElection.renewDeadline: must be greater than 0"),
+        ("leaderElection: {enabled: true, retryPeriod: 0s}", "leaderElection.retryPeriod: must be greater than 0"),
+        (
+            "leaderElection: {enabled: true, retryPeriod: 10s}",
+            "leaderElection.renewDeadline: must be longer than retry",
+        ),
+        ("leaderElection: {enabled: true, resourceName: ''}", "leaderElection.resourceName: must not be empty"),
+        ("leaderElection: {resourceLock: endpoints}", "Invalid enum value 'endpoints'"),
         ("a: [", "operator.yaml"),
     ],
 )
@@ -43,6 +54,20 @@ def test_a_mistake_is_one_line(tmp_path, text, complaint):
     with pytest.raises(InvalidConfigurationError, match=complaint) as caught:
         load(tmp_path, text)
     assert "\n" not in str(caught.value)
+
+
+def test_durations_of_an_election_that_is_off_do_not_matter(tmp_path):
+    assert load(tmp_path, "leaderElection: {leaseDuration: 1s, retryPeriod: soon}").leader_election.enabled is False
+
+
+def test_outside_of_a_cluster_somebody_has_to_say_where_the_lease_is(tmp_path):
+    settings = configuration.LeaderElection(enabled=True)
+    own = tmp_path / "namespace"
+    assert leadership.namespace_of(settings, own) == ""
+    own.write_text("mine\n")
+    assert leadership.namespace_of(settings, own) == "mine"
+    given = configuration.LeaderElection(enabled=True, resource_namespace="given")
+    assert leadership.namespace_of(given, own) == "given"
 
 
 def test_a_file_that_is_not_there_ends_the_command(tmp_path):

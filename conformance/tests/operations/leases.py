@@ -1,0 +1,72 @@
+"""What the history says of the Lease by which operators elect their leader."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from conformance.grove.fields import number, text
+from conformance.grove.kinds import LEASE
+from conformance.history.query import History, Miss
+from conformance.history.record import Record
+from conformance.history.sights import Sight
+from conformance.history.view import View
+
+LEASES = "leases"
+
+
+def holder(record: Record) -> str:
+    return text(record.object, "spec", "holderIdentity")
+
+
+def led(view: View) -> str | Miss:
+    """Who leads."""
+    lease = view.get(LEASES, LEASE)
+    if lease is None:
+        return Miss(f"there is no Lease {LEASE}")
+    return text(lease, "spec", "holderIdentity") or Miss(f"the Lease {LEASE} names no holder")
+
+
+def renewed(by: str) -> Sight:
+    """The Lease has been renewed by its holder since this was asked for the first time."""
+    first: list[str] = []
+
+    def seen(view: View) -> bool | Miss:
+        lease = view.get(LEASES, LEASE)
+        moment = text(lease, "spec", "renewTime")
+        first.append(moment)
+        if text(lease, "spec", "holderIdentity") != by:
+            return Miss(f"its holder is {text(lease, 'spec', 'holderIdentity') or 'nobody'}")
+        return moment != first[0] or Miss(f"its renewTime is still {moment or 'absent'}")
+
+    return seen
+
+
+def led_by_another(than: str) -> Sight:
+    def seen(view: View) -> bool | Miss:
+        found = led(view)
+        return found if isinstance(found, Miss) else found != than or Miss(f"its holder is still {than}")
+
+    return seen
+
+
+def taken_from(history: History, former: str) -> Record | None:
+    """The write by which somebody else has taken the Lease of `former`."""
+    records = history.records(LEASES, LEASE)
+    held = [i for i, record in enumerate(records) if holder(record) == former]
+    later = records[held[-1] + 1 :] if held else []
+    return next((record for record in later if holder(record)), None)
+
+
+def holders(records: list[Record]) -> list[str]:
+    """Who had the Lease, one after the other; `nobody` in between."""
+    names = [holder(record) or "nobody" for record in records]
+    return names[:1] + [after for before, after in pairwise(names) if after != before]
+
+
+def waited(history: History, former: str) -> tuple[float, int]:
+    """Seconds from the last renewal of `former` until somebody else had the Lease, and how long it was good for."""
+    records = [record for record in history.records(LEASES, LEASE) if holder(record) == former]
+    taken = taken_from(history, former)
+    if not records or taken is None:
+        return float("inf"), 0
+    return taken.at - records[-1].at, number(records[-1].object, "spec", "leaseDurationSeconds") or 0

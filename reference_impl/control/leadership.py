@@ -1,0 +1,40 @@
+"""Which of several operators writes: the Lease of the configuration (spec CFG-04 to CFG-06, CHG-RS-06)."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from kube.client import Client
+from kube.leases import Elector, Terms
+from reference_impl.configuration import LeaderElection
+
+USER_AGENT = "grove-reference-operator/leader-election"
+OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""Where a pod finds its namespace: the Lease's, unless the configuration says another."""
+
+
+def namespace_of(settings: LeaderElection, own: Path = OWN_NAMESPACE) -> str:
+    """The namespace of the Lease; empty where nobody says one."""
+    if settings.resource_namespace:
+        return settings.resource_namespace
+    try:
+        return own.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+@asynccontextmanager
+async def candidate(kubeconfig: Path, settings: LeaderElection) -> AsyncIterator[Elector]:
+    """A candidate, which gives the Lease back in the end if it has it."""
+    terms = Terms(*(settings.seconds(field) for field in ("lease_duration", "renew_deadline", "retry_period")))
+    async with Client.from_kubeconfig(kubeconfig, user_agent=USER_AGENT) as client:
+        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        elector = Elector(client, namespace_of(settings), settings.resource_name, identity=identity, terms=terms)
+        try:
+            yield elector
+        finally:
+            await elector.release()

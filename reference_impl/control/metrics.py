@@ -1,0 +1,146 @@
+"""What the operator says of itself to Prometheus: its queues and reconcilers, its webhooks, what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from kube.workqueue import Outcome, WorkQueue
+from reference_impl.metrics import SECONDS, Metrics
+
+
+class OperatorMetrics(Metrics):
+    def __init__(self) -> None:
+        super().__init__()
+        registry = self.registry
+        queue, controller = ("name",), ("controller",)
+        self._depth = Gauge("workqueue_depth", "Keys that wait to be reconciled.", queue, registry=registry)
+        self._adds = Counter("workqueue_adds", "Keys that have come in.", queue, registry=registry)
+        self._retries = Counter(
+            "workqueue_retries", "Keys that came again because of an error.", queue, registry=registry
+        )
+        self._waits = Histogram(
+            "workqueue_queue_duration_seconds",
+            "How long keys have waited.",
+            queue,
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._work = Histogram(
+            "workqueue_work_duration_seconds",
+            "How long the work on keys has taken.",
+            queue,
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._reconciles = Counter(
+            "controller_runtime_reconcile", "Reconciles by result.", ("controller", "result"), registry=registry
+        )
+        self._errors = Counter(
+            "controller_runtime_reconcile_errors", "Reconciles that failed.", controller, registry=registry
+        )
+        self._times = Histogram(
+            "controller_runtime_reconcile_time_seconds",
+            "How long reconciles have taken.",
+            controller,
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._workers = Gauge(
+            "controller_runtime_max_concurrent_reconciles",
+            "Workers of a controller.",
+            controller,
+            registry=registry,
+        )
+        self._webhooks = Counter(
+            "controller_runtime_webhook_requests",
+            "Admission requests by status code.",
+            ("webhook", "code"),
+            registry=registry,
+        )
+        self._webhook_times = Histogram(
+            "controller_runtime_webhook_latency_seconds",
+            "How long admission requests have taken.",
+            ("webhook",),
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._in_flight = Gauge(
+            "controller_runtime_webhook_requests_in_flight",
+            "Admission requests that are being answered.",
+            ("webhook",),
+            registry=registry,
+        )
+        self._leads = Gauge(
+            "leader_election_master_status", "1 while this process leads.", ("name",), registry=registry
+        )
+        self._created = Counter("grove_operator_objects_created", "Objects made.", ("kind",), registry=registry)
+        self._created_of: dict[str, Counter] = {}
+        self._initialized = Counter("grove_operator_podgangs_initialized", "Gangs made complete.", registry=registry)
+
+    def controller(self, name: str, queue: WorkQueue[tuple[str, str]], workers: int) -> None:
+        """Follows a queue and its reconciler."""
+        self._workers.labels(name).set(workers)
+        self._depth.labels(name).set_function(lambda: float(len(queue)))
+        queue.meter = _QueueMeter(
+            self._adds.labels(name),
+            self._retries.labels(name),
+            self._waits.labels(name),
+            self._work.labels(name),
+            self._times.labels(name),
+            self._errors.labels(name),
+            {result: self._reconciles.labels(name, result) for result in ("success", "requeue_after", "error")},
+        )
+
+    def leadership(self, name: str, leads: Callable[[], bool]) -> None:
+        """Follows the election for the lease `name`."""
+        self._leads.labels(name).set_function(leads)
+
+    @contextmanager
+    def webhook(self, path: str) -> Iterator[None]:
+        """Around one admission request."""
+        in_flight, began, code = self._in_flight.labels(path), perf_counter(), "500"
+        in_flight.inc()
+        try:
+            yield
+            code = "200"
+        finally:
+            in_flight.dec()
+            self._webhooks.labels(path, code).inc()
+            self._webhook_times.labels(path).observe(perf_counter() - began)
+
+    def created(self, kind: str) -> None:
+        counter = self._created_of.get(kind)
+        if counter is None:
+            counter = self._created_of[kind] = self._created.labels(kind)
+        counter.inc()
+
+    def gang_initialized(self) -> None:
+        self._initialized.inc()
+
+
+class _QueueMeter:
+    """A `Meter` whose series are looked up once."""
+
+    def __init__(
+        self,
+        adds: Counter,
+        retries: Counter,
+        waits: Histogram,
+        work: Histogram,
+        times: Histogram,
+        errors: Counter,
+        results: dict[Outcome, Counter],
+    ) -> None:
+        self.added, self.retried, self.taken = adds.inc, retries.inc, waits.observe
+        self._work, self._times, self._errors, self._results = work, times, errors, results
+
+    def worked(self, seconds: float, outcome: Outcome) -> None:
+        self._work.observe(seconds)
+        self._times.observe(seconds)
+        self._results[outcome].inc()
+        if outcome == "error":
+            self._errors.inc()

@@ -1,0 +1,89 @@
+"""Faults of an operator that is not alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kube import leases
+from kube.leases import Elector
+from reference_impl.admission import server
+from reference_impl.faults import fault, replace
+
+
+@fault("lease-ignored", "operator", "leads without asking for the lease", "OPS-001")
+def _lease_ignored() -> None:
+    async def acquire(self: Elector) -> None:
+        return
+
+    async def hold(self: Elector) -> None:
+        await asyncio.Event().wait()
+
+    replace(Elector, "acquire", acquire)
+    replace(Elector, "hold", hold)
+    replace(Elector, "check", lambda self: None)
+
+
+@fault("lease-snatched", "operator", "takes the lease from a leader that lives", "OPS-001")
+def _lease_snatched() -> None:
+    replace(leases, "free", lambda *_: True)
+
+
+@fault("lease-not-renewed", "operator", "takes the lease and never renews it", "OPS-001")
+def _lease_not_renewed() -> None:
+    async def hold(self: Elector) -> None:
+        await asyncio.Event().wait()
+
+    replace(Elector, "hold", hold)
+    replace(Elector, "check", lambda self: None)
+
+
+@fault("webhooks-of-the-leader-only", "operator", "answers admission only once it leads", "OPS-002")
+def _webhooks_of_the_leader_only() -> None:
+    led: list[bool] = []
+    right_acquire, right_review = Elector.acquire, server.Hooks.review
+
+    async def acquire(self: Elector) -> None:
+        await right_acquire(self)
+        led.append(True)
+
+    async def review(self: server.Hooks, hook: server.Hook, body: bytes) -> dict[str, object]:
+        if not led:
+            raise ConnectionError("not the leader")
+        return await right_review(self, hook, body)
+
+    replace(Elector, "acquire", acquire)
+    replace(server.Hooks, "review", review)
+
+
+@fault("lease-of-the-dead", "operator", "never takes the lease of a leader that is dead", "OPS-003")
+def _lease_of_the_dead() -> None:
+    right = leases.free
+
+    def free(sight: leases.Sight, identity: str, terms: leases.Terms, now: float) -> bool:
+        return right(sight, identity, terms, sight.since)
+
+    replace(leases, "free", free)
+
+
+@fault("lease-kept", "operator", "keeps the lease when it is stopped", "OPS-004")
+def _lease_kept() -> None:
+    async def release(self: Elector) -> None:
+        return
+
+    replace(Elector, "release", release)
+
+
+@fault("works-while-it-waits", "operator", "works before it has the lease", "OPS-005")
+def _works_while_it_waits() -> None:
+    right_acquire, right_hold = Elector.acquire, Elector.hold
+
+    async def acquire(self: Elector) -> None:
+        return
+
+    async def hold(self: Elector) -> None:
+        await right_acquire(self)
+        await right_hold(self)
+
+    replace(Elector, "acquire", acquire)
+    replace(Elector, "hold", hold)
+    replace(Elector, "check", lambda self: None)

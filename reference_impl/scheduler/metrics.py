@@ -1,0 +1,36 @@
+"""What the gang scheduler says of itself to Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from reference_impl.metrics import SECONDS, Metrics
+
+
+class SchedulerMetrics(Metrics):
+    def __init__(self) -> None:
+        super().__init__()
+        registry = self.registry
+        attempts = Counter(
+            "grove_scheduler_gang_attempts",
+            "Decisions about a gang with something left to place, by result.",
+            ("result",),
+            registry=registry,
+        )
+        self._placed, self._waiting_again = attempts.labels("placed"), attempts.labels("waiting")
+        self.waiting = Gauge("grove_scheduler_waiting_gangs", "Gangs without room for their floors.", registry=registry)
+        bindings = Counter("grove_scheduler_bindings", "Bindings of pods, by result.", ("result",), registry=registry)
+        self.bound, self.unbound = bindings.labels("bound"), bindings.labels("error")
+        self.cycle = Histogram(
+            "grove_scheduler_cycle_duration_seconds",
+            "How long a round takes from the snapshot to the plan, without the bindings.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+
+    def decided(self, placed: int, waiting: int, seconds: float) -> None:
+        """One round is over."""
+        self._placed.inc(placed)
+        self._waiting_again.inc(waiting)
+        self.waiting.set(waiting)
+        self.cycle.observe(seconds)

@@ -1,0 +1,291 @@
+"""Leader election: who may take the lease when, who has to go, and what clocks have to do with it. Time leaps."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from leaping import leap
+
+from kube.errors import ApiError
+from kube.leases import Elector, LeadershipLost, Record, Sight, Terms, claim, free, released, seen
+
+TERMS = Terms(lease=15, deadline=10, retry=2)
+HELD = Record("other", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z", 3)
+
+
+class Leases:
+    """One Lease as an API server keeps it. `faults` are asked before each request: what they raise is the answer."""
+
+    def __init__(self, record: Record | None = None) -> None:
+        self.version = 0
+        self.lease: dict[str, Any] | None = None
+        self.history: list[Record] = []
+        self.requests: list[str] = []
+        self.fault: Callable[[str], None] = lambda verb: None
+        self.hang = False
+        if record is not None:
+            self._store({"metadata": {"namespace": "ns", "name": "l"}, "spec": {**record.spec(), "strategy": "own"}})
+
+    @property
+    def record(self) -> Record:
+        assert self.lease is not None
+        return Record.of(self.lease)
+
+    def write(self, record: Record) -> None:
+        """Somebody else's write."""
+        assert self.lease is not None
+        self._store({**self.lease, "spec": {**self.lease["spec"], **record.spec()}})
+
+    def _store(self, lease: dict[str, Any]) -> bytes:
+        self.version += 1
+        lease = {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(self.version)}}
+        self.lease = copy.deepcopy(lease)
+        self.history.append(self.record)
+        return orjson.dumps(lease)
+
+    async def _ask(self, verb: str) -> None:
+        self.requests.append(verb)
+        if self.hang:
+            await asyncio.get_running_loop().create_future()
+        self.fault(verb)
+
+    async def get_or_none(self, resource: Any, namespace: str, name: str) -> bytes | None:
+        await self._ask("get")
+        return None if self.lease is None else orjson.dumps(self.lease)
+
+    async def create(self, resource: Any, body: dict[str, Any]) -> bytes:
+        await self._ask("create")
+        if self.lease is not None:
+            raise ApiError(409, "AlreadyExists", "there is one", {}, None)
+        return self._store(body)
+
+    async def replace(self, resource: Any, body: dict[str, Any]) -> bytes:
+        await self._ask("replace")
+        assert self.lease is not None
+        if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            raise ApiError(409, "Conflict", "it has been changed", {}, None)
+        return self._store(body)
+
+
+def elector(leases: Leases, identity: str = "me", terms: Terms = TERMS) -> Elector:
+    return Elector(leases, "ns", "l", identity=identity, terms=terms)  # type: ignore[arg-type]
+
+
+def clock() -> float:
+    return asyncio.get_running_loop().time()
+
+
+# -- the decisions ---------------------------------------------------------------------------------------------------
+
+
+def test_a_lease_runs_out_by_the_local_clock_since_its_record_was_first_seen() -> None:
+    sight = seen(None, HELD, 100)
+    assert seen(sight, HELD, 110) is sight
+    assert not free(sight, "me", TERMS, 114.9) and free(sight, "me", TERMS, 115)
+    renewed = seen(sight, Record(**{**HELD.__dict__, "renewed": "1999-01-01T00:00:00.000000Z"}), 110)
+    assert renewed.since == 110, "what the other's clock says does not matter, only that it has written"
+
+
+def test_the_records_duration_counts_not_ours() -> None:
+    assert free(Sight(Record("other", 3), 0), "me", TERMS, 3)
+    assert not free(Sight(Record("other", 60), 0), "me", TERMS, 59)
+    assert not free(Sight(Record("other", 0), 0), "me", TERMS, 14) and free(Sight(Record("other"), 0), "me", TERMS, 15)
+
+
+def test_a_lease_without_holder_and_ones_own_are_free() -> None:
+    assert free(Sight(Record(""), 0), "me", TERMS, 0) and free(Sight(Record("me", 15), 0), "me", TERMS, 0)
+
+
+def test_claims() -> None:
+    assert claim(None, "me", TERMS, "t") == Record("me", 15, "t", "t", 0)
+    assert claim(HELD, "me", TERMS, "t") == Record("me", 15, "t", "t", 4)
+    assert claim(Record("me", 15, "a", "b", 4), "me", TERMS, "t") == Record("me", 15, "a", "t", 4)
+    assert claim(None, "me", Terms(lease=0.4), "t").seconds == 1, "the API knows whole seconds, at least one"
+    assert released(HELD, "t") == Record("", 1, "t", "t", 3)
+
+
+@pytest.mark.parametrize("lease", [{}, {"spec": None}, {"spec": {"holderIdentity": None, "leaseTransitions": None}}])
+def test_a_lease_without_anything_in_it_is_nobodys(lease: dict[str, Any]) -> None:
+    assert Record.of(lease) == Record()
+
+
+# -- acting on them --------------------------------------------------------------------------------------------------
+
+
+def test_who_comes_first_makes_the_lease_and_keeps_it() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        assert not mine.leads
+        await mine.acquire()
+        assert mine.leads and leases.record.holder == "me"
+        holding = asyncio.create_task(mine.hold())
+        await asyncio.sleep(100)
+        assert mine.leads
+        holding.cancel()
+        assert leases.requests[:2] == ["get", "create"] and set(leases.requests[2:]) == {"replace"}
+        assert 45 <= len(leases.requests) <= 55, "one request each retry period"
+        assert leases.record.acquired == leases.history[0].acquired and leases.record.transitions == 0
+
+    leap(scenario())
+
+
+def test_a_dead_leader_is_followed_within_its_lease_and_a_live_one_never() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        first, second = elector(leases, "first"), elector(leases, "second")
+        await first.acquire()
+        holding = asyncio.create_task(first.hold())
+        waiting = asyncio.create_task(second.acquire())
+        await asyncio.sleep(300)
+        assert not waiting.done() and not second.leads
+        holding.cancel()  # as by SIGKILL: nothing is released
+        died = clock()
+        await waiting
+        assert 13 <= clock() - died <= 15 + 2.2 * 2
+        assert (leases.record.holder, leases.record.transitions) == ("second", 1)
+        assert not first.leads
+
+    leap(scenario())
+
+
+def test_a_release_empties_the_lease_for_the_next_one_and_keeps_what_others_wrote() -> None:
+    async def scenario() -> None:
+        leases = Leases(Record("", 1))
+        mine = elector(leases)
+        await mine.acquire()
+        began = clock()
+        other = asyncio.create_task(elector(leases, "other").acquire())
+        await asyncio.sleep(1)
+        await mine.release()
+        assert leases.lease is not None and leases.lease["spec"]["holderIdentity"] is None
+        assert leases.lease["spec"]["strategy"] == "own"
+        with pytest.raises(LeadershipLost):
+            mine.check()
+        await other
+        assert clock() - began <= 2.2 * 2 and leases.record.holder == "other"
+
+    leap(scenario())
+
+
+def test_who_never_led_releases_nothing() -> None:
+    async def scenario() -> None:
+        leases = Leases(HELD)
+        await elector(leases).release()
+        assert leases.record == HELD and not leases.requests
+
+    leap(scenario())
+
+
+def test_a_leader_that_cannot_renew_goes_before_anybody_may_follow() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        began = clock()
+
+        def broken(verb: str) -> None:
+            raise aiohttp.ClientConnectionError("gone")
+
+        leases.fault = broken
+        with pytest.raises(LeadershipLost, match=r"lease ns/l could not be renewed within 10 s"):
+            await mine.hold()
+        assert clock() - began <= TERMS.deadline < TERMS.lease
+        assert not mine.leads
+
+    leap(scenario())
+
+
+def test_an_api_server_that_says_nothing_is_no_excuse() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        began, leases.hang = clock(), True
+        with pytest.raises(LeadershipLost):
+            await mine.hold()
+        assert clock() - began <= TERMS.deadline
+
+    leap(scenario())
+
+
+def test_a_passing_trouble_is_no_end() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        troubles = iter([True, True, True])
+
+        def now_and_then(verb: str) -> None:
+            if next(troubles, False):
+                raise ApiError(503, "", "busy", {}, None)
+
+        leases.fault = now_and_then
+        holding = asyncio.create_task(mine.hold())
+        await asyncio.sleep(60)
+        assert not holding.done() and mine.leads
+        holding.cancel()
+
+    leap(scenario())
+
+
+def test_a_leader_whose_lease_somebody_has_taken_goes_at_once() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        leases.write(HELD)
+        began = clock()
+        with pytest.raises(LeadershipLost, match="taken by other"):
+            await mine.hold()
+        assert clock() - began <= TERMS.retry
+        assert leases.record == HELD
+
+    leap(scenario())
+
+
+def test_a_touch_by_somebody_else_costs_one_more_look() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        leases.write(leases.record)
+        holding = asyncio.create_task(mine.hold())
+        await asyncio.sleep(3)
+        assert mine.leads and not holding.done() and leases.requests == ["get", "create", "replace", "get", "replace"]
+        holding.cancel()
+
+    leap(scenario())
+
+
+def test_two_that_come_at_once_do_not_both_lead() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        both = elector(leases, "a"), elector(leases, "b")
+        tasks = [asyncio.create_task(one.acquire()) for one in both]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(5)
+        assert sum(one.leads for one in both) == 1
+        for task in tasks:
+            task.cancel()
+
+    leap(scenario())
+
+
+def test_a_process_that_slept_too_long_must_not_write() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        mine = elector(leases)
+        await mine.acquire()
+        mine.check()
+        await asyncio.sleep(TERMS.deadline)  # nobody renews: as after SIGSTOP
+        with pytest.raises(LeadershipLost):
+            mine.check()
+
+    leap(scenario())

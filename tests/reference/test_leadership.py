@@ -1,0 +1,205 @@
+"""Operators as processes of their own on a real control plane: killed, stopped, put to sleep; their pages and logs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from conformance.cluster import nodes
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.settings import ClusterSettings
+from conformance.grove import workloads
+from conformance.grove.kinds import LEASE
+from conformance.history.query import History
+from conformance.history.record import ADDED, DELETED
+from conformance.history.recorder import Recorder
+from conformance.history.view import View
+from conformance.implementation import descriptor
+from conformance.implementation.driver import ClusterFacts, Driver
+from conformance.implementation.process import ProcessGroup
+from kube.client import Client
+from kube.resource import NAMESPACES
+from reference_impl.api import models
+
+pytestmark = pytest.mark.cluster
+
+NAMESPACE = "elected"
+LEASE_SECONDS = 4
+CONFIGURATION = f"""
+logFormat: json
+leaderElection:
+  enabled: true
+  leaseDuration: {LEASE_SECONDS}s
+  renewDeadline: 3s
+  retryPeriod: 300ms
+  resourceNamespace: {NAMESPACE}
+"""
+PODS = 2 + 3 * (2 + 2)
+
+
+class Processes:
+    """Starts what is tried here, each with a port of its own, and ends it."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._cluster, self._folder = cluster, folder
+        self._started: list[ProcessGroup] = []
+        (folder / "operator.yaml").write_text(CONFIGURATION)
+
+    def start(self, number: int, command: str, *more: str) -> ProcessGroup:
+        port = self._cluster.port(number)
+        arguments = [command, f"--kubeconfig={self._cluster.kubeconfig}", f"--health-port={port}", *more]
+        log = self._folder / f"{number}.log"
+        group = ProcessGroup(
+            [sys.executable, "-m", "reference_impl", *arguments],
+            environment=os.environ | self._cluster.marker(),
+            directory=self._folder,
+            log=log,
+        )
+        self._started.append(group)
+        group.wait_ready(f"http://127.0.0.1:{port}/readyz", None, 30)
+        return group
+
+    def operator(self, number: int) -> ProcessGroup:
+        return self.start(number, "operator", f"--config={self._folder}/operator.yaml")
+
+    def end(self) -> None:
+        for group in self._started:
+            group.kill()
+
+    def metrics(self, number: int) -> dict[str, float]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._cluster.port(number)}/metrics", timeout=10) as answer:
+            page = answer.read().decode()
+        return {
+            f"{sample.name}{sorted(sample.labels.values()) or ''}": sample.value
+            for family in text_string_to_metric_families(page)
+            for sample in family.samples
+        }
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path / "state"))
+    made = Cluster.up("elected", settings=ClusterSettings(audit=False), owner=True)
+    # The CRDs without the webhooks.
+    Driver(descriptor.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.marker(), made.port)).install()
+    made.learn_new_kinds()
+    yield made
+    made.down()
+
+
+@pytest.fixture
+def history(cluster: Cluster) -> Iterator[History]:
+    recorder = Recorder(cluster.kubeconfig, "tests-elected")
+    recorder.start()
+    yield History(recorder, NAMESPACE)
+    recorder.stop()
+
+
+@pytest.fixture
+def processes(cluster: Cluster, tmp_path: Path) -> Iterator[Processes]:
+    started = Processes(cluster, tmp_path)
+    yield started
+    started.end()
+
+
+def the_set() -> dict[str, Any]:
+    sizes = {"routers": 2, "workers": 3, "prefills": 2, "decodes": 2, "prefillGpus": 1, "decodeGpus": 1}
+    manifest = dict(workloads.load("disaggregated", {"setName": "s", **sizes}))
+    manifest["metadata"] = {**manifest["metadata"], "namespace": NAMESPACE}
+    template = manifest["spec"]["template"]
+    template |= {"terminationDelay": "4h0m0s", "headlessServiceConfig": {"publishNotReadyAddresses": True}}
+    template.setdefault("cliqueStartupType", "CliqueStartupTypeAnyOrder")
+    return manifest
+
+
+def act(cluster: Cluster, action: Callable[[Client], Any]) -> None:
+    async def run() -> None:
+        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
+            await action(client)
+
+    asyncio.run(run())
+
+
+async def make_room(client: Client) -> None:
+    await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    wanted = nodes.manifests("dgx-h100", 2)
+    await nodes.create_nodes(client, wanted)
+    await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted])
+
+
+def holder(view: View) -> str:
+    return ((view.get("leases", LEASE) or {}).get("spec") or {}).get("holderIdentity") or ""
+
+
+def led_by_another(than: str) -> Callable[[View], str | None]:
+    return lambda view: ((found := holder(view)) != than and found) or None
+
+
+def available(view: View) -> bool:
+    return ((view.get("podcliquesets", "s") or {}).get("status") or {}).get("availableReplicas") == 1
+
+
+def all_bound(view: View) -> bool:
+    return sum(bool(pod["spec"].get("nodeName")) for pod in view.list("pods")) == PODS
+
+
+def made_and_gone(history: History) -> tuple[int, int]:
+    records = history.records("pods")
+    gone = {r.name for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
+    return sum(record.kind == ADDED for record in records), len(gone)
+
+
+def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: History, processes: Processes) -> None:
+    act(cluster, make_room)
+    processes.start(0, "scheduler")
+    one = processes.operator(1)
+    first = history.wait("one leads", led_by_another(""), 30)
+    two = processes.operator(2)
+    act(cluster, lambda client: client.create(models.PODCLIQUESETS, the_set()))
+
+    # Killed in the middle of its work.
+    history.wait("a pod is there", lambda view: bool(view.list("pods")), 30)
+    one.kill()
+    second = history.wait("two leads", led_by_another(first), LEASE_SECONDS + 10)
+    history.wait("the set is available", available, 60)
+    history.wait("every pod is bound", all_bound, 60)
+    assert made_and_gone(history) == (PODS, 0)
+
+    said = processes.metrics(2)
+    assert said[f"leader_election_master_status['{LEASE}']"] == 1
+    assert said["controller_runtime_reconcile_total['podclique', 'success']"] > 0
+    assert said["rest_client_requests_total['200', 'PATCH']"] > 0
+    scheduler = processes.metrics(0)
+    assert scheduler["grove_scheduler_bindings_total['bound']"] == PODS
+    assert scheduler["grove_scheduler_waiting_gangs"] == 0
+
+    # Put to sleep for longer than its lease: it must not write when it wakes up, and ends.
+    one = processes.operator(1)
+    assert processes.metrics(1)[f"leader_election_master_status['{LEASE}']"] == 0
+    os.kill(two.pid, signal.SIGSTOP)
+    third = history.wait("one leads again", led_by_another(second), LEASE_SECONDS + 10)
+    os.kill(two.pid, signal.SIGCONT)
+    assert two.wait().code == 1
+    assert json.loads(two.log.read_text().splitlines()[-1])["msg"].startswith("this ends, it leads no longer: lease")
+    assert holder(history.view()) == third
+
+    # Stopped: the lease is nobody's.
+    assert one.stop(10).code == 0
+    assert history.wait("nobody leads", lambda view: holder(view) == "" or None, 10)
+    assert made_and_gone(history) == (PODS, 0)
+
+    for log in (one.log, two.log):
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        subjects = [line for line in lines if "controller" in line]
+        assert all({"controller", "namespace", "name"} <= line.keys() for line in subjects)
+        assert len([line for line in lines if line["level"] == "info"]) < PODS, lines
