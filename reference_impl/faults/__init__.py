@@ -20,6 +20,8 @@ _MODULES = (
     "startup_faults",
     "admission_faults",
     "scheduler_faults",
+    "object_faults",
+    "served_faults",
 )
 
 

@@ -29,6 +29,21 @@ def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> Non
     pod_contents.check_pods(case, wanted, view, name(workload))
 
 
+@requirements("RES-053")
+def test_names_as_long_as_admission_lets_them_be_work(case: Case) -> None:
+    # The names of set, scaling group and clique have 45 characters together (OBJ-120).
+    workload = case.workload("chain", setName="n" * 41, startup="CliqueStartupTypeAnyOrder")
+    wanted = expected(workload)
+    case.create(workload)
+    case.until("RES-053", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    view = case.history.view()
+    for clique in wanted.cliques:
+        hosts = sorted(text(pod, "spec", "hostname") for pod in sights.pods_of(view, clique))
+        right = [f"{clique}-{index}" for index in range(len(hosts))]
+        case.expect("RES-053", f"host names of {clique}", right, hosts)
+        case.expect("RES-053", f"host names of {clique} that no label can hold", [], [h for h in hosts if len(h) > 63])
+
+
 @requirements("RES-051")
 def test_two_sets_whose_gangs_would_have_one_name_leave_each_other_alone(case: Case) -> None:
     # The first scaled gang of the group `b` of set `a` is called like the base gang of set `a-0-b` (OBJ-123).
