@@ -61,6 +61,16 @@ def _service_with_port() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"].update(ports=[{"port": 80}]))
 
 
+@fault("always-published", "operator", "publishes the addresses of pods that are not ready of every set", "CORE-006")
+def _always_published() -> None:
+    _changed(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
+
+
+@fault("group-unannotated", "operator", "leaves the annotations of scaling groups out", "RES-023")
+def _group_unannotated() -> None:
+    _changed(children, "scaling_group", lambda manifest: manifest["metadata"].pop("annotations", None))
+
+
 @fault("pods-numbered", "operator", "names pods after their index", "CORE-007")
 def _pods_numbered() -> None:
     right = pods.PodBuilder.pod
@@ -142,6 +152,32 @@ def _silence_is_sound() -> None:
 @fault("hash-unsaid", "operator", "never says which template the pods of a clique are of", "CORE-030")
 def _hash_unsaid() -> None:
     _restated(current_pod_template_hash=None)
+
+
+@fault("stirs-at-rest", "operator", "writes the status of a clique anew after a while", "INV-007")
+def _stirs_at_rest() -> None:
+    right = CliqueReconciler.reconcile_status
+
+    async def reconcile_status(self: CliqueReconciler, key: Key) -> float | None:
+        wait = await right(self, key)
+        clique = self._cache.cliques.get(*key)
+        if wait is not None or clique is None or clique.status is None:
+            return wait
+        now = asyncio.get_running_loop().time()
+        if (since := touched.setdefault(key, (clique.status, now)))[0] != clique.status:
+            touched[key] = since = (clique.status, now)
+        if now - since[1] < SOME_SECONDS:
+            return SOME_SECONDS - (now - since[1])
+        tick = {"status": {"observedGeneration": 0}}
+        await self._writer.patch(self._cache.cliques, clique, tick, status=True)
+        return None
+
+    touched: dict[Key, tuple[Any, float]] = {}
+    replace(CliqueReconciler, "reconcile_status", reconcile_status)
+
+
+SOME_SECONDS = 12.0
+"""Longer than an operator may take to come to rest."""
 
 
 @fault("all-gates-removed", "operator", "takes all gates off a pod and not just its own", "GANG-020")

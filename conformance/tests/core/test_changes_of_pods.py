@@ -10,6 +10,7 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import condition, condition_is, items, label, name, number, text, uid
 from conformance.history import sights
 from conformance.history.query import Miss
+from conformance.history.rest_rule import REST
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -52,7 +53,9 @@ def test_availability_follows_readiness(case: Case) -> None:
     case.until("CORE-029", what, warned("s-0-workers"), resources=["events"])
 
 
-@requirements("CORE-022", "CORE-023", "CORE-024", "CORE-026", "CORE-027", "GANG-009", "INV-001", "INV-004", "INV-005")
+@requirements(
+    "CORE-022", "CORE-023", "CORE-024", "CORE-026", "CORE-027", "GANG-009", "INV-001", "INV-004", "INV-005", "INV-007"
+)
 def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     nodes = case.nodes("tiny", 1)
     workload = case.workload("frontend", setName="s", pods=3)
@@ -76,7 +79,7 @@ def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     case.until("CORE-024", "the set is available again", sights.available("s", 1))
     case.quiet(2, real=True)
     begin = case.history.mark()
-    case.quiet(3, real=True)
+    case.quiet(REST + 3, real=True)
     written = [f"{r.resource}/{r.name}" for r in case.history.records(since=begin) if r.resource in WRITTEN]
     case.expect("CORE-024", "objects that changed while nothing happened", [], written)
 

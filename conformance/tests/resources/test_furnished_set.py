@@ -131,6 +131,17 @@ def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected,
             kept: dict[str, str | None] = {**clique.template.annotations, labels.TOPOLOGY: None}
             notes = mapping(found, "metadata", "annotations")
             same(case, "RES-023", f"annotations of {what}", kept, {key: notes.get(key) for key in kept})
+    kinds = {group: observed.annotation(view.get("podcliquescalinggroups", group), KIND) for group in wanted.groups}
+    given = {text(config, "name"): text(config, "annotations", KIND) for config in _groups(workload)}
+    right_kinds = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
+    same(case, "RES-023", "annotations of scaling groups", right_kinds, kinds)
+
+
+KIND = "example.com/kind"
+
+
+def _groups(workload: Document) -> list[Document]:
+    return items(workload, "spec", "template", "podCliqueScalingGroups")
 
 
 def mirrored(workload: Document, kind: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from conformance.tests.core import objects, pod_contents
 from conformance.tests.resources import observed
 
 
-@requirements("RES-050", "CORE-002", "CORE-003", "CORE-007", "CORE-008", "CORE-009", "CORE-014", "CORE-015")
+@requirements("RES-050", "CORE-002", "CORE-003", "CORE-006", "CORE-007", "CORE-008", "CORE-009", "CORE-014", "CORE-015")
 def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> None:
     workload = case.workload("namesakes")
     wanted = expected(workload)
@@ -26,6 +26,7 @@ def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> Non
         right = [text(container, "image") for container in items(clique.template.pod_spec, "containers")]
         case.expect("RES-050", f"images of the pods of {clique.name}", right, sorted(images))
     objects.check_specs(case, wanted, view)
+    objects.check_services(case, wanted, view)
     pod_contents.check_pods(case, wanted, view, name(workload))
 
 
