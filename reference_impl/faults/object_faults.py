@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kube.objects import Key
-from reference_impl.api.models import Condition, PodClique, PodCliqueStatus
+from reference_impl.api.models import Condition, PodClique, PodCliqueStatus, PodGangStatus
 from reference_impl.api.pods import Pod
 from reference_impl.control import podgang
 from reference_impl.control.cache import Cache
@@ -298,3 +298,71 @@ def _unconstrained_unsaid() -> None:
         return right(pcs, known, now) if any(topology.constraints(pcs)) else None
 
     replace(topology, "condition", condition)
+
+
+@fault("base-gang-unnamed", "operator", "leaves the label of the base gang off scaled cliques", "CORE-003")
+def _base_gang_unnamed() -> None:
+    _changed(children, "_clique", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None))
+
+
+@fault("ports-dropped", "operator", "leaves the ports of containers out", "CORE-014")
+def _ports_dropped() -> None:
+    def lose(manifest: Manifest) -> None:
+        spec = manifest["spec"]
+        manifest["spec"] = {
+            **spec,
+            "containers": [{k: v for k, v in c.items() if k != "ports"} for c in spec["containers"]],
+        }
+
+    _changed(pods.PodBuilder, "pod", lose)
+
+
+@fault("role-unrepeated", "operator", "gives every clique the same role", "CORE-015")
+def _role_unrepeated() -> None:
+    _changed(children, "_clique", lambda manifest: manifest["spec"].update(roleName="clique"))
+
+
+@fault("gang-of-other-scheduler", "operator", "names another scheduler on gangs than on their pods", "GANG-003")
+def _gang_of_other_scheduler() -> None:
+    replace(gangs, "set_scheduler", lambda pcs, default: "default-scheduler")
+
+
+@fault("gang-orphaned", "operator", "makes gangs that nobody controls", "INV-004", "CORE-004")
+def _gang_orphaned() -> None:
+    _changed(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+
+
+@fault("initialized-ignored", "operator", "takes gates off as soon as the gang refers to the pods", "INV-005")
+def _initialized_ignored() -> None:
+    right, write = gates.removable, GangReconciler._write
+
+    def removable(clique: Any, found: Any, gang: Any, *rest: Any) -> list[Pod]:
+        if gang is not None:
+            told = msgspec.structs.replace(gang.status or PodGangStatus(), conditions=[_INITIALIZED])
+            gang = msgspec.structs.replace(gang, status=told)
+        return right(clique, found, gang, *rest)
+
+    async def write_late(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
+        await asyncio.sleep(1)
+        await write(self, self._cache.gangs.get(*gang.metadata.key) or gang, is_complete=is_complete)
+
+    replace(gates, "removable", removable)
+    replace(GangReconciler, "_write", write_late)
+
+
+_INITIALIZED = gangs.initialized_condition(True, "")
+
+
+@fault("deletes-by-prefix", "operator", "deletes all cliques whose names begin like that of a deleted set", "LIFE-004")
+def _deletes_by_prefix() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+            for clique in list(self._cache.cliques):
+                if clique.metadata.namespace == key[0] and clique.metadata.name.startswith(f"{key[1]}-"):
+                    await self._writer.delete(self._cache.cliques, clique)
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
