@@ -31,16 +31,16 @@ class LeftAlone:
         self._broken: tuple[str, tuple[Record, ...]] | None = None
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        at_rest = self._at_rest(record.at)
+        self._rested = self._rested or at_rest
         if record.resource == "nodes":
             if self._changed(record):
                 self._stirred = record.at
             return
         before = self._objects.get(record.uid)
-        if self._at_rest(record.at):
-            self._rested = True
-            if before is not None and self._broken is None and _status_only(before, record):
-                since = f"{record.at - self._stirred:.1f} s after anything had changed"
-                self._broken = (f"the status of {record.resource}/{record.name} was written {since}", (before, record))
+        if at_rest and before is not None and self._broken is None and _status_only(before, record):
+            since = f"{record.at - self._stirred:.1f} s after anything had changed"
+            self._broken = (f"the status of {record.resource}/{record.name} was written {since}", (before, record))
         self._stirred = record.at
         self._objects[record.uid] = record
         if record.kind == DELETED or not _unsettled(record.object):
@@ -56,8 +56,9 @@ class LeftAlone:
         return Verdict(self.id, self.what, True)
 
     def _at_rest(self, moment: float) -> bool:
-        there = any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
-        return there and not self._unsettled and moment - self._stirred >= REST
+        if moment - self._stirred < REST or self._unsettled:
+            return False
+        return any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
 
     def _changed(self, record: Record) -> bool:
         """Whether a node came, went or became another: its heartbeats are no change."""

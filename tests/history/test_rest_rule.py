@@ -75,7 +75,14 @@ def test_a_change_of_a_node_is_a_cause(story):
     clique(story, {})
     story.tell("nodes", "n", {"spec": {"unschedulable": True}}, after=REST)
     clique(story, {"replicas": 1})
-    assert rested(story).holds is None
+    assert rested(story).holds is True
+
+
+def test_a_rest_that_a_node_ends_was_one(story):
+    clique(story, {})
+    story.tell("nodes", "n", {"spec": {}}, after=REST)
+    clique(story, {"replicas": 1})
+    assert rested(story).holds is True
 
 
 def test_what_is_breached_or_in_trouble_is_not_at_rest(story):
