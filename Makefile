@@ -13,7 +13,7 @@ ARGS ?=
 SHARD ?= 1/1
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types mutants scale bench assets crds lock prune clean
+.PHONY: help conformance test unit check lint types mutants scale bench assets docs crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -47,6 +47,9 @@ bench: $(READY)  ## what requests cost the API server, and lists the clients (do
 
 assets: $(READY)  ## fetch or build the control-plane binaries, and say where they are
 	@$(RUN) assets
+
+docs: $(READY)  ## write docs/requirements.md and docs/coverage.md anew
+	@$(BIN)/python -m tests.coverage.page
 
 crds: $(READY)  ## write reference_impl/crds/ anew from the models and the running API server's OpenAPI
 	@trap '$(RUN) cluster down crds' EXIT; $(RUN) cluster up crds && $(BIN)/grove-reference crds --kubeconfig "$$($(RUN) cluster kubeconfig crds)"

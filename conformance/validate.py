@@ -13,10 +13,11 @@ import typer
 from conformance.cluster import nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
-from conformance.grove import health, workloads
+from conformance.grove import health, served, workloads
 from conformance.grove.admission import manifests
 from conformance.implementation import descriptor
 from conformance.scale import scenario
+from conformance.suite import coverage
 
 Validator = tuple[str, str, Callable[[Path], object]]
 
@@ -28,6 +29,9 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "scale/*.yaml", scenario.read),
     ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),
     ("fixtures", "admission/*.yaml", manifests.read),
+    ("fixtures", "api/*.yaml", served.read),
+    ("fixtures", "coverage/scenarios.yaml", coverage.scenarios),
+    ("fixtures", "coverage/rows.yaml", coverage.rows),
 ]
 """Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
 

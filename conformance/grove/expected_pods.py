@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from conformance.grove import labels, names
 from conformance.grove.expected import Clique
@@ -50,8 +51,21 @@ def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
     )
 
 
+def without_variables(pod_spec: Document, names: Container[str]) -> dict[str, Any]:
+    """A pod spec whose containers do not set these variables."""
+
+    def stripped(container: Document) -> Document:
+        if "env" not in container:
+            return container
+        return {**container, "env": [v for v in items(container, "env") if text(v, "name") not in names]}
+
+    keys = [key for key in ("initContainers", "containers") if key in pod_spec]
+    return {**pod_spec, **{key: [stripped(container) for container in items(pod_spec, key)] for key in keys}}
+
+
 def environment(container: Document) -> dict[str, str]:
-    """The variables of a container in the words of `Pod.environment`, in their order."""
+    """The variables of a container in the words of `Pod.environment`, in their order; of two of one name the first
+    place and the last value, as a container would see it."""
     found = {}
     for variable in items(container, "env"):
         path = text(variable, "valueFrom", "fieldRef", "fieldPath")

@@ -15,11 +15,12 @@ from conformance.history.order import server_order
 from conformance.history.ownership import Ownership
 from conformance.history.query import History
 from conformance.history.record import Record
+from conformance.history.rest_rule import LeftAlone
 from conformance.history.settled_rules import NothingHeldBelowFloor
 from conformance.history.startup_rule import ParentsReadyFirst
 from conformance.history.verdict import Verdict
 
-RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets"})
+RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"})
 
 
 class Rule(Protocol):
@@ -43,6 +44,7 @@ def rules() -> list[Rule]:
         Ownership(),
         GateUntilInitialized(),
         ParentsReadyFirst(),
+        LeftAlone(),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Asking the API server what it would do: requests with `dryRun=All`, many at once, and what it answered."""
+"""Asking the API server what it would do: requests with `dryRun=All` and reads, many at once, and what it answered."""
 
 from __future__ import annotations
 
@@ -96,6 +96,14 @@ class Asking:
         def request(resource: Resource) -> Request:
             path = resource.path(self._place(resource, {}), name, subresource)
             return Request("PATCH", path, dict(body), MERGE_PATCH, **how)
+
+        return _served(lambda: request(self._api.of_plural(plural)))
+
+    def get(self, plural: str, name: str, **how: Any) -> Request:
+        """To read an object."""
+
+        def request(resource: Resource) -> Request:
+            return Request("GET", resource.path(self._place(resource, {}), name), dry_run=False, **how)
 
         return _served(lambda: request(self._api.of_plural(plural)))
 

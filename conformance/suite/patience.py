@@ -1,7 +1,7 @@
 """How long a wait may last: in full, until an implementation has let one pass without having done anything at all.
 
-One that writes nothing (not installed in full, deaf, crashed at start) would else cost a whole time-out a test, and its
-user the better part of an hour. Nothing is judged more strictly: the first sign of life, ever, gives full waits for good.
+One that writes nothing (not installed in full, deaf, crashed at start) would else cost a whole time-out a test, and
+its user the better part of an hour. Nothing is judged more strictly: the first sign of life gives full waits for good.
 """
 
 from __future__ import annotations

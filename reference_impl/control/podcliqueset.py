@@ -25,6 +25,7 @@ from reference_impl.plan import (
     autoscalers,
     children,
     conditions,
+    following,
     gangs,
     hashes,
     labels,
@@ -134,12 +135,18 @@ class SetReconciler:
             yield partial(writer.ensure, cache.services, children.service(pcs, index))
         channels = self._features.mnnvl
         for template in children.standalone_templates(pcs):
-            if expect(cache.cliques, names.clique(name, index, template.name)) is None:
+            clique = expect(cache.cliques, names.clique(name, index, template.name))
+            if clique is None:
                 manifest = children.standalone_clique(pcs, index, template, channels=channels)
                 yield partial(writer.create, cache.cliques, manifest)
+            elif _controlled(clique, pcs) and (change := following.clique(template, clique)):
+                yield partial(writer.patch, cache.cliques, clique, change)
         for config in children.group_configs(pcs):
-            if expect(cache.groups, names.scaling_group(name, index, config.name)) is None:
+            group = expect(cache.groups, names.scaling_group(name, index, config.name))
+            if group is None:
                 yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
+            elif _controlled(group, pcs) and (change := following.group(config, group)):
+                yield partial(writer.patch, cache.groups, group, change)
         for gang in gangs.planned(pcs, index, lambda group: self._group_replicas(namespace, group), levels):
             found = expect(cache.gangs, gang.name)
             if found is None:

@@ -21,6 +21,8 @@ _MODULES = (
     "admission_faults",
     "scheduler_faults",
     "operations_faults",
+    "object_faults",
+    "served_faults",
 )
 
 

@@ -143,7 +143,7 @@ def _index_never_reused() -> None:
     replace(pods, "free_indices", free_indices)
 
 
-@fault("loss-unsaid", "operator", "says nothing when all scheduled pods are lost", "CORE-023")
+@fault("loss-unsaid", "operator", "says nothing when all scheduled pods are lost", "CORE-023", "CORE-029")
 def _loss_unsaid() -> None:
     async def warn(*arguments: Any) -> None:
         return None

@@ -8,6 +8,7 @@ import pytest
 
 from conformance import data
 from conformance.errors import UsageError
+from conformance.history import invariants
 from conformance.suite import catalogue, launch, requirement
 from conformance.suite.settings import RunSettings
 
@@ -36,6 +37,16 @@ def test_every_requirement_has_a_test_and_every_test_its_requirements(tmp_path: 
     registry = requirement.load()
     assert requirement.problems(registry, plan.collected) == []
     assert requirement.unjudged(registry, plan.collected) == []
+
+
+def test_every_invariant_is_asked_for_by_a_test(tmp_path: Path) -> None:
+    """A test that declares an invariant fails where the history leaves it unknown. So each has a requirement of its id
+    that a test declares: one that is unknown everywhere cannot pass."""
+    plan = launch.collect(RunSettings(run="r", directory=str(tmp_path), implementation="reference"))
+    declared = {id for ids in plan.collected.values() for id in ids}
+    rules = {rule.id for rule in invariants.rules()}
+    assert rules == {id for id in requirement.load().requirements if id.startswith("INV-")}
+    assert rules - declared == set()
 
 
 def test_the_page_of_requirements_is_up_to_date() -> None:

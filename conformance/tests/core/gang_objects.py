@@ -7,6 +7,7 @@ from conformance.grove.expected import Expected
 from conformance.grove.fields import at, condition_is, items, label, number, text
 from conformance.history import sights
 from conformance.history.query import History
+from conformance.history.record import DELETED
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.tests.core.comparison import same
@@ -16,7 +17,7 @@ References = dict[str, list[str] | None]
 
 
 def check_gangs(case: Case, wanted: Expected, view: View) -> None:
-    """GANG-001, GANG-002, GANG-003, GANG-004, GANG-005."""
+    """GANG-001, GANG-002, GANG-003, GANG-004, GANG-005, GANG-023, GANG-024."""
     floors, seen_floors, tied, seen_tied = {}, {}, {}, {}
     for gang in wanted.gangs.values():
         found = view.get("podgangs", gang.name)
@@ -32,8 +33,13 @@ def check_gangs(case: Case, wanted: Expected, view: View) -> None:
     same(case, "GANG-001", "PodGroups with their floors", floors, seen_floors)
     same(case, "GANG-002", "podReferences", *references(wanted, view))
     same(case, "GANG-003", "scheduler and priority of gangs", tied, seen_tied)
-    made = made_ungated(case.history) if case.history.records("pods") else "there were no pods"
-    case.expect("GANG-005", "pods created without the gate", [], made)
+    there = bool(case.history.records("pods"))
+    made, early = made_ungated(case.history), before_their_gang(case.history)
+    case.expect("GANG-005", "pods created without the gate", [], made if there else "there were no pods")
+    first, right = first_groups(case.history), {gang.name: sorted(gang.floors) for gang in wanted.gangs.values()}
+    same(case, "GANG-023", "PodGroups of gangs as they were made", right, first)
+    case.expect("GANG-023", "references to pods that had not been made", [], early_references(case.history))
+    case.expect("GANG-024", "pods that were made before their gang", [], early if there else "there were no pods")
 
 
 def references(wanted: Expected, view: View) -> tuple[References, References]:
@@ -52,6 +58,41 @@ def references(wanted: Expected, view: View) -> tuple[References, References]:
 
 def _spelled(reference: object) -> str:
     return f"{text(reference, 'namespace')}/{text(reference, 'name')}"
+
+
+def first_groups(history: History) -> dict[str, list[str]]:
+    """The PodGroups in the very first record of each gang."""
+    found: dict[str, list[str]] = {}
+    for record in history.records("podgangs"):
+        found.setdefault(record.name, sorted(text(g, "name") for g in items(record.object, "spec", "podgroups")))
+    return found
+
+
+def early_references(history: History) -> list[str]:
+    """References to pods that a gang had before the pods were made."""
+    made = _made(history, "pods")
+    return sorted(
+        {
+            f"{record.name}: {_spelled(pod)}"
+            for record in history.records("podgangs")
+            for group in items(record.object, "spec", "podgroups")
+            for pod in items(group, "podReferences")
+            if record.kind != DELETED and record.revision < made.get(text(pod, "name"), record.revision + 1)
+        }
+    )
+
+
+def before_their_gang(history: History) -> list[str]:
+    """Pods that were made while the gang of their label was not there."""
+    gangs = _made(history, "podgangs")
+    first = {record.name: record for record in reversed(history.records("pods"))}
+    of = {pod: gangs.get(label(record.object, labels.GANG), 0) for pod, record in first.items()}
+    return sorted(pod for pod, record in first.items() if record.revision < of[pod])
+
+
+def _made(history: History, resource: str) -> dict[str, int]:
+    """By name: the revision at which each object was first there."""
+    return {record.name: record.revision for record in reversed(history.records(resource))}
 
 
 def made_ungated(history: History) -> list[str]:

@@ -11,6 +11,7 @@ from conformance.grove.fields import (
     at,
     controller,
     finalizers,
+    items,
     mapping,
     name,
     number,
@@ -20,6 +21,7 @@ from conformance.grove.fields import (
 )
 from conformance.grove.fields import labels as labels_of
 from conformance.history import sights
+from conformance.history.record import ADDED, Record
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.tests.core.comparison import same, same_labels
@@ -88,6 +90,14 @@ def check_finalizers(case: Case, wanted: Expected, view: View, set_name: str) ->
     for finalizer, resource, found in held:
         without = [one for one in found if finalizer not in finalizers(view.get(resource, one))]
         case.expect("CORE-005", f"{resource} without the finalizer {finalizer}", [], without)
+        if resource != "podcliquesets":  # users make those
+            late = sorted({r.name for r in _made(case, resource) if finalizer not in finalizers(r.object)})
+            case.expect("CORE-005", f"{resource} made without the finalizer {finalizer}", [], late)
+
+
+def _made(case: Case, resource: str) -> list[Record]:
+    """The first record of each object that was made during the test."""
+    return [r for r in case.history.records(resource) if r.kind == ADDED and not r.listed]
 
 
 def check_services(case: Case, wanted: Expected, view: View) -> None:
@@ -99,11 +109,13 @@ def check_services(case: Case, wanted: Expected, view: View) -> None:
             "clusterIP": "None",
             "selector": dict(service.selector),
             "publishNotReadyAddresses": service.publish_not_ready,
+            "ports": [],
         }
         seen[service.name] = {
             "clusterIP": text(found, "spec", "clusterIP"),
             "selector": mapping(found, "spec", "selector"),
             "publishNotReadyAddresses": truth(found, "spec", "publishNotReadyAddresses") is True,
+            "ports": items(found, "spec", "ports"),
         }
     same(case, "CORE-006", "headless Services", right, seen)
 

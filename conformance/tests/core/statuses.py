@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from conformance.grove import labels
 from conformance.grove.expected import Expected
-from conformance.grove.fields import condition, number, text
+from conformance.grove.fields import condition, label, number, text
+from conformance.history import sights
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.tests.core.comparison import same
@@ -24,7 +26,7 @@ HEALTHY_GROUP: Mapping[str, tuple[str, str]] = {
 
 
 def check_statuses(case: Case, wanted: Expected, view: View, set_name: str) -> None:
-    """CORE-010, CORE-011, CORE-012, CORE-013."""
+    """CORE-010, CORE-011, CORE-012, CORE-013, CORE-030."""
     right, seen = told(wanted, view, set_name)
     for id, statuses in right.items():
         same(case, id, "statuses", statuses, seen[id])
@@ -32,7 +34,7 @@ def check_statuses(case: Case, wanted: Expected, view: View, set_name: str) -> N
 
 def told(wanted: Expected, view: View, set_name: str) -> tuple[Statuses, Statuses]:
     """What the statuses are to say, and what they say."""
-    right: Statuses = {"CORE-010": {}, "CORE-011": {}, "CORE-012": {}, "CORE-013": {}}
+    right: Statuses = {id: {} for id in ("CORE-010", "CORE-011", "CORE-012", "CORE-013", "CORE-030")}
     seen: Statuses = {id: {} for id in right}
 
     def counts(id: str, resource: str, name: str, numbers: dict[str, int]) -> None:
@@ -52,6 +54,17 @@ def told(wanted: Expected, view: View, set_name: str) -> tuple[Statuses, Statuse
         right["CORE-013"][name] = {key: value}
         seen["CORE-013"][name] = {key: text(view.get(resource, name), "status", key)}
 
+    def hashes(resource: str, name: str, wish: Mapping[str, str]) -> None:
+        right["CORE-030"][name] = {key: value or "(some hash)" for key, value in wish.items()}
+        seen["CORE-030"][name] = {key: text(view.get(resource, name), "status", key) for key in wish}
+
+    templates = {found: label(view.get("podcliques", found), labels.TEMPLATE_HASH) for found in wanted.cliques}
+    of_set = text(view.get("podcliquesets", set_name), "status", "currentGenerationHash")
+    generation = {"currentPodCliqueSetGenerationHash": of_set}
+    for clique in wanted.cliques.values():
+        of_pods = {label(pod, labels.TEMPLATE_HASH) for pod in sights.pods_of(view, clique.name)}
+        right["CORE-030"][f"pods of {clique.name}"] = {"hashes": [templates[clique.name]]}
+        seen["CORE-030"][f"pods of {clique.name}"] = {"hashes": sorted(of_pods)}
     replicas = len(wanted.services)
     every = {"replicas": replicas, "availableReplicas": replicas, "updatedReplicas": replicas}
     counts("CORE-010", "podcliquesets", set_name, every)
@@ -61,11 +74,12 @@ def told(wanted: Expected, view: View, set_name: str) -> tuple[Statuses, Statuse
         every = {"replicas": pods, "scheduledReplicas": pods, "readyReplicas": pods, "scheduleGatedReplicas": 0}
         counts("CORE-011", "podcliques", clique.name, every)
         conditions("CORE-011", "podcliques", clique.name, HEALTHY_CLIQUE)
-        if clique.selector:
-            selector("podcliques", clique.name, "hpaPodSelector", clique.selector)
+        selector("podcliques", clique.name, "hpaPodSelector", clique.selector)  # none for a member
+        hashes("podcliques", clique.name, {"currentPodTemplateHash": templates[clique.name], **generation})
     for group in wanted.groups.values():
         keys = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
         counts("CORE-012", "podcliquescalinggroups", group.name, dict.fromkeys(keys, group.replicas))
         conditions("CORE-012", "podcliquescalinggroups", group.name, HEALTHY_GROUP)
         selector("podcliquescalinggroups", group.name, "selector", group.selector)
+        hashes("podcliquescalinggroups", group.name, generation)
     return right, seen

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from conformance.grove import health, labels
+from conformance.grove import health, labels, pods
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition, condition_is, items, label, name, number, text, uid
 from conformance.history import sights
 from conformance.history.query import Miss
+from conformance.history.rest_rule import REST
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -20,7 +21,7 @@ CRASHED: Mapping[str, Any] = {"containers": {"started": False, "lastExit": 1}}
 SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
 
 
-@requirements("CORE-020", "CORE-021", "INV-001", "INV-003", "INV-004", "INV-005")
+@requirements("CORE-020", "CORE-021", "CORE-029", "INV-001", "INV-003", "INV-004", "INV-005")
 def test_availability_follows_readiness(case: Case) -> None:
     case.nodes("dgx-h100", 2)
     small = {"routers": 2, "workers": 3, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1}
@@ -47,8 +48,14 @@ def test_availability_follows_readiness(case: Case) -> None:
     case.until("CORE-020", "a set without its standalone clique is not available", says(SETS, "s", 0))
     case.expect("CORE-020", "available replicas of the group", 3, available(case.quiet(1), GROUPS, "s-0-workers"))
 
+    case.patch(GROUPS, "s-0-workers", {"spec": {"replicas": 0}}, subresource="scale")
+    what = "a group that has lost all its replicas warns of it"
+    case.until("CORE-029", what, warned("s-0-workers"), resources=["events"])
 
-@requirements("CORE-022", "CORE-023", "CORE-024", "GANG-009", "INV-001", "INV-004", "INV-005")
+
+@requirements(
+    "CORE-022", "CORE-023", "CORE-024", "CORE-026", "CORE-027", "GANG-009", "INV-001", "INV-004", "INV-005", "INV-007"
+)
 def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     nodes = case.nodes("tiny", 1)
     workload = case.workload("frontend", setName="s", pods=3)
@@ -58,7 +65,7 @@ def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     before = by_index(case.history.view(), clique.name)
 
     case.delete("pods", name(before["1"]))
-    case.until("CORE-022", "a pod with the index of the lost one is made", replaced(clique.name, uid(before["1"])))
+    case.until("CORE-022", "a pod with the index of the lost one is made", replaced(clique.name, uid(before["1"]), "1"))
     after = by_index(case.history.view(), clique.name)
     kept = {index: uid(before[index]) for index in ("0", "2")}
     case.expect("CORE-022", "the other pods", kept, {index: uid(after.get(index, {})) for index in kept})
@@ -75,13 +82,23 @@ def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     case.quiet(3, real=True)
     written = [f"{r.resource}/{r.name}" for r in case.history.records(since=begin) if r.resource in WRITTEN]
     case.expect("CORE-024", "objects that changed while nothing happened", [], written)
+    case.quiet(REST, real=True)  # for INV-007, which is more patient
+
+    # A pod fails, and the one that takes its place cannot be placed.
+    case.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
+    failed = name(after["2"])
+    case.patch("pods", failed, {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
+    case.patch("pods", failed, {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
+    case.until("CORE-026", "a pod that has failed is replaced", replaced(clique.name, uid(after["2"]), "2"))
+    case.until("CORE-026", "and counts no longer", says_clique(clique.name, "scheduledReplicas", 2))
+    case.eventually("CORE-027", "two scheduled pods of three are too few", tells(clique.name, TOO_FEW))
 
     # All pods go and none can be placed again.
-    case.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
-    for pod in after.values():
+    for pod in sights.pods_of(case.history.view(), clique.name):
         case.delete("pods", name(pod))
     case.until("CORE-023", "the clique has no scheduled pod", says_clique(clique.name, "scheduledReplicas", 0))
-    case.until("CORE-023", "a Warning event says that all scheduled pods are lost", warned(clique.name))
+    what = "a Warning event says that all scheduled pods are lost"
+    case.until("CORE-023", what, warned(clique.name), resources=["events"])
     view = case.quiet(1)
     told = condition(view.get(CLIQUES, clique.name), BREACHED)
     case.expect(
@@ -92,29 +109,73 @@ def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     )
 
 
+TOO_FEW = {
+    "PodCliqueScheduled": ["False", "InsufficientScheduledPods"],
+    BREACHED: ["True", "ScheduledReplicasBelowMinAvailable"],
+}
 WRITTEN = frozenset({SETS, GROUPS, CLIQUES, GANGS, "pods", "services"})
 
 
-@requirements("CORE-025", "GANG-010", "INV-001", "INV-003", "INV-005")
+@requirements("CORE-025", "GANG-010", "GANG-021", "GANG-022", "INV-001", "INV-003", "INV-005")
 def test_pods_that_cannot_be_made_are_told_and_hold_their_gang_back(case: Case) -> None:
+    # Four pods in one gang, of three cliques; whichever clique lacks one, the pods of all keep their gates.
     case.nodes("tiny", 1)
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "2"}}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "3"}}}
     case.create(quota)
-    workload = case.workload("frontend", setName="s", pods=3)
-    [clique] = expected(workload).cliques.values()
+    workload = case.workload("chain", setName="s", startup="CliqueStartupTypeAnyOrder", fronts=2, groups=1)
+    cliques = list(expected(workload).cliques.values())
+    names = [clique.name for clique in cliques]
     case.create(workload)
-    case.until("CORE-025", "the clique's status names the refusal", in_trouble(clique.name))
-    case.until("CORE-025", "those pods that may be are made", says_clique(clique.name, "replicas", 2))
-    view = case.quiet(1)
-    pods = sights.pods_of(view, clique.name)
-    free = [name(pod) for pod in pods if not items(pod, "spec", "schedulingGates")]
+    lacking = case.until("CORE-025", "the status of the clique that lacks a pod names the refusal", in_trouble(names))
+    case.until("CORE-025", "those pods that may be are made", are_made(names, 3))
+    case.eventually("GANG-021", "the gang says that it is not complete", initialized("s-0", "False"))
+    free = [name(p) for clique in names for p in sights.pods_of(case.quiet(1), clique) if not pods.gated(p)]
     case.expect("GANG-010", "pods of the incomplete gang without a gate", [], free)
 
+    gang = case.history.view().get(GANGS, "s-0")
+    status = {"phase": text(gang, "status", "phase"), "conditions": [*items(gang, "status", "conditions"), FOREIGN]}
+    begin = case.history.mark()
+    case.patch(GANGS, "s-0", {"status": status}, subresource="status")
+    case.until("GANG-022", "the gang has a condition of somebody else", lambda view: foreign(view.get(GANGS, "s-0")))
     case.delete("resourcequotas", "few")
-    case.until(
-        "GANG-010", "the gang is complete and its pods become ready", says_clique(clique.name, "readyReplicas", 3)
-    )
-    case.until("CORE-025", "the status no longer names a refusal", untroubled(clique.name))
+    case.until("GANG-021", "the gang says that it is complete", initialized("s-0", "True"))
+    ready = [says_clique(clique.name, "readyReplicas", clique.template.replicas) for clique in cliques]
+    case.until("GANG-010", "the pods of the gang become ready", both(*ready))
+    case.until("CORE-025", "the status no longer names a refusal", untroubled(lacking))
+    records = case.history.records(GANGS, "s-0", since=begin)
+    since = next((n for n, record in enumerate(records) if foreign(record.object)), 0)
+    lost = [str(record) for record in records[since:] if not foreign(record.object)]
+    case.expect("GANG-022", "states in which the gang has lost it", [], lost)
+
+
+FOREIGN: Mapping[str, Any] = {
+    "type": "example.com/Noted",
+    "status": "True",
+    "reason": "Noted",
+    "message": "by a passer-by",
+    "lastTransitionTime": health.MOMENT,
+}
+
+
+def foreign(gang: Mapping[str, Any] | None) -> bool:
+    return condition_is(gang, str(FOREIGN["type"])) == "True"
+
+
+def initialized(gang: str, status: str) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = view.get(GANGS, gang)
+        told, phase = condition_is(found, "Initialized"), text(found, "status", "phase")
+        return (told == status and phase != "") or Miss(f"{gang}: Initialized is {told or 'absent'}, phase {phase!r}")
+
+    return seen
+
+
+def are_made(cliques: Iterable[str], count: int) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        found = sum(len(sights.pods_of(view, clique)) for clique in cliques)
+        return found == count or Miss(f"there are {found} pods, not {count}")
+
+    return seen
 
 
 def become(case: Case, cliques: Iterable[str], state: Mapping[str, Any]) -> None:
@@ -157,9 +218,13 @@ def says_clique(clique: str, field: str, count: int) -> sights.Sight:
 
 
 def is_breached(group: str, status: str) -> sights.Sight:
+    how = "Sufficient" if status == "False" else "Insufficient"
+
     def seen(view: View) -> bool | Miss:
-        found = condition_of(view, GROUPS, group)
-        return found == status or Miss(f"{BREACHED} of {group} is {found or 'absent'}")
+        told = condition(view.get(GROUPS, group), BREACHED)
+        found = [text(told, "status"), text(told, "reason")]
+        right = [status, f"{how}AvailablePodCliqueScalingGroupReplicas"]
+        return found == right or Miss(f"{BREACHED} of {group} is {found}")
 
     return seen
 
@@ -168,10 +233,21 @@ def by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
     return {label(pod, labels.POD_INDEX): pod for pod in sights.pods_of(view, clique)}
 
 
-def replaced(clique: str, lost: str) -> sights.Sight:
+def replaced(clique: str, lost: str, index: str) -> sights.Sight:
     def seen(view: View) -> bool | Miss:
-        pod = by_index(view, clique).get("1", {})
-        return (bool(pod) and uid(pod) != lost) or Miss("there is no new pod with index 1")
+        found = [pod for pod in sights.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
+        return any(uid(pod) != lost for pod in found) or Miss(f"there is no new pod with index {index}")
+
+    return seen
+
+
+def tells(clique: str, wanted: Mapping[str, list[str]]) -> sights.Sight:
+    """The conditions of a clique have these statuses and reasons."""
+
+    def seen(view: View) -> bool | Miss:
+        found = {kind: condition(view.get(CLIQUES, clique), kind) for kind in wanted}
+        told = {kind: [text(one, "status"), text(one, "reason")] for kind, one in found.items()}
+        return told == wanted or Miss(f"{clique} says {told}")
 
     return seen
 
@@ -203,11 +279,15 @@ def warned(clique: str) -> sights.Sight:
     return seen
 
 
-def in_trouble(clique: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
-        errors = items(view.get(CLIQUES, clique), "status", "lastErrors")
-        right = [e for e in errors if text(e, "code") and "quota" in text(e, "description") and text(e, "observedAt")]
-        return bool(right) or Miss(f"lastErrors of {clique} has no entry about the quota: {errors}")
+def in_trouble(cliques: Iterable[str]) -> Callable[[View], str | Miss]:
+    """The name of a clique whose status speaks of the quota."""
+
+    def seen(view: View) -> str | Miss:
+        for clique in cliques:
+            for error in items(view.get(CLIQUES, clique), "status", "lastErrors"):
+                if text(error, "code") and "quota" in text(error, "description") and text(error, "observedAt"):
+                    return clique
+        return Miss("no clique has an entry about the quota in its lastErrors")
 
     return seen
 

@@ -14,7 +14,10 @@ from conformance.tests.core import gang_objects, objects, pod_contents, statuses
 
 @requirements(
     *(f"CORE-{number:03}" for number in range(1, 16)),
+    "CORE-030",
     *(f"GANG-{number:03}" for number in range(1, 6)),
+    "GANG-023",
+    "GANG-024",
     "INV-001",
     "INV-002",
     "INV-003",

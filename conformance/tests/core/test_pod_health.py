@@ -52,13 +52,33 @@ def test_a_clique_says_of_its_pods_what_they_are(case: Case) -> None:
 
     # A pod that is being deleted is none of the clique's any more, however long it takes to go.
     serving = clique_of(wanted, "serving")
-    leaving = name(sights.pods_of(case.history.view(), serving.name)[0])
-    case.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
-    case.delete("pods", leaving)
+    leaving = [take_away(case, serving)]
     wish = {"replicas": 2, "scheduledReplicas": 2, "readyReplicas": 1}
     case.eventually("CORE-018", "a pod that is being deleted is replaced and not counted", counted(serving.name, wish))
+    case.expect("CORE-018", "indices of the pods then", ["0", "1"], indices(case, serving))
+
+    # An operator that has just started knows as much of it as one that has seen it all (OBJ-264).
+    recovered = clique_of(wanted, "recovered")
+    case.restart("operator")
+    leaving.append(take_away(case, recovered))
+    what = "an operator that has been restarted replaces a pod that is being deleted"
+    case.eventually("CORE-018", what, counted(recovered.name, wish))
+    case.expect("CORE-018", "indices of the pods then", ["0", "1"], indices(case, recovered))
     case.expect("CORE-018", "more pods ready or gated than there are", [], overcounted(case))
-    case.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
+    for pod in leaving:
+        case.patch("pods", pod, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
+
+
+def take_away(case: Case, clique: Clique) -> str:
+    """Deletes a pod of a clique, which then stays Terminating; gives its name."""
+    leaving = name(sights.pods_of(case.history.view(), clique.name)[0])
+    case.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
+    case.delete("pods", leaving)
+    return leaving
+
+
+def indices(case: Case, clique: Clique) -> list[str]:
+    return sorted(label(pod, labels.POD_INDEX) for pod in sights.pods_of(case.history.view(), clique.name))
 
 
 def workload_of(case: Case, cases: Mapping[str, Health]) -> dict[str, Any]:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from conformance.grove.expected import Clique, expected
+from conformance.grove.fields import condition, condition_is, number, text
 from conformance.history import sights
+from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import same
+
+Statuses = dict[str, dict[str, object]]
+"""By clique: what its status says."""
+BREACHED = "MinAvailableBreached"
 
 
 @requirements(
@@ -17,6 +24,8 @@ from conformance.suite.requirement import requirements
     "SCHED-001",
     "SCHED-002",
     "SCHED-005",
+    "CORE-027",
+    "CORE-028",
     "INV-001",
     "INV-002",
     "INV-003",
@@ -25,10 +34,10 @@ from conformance.suite.requirement import requirements
 )
 def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
     # Each replica of the workers fills a node. The base gang has two of them, each scaled gang one: on the one node
-    # that there is, a scaled gang fits and the base gang does not.
+    # that there is, a scaled gang fits and the base gang does not. One more prefill pod of each is beyond the floor.
     case.nodes("dgx-h100", 1)
     workload = case.workload(
-        "disaggregated", routers=1, workers=4, workersFloor=2, prefills=1, prefillsFloor=1, prefillGpus=4, decodeGpus=4
+        "disaggregated", routers=1, workers=4, workersFloor=2, prefills=2, prefillsFloor=1, prefillGpus=4, decodeGpus=4
     )
     wanted = expected(workload)
     [base] = wanted.base_gangs
@@ -48,11 +57,51 @@ def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
     waiting(case, scaled, view)
     bound = sights.bound(view, based)
     case.expect("SCHED-001", "bound pods of the base gang", dict.fromkeys(bound, 0), bound)
+    view = case.settled("the statuses say that nothing is scheduled", _unscheduled(based, scaled))
+    same(case, "CORE-027", "statuses of cliques without scheduled pods", *_statuses(based, scaled, view))
+    case.expect("CORE-028", "scaling groups that were called sound while no pod was scheduled", [], _sound(case))
 
-    case.nodes("dgx-h100", 3)
+    # There is room for just the floors of the base gang, and that is enough for the scaled gangs to lose their gates.
+    case.nodes("dgx-h100", 1)
     case.until("SCHED-002", "the base gang is bound once it fits", sights.admitted(wanted, base))
     case.until("GANG-008", "then all pods of the scaled gangs lose their gates", sights.all_ungated(scaled))
+    case.nodes("dgx-h100", 4)
     case.until("SCHED-002", "and the scaled gangs are bound", sights.all_bound(scaled))
+
+
+def _statuses(based: list[Clique], scaled: list[Clique], view: View) -> tuple[Statuses, Statuses]:
+    """What the cliques are to say of pods that nobody has scheduled, and what they say."""
+    right: Statuses = {}
+    seen: Statuses = {}
+    for clique in (*based, *scaled):
+        found, pods = view.get("podcliques", clique.name), clique.template.replicas
+        right[clique.name] = {
+            "scheduledReplicas": 0,
+            "scheduleGatedReplicas": pods if clique in scaled else 0,
+            "PodCliqueScheduled": ["False", "InsufficientScheduledPods"],
+            BREACHED: ["True", "ScheduledReplicasBelowMinAvailable"],
+        }
+        told: dict[str, object] = {
+            key: number(found, "status", key) for key in ("scheduledReplicas", "scheduleGatedReplicas")
+        }
+        for kind in ("PodCliqueScheduled", BREACHED):
+            one = condition(found, kind)
+            told[kind] = [text(one, "status"), text(one, "reason")]
+        seen[clique.name] = told
+    return right, seen
+
+
+def _unscheduled(based: list[Clique], scaled: list[Clique]) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        right, told = _statuses(based, scaled, view)
+        return right == told or Miss("the statuses are behind")
+
+    return seen
+
+
+def _sound(case: Case) -> list[str]:
+    records = case.history.records("podcliquescalinggroups")
+    return [str(record) for record in records if condition_is(record.object, BREACHED) == "False"]
 
 
 def waiting(case: Case, scaled: list[Clique], view: View) -> None:

@@ -6,30 +6,43 @@ import copy
 from collections.abc import Mapping
 
 from conformance.grove.expected import expected
-from conformance.grove.fields import name, number
+from conformance.grove.fields import items, name, number, text
 from conformance.history import sights
 from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import same
 from conformance.tests.resources import observed
 from conformance.tests.resources.test_attendants import trigger
 
 SCALERS = "horizontalpodautoscalers"
 
 
-@requirements("RES-032", "RES-033", "RES-047")
+@requirements("RES-032", "RES-033", "RES-034", "RES-047", "CORE-013")
 def test_replicas_belong_to_whoever_scales(case: Case) -> None:
     workload = case.workload("furnished", replicas=2)
     case.create(workload)
     case.until("RES-032", "all pods exist", sights.all_exist(list(expected(workload).cliques.values())))
     case.until("RES-033", "the autoscalers exist", observed.there(SCALERS, ["p-0-fe", "p-1-fe", "p-0-sg", "p-1-sg"]))
     case.quiet(1)
-    case.patch("podcliques", "p-0-fe", {"spec": {"replicas": 3}}, subresource="scale")
-    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 4}}, subresource="scale")
+    wanted = expected(workload)
+    selectors = {"p-0-fe": wanted.cliques["p-0-fe"].selector, "p-0-sg": wanted.groups["p-0-sg"].selector}
+    selectors[name(workload)] = wanted.selector
+    scales = {
+        "p-0-fe": case.patch("podcliques", "p-0-fe", {"spec": {"replicas": 3}}, subresource="scale"),
+        "p-0-sg": case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 4}}, subresource="scale"),
+        name(workload): case.patch("podcliquesets", name(workload), {"spec": {"replicas": 2}}, subresource="scale"),
+    }
+    told = {found: text(scale, "status", "selector") for found, scale in scales.items()}
+    same(case, "CORE-013", "selectors in the scale subresource", selectors, told)
     case.until("RES-032", "the scaled clique gets its pods", _pods({"p-0-fe": 3}))
     members = {"p-0-sg-3-ld": 1, "p-0-sg-3-wk": 2}
     case.until("RES-032", "the scaled group gets its cliques and pods", _pods(members))
+    gangs = [f"p-0-sg-{number}" for number in range(3)]  # of the replicas 1 to 3: the first is of the base gang
+    case.until("RES-032", "each scaled replica of the group has a gang", observed.there("podgangs", gangs))
+    groups = [text(g, "name") for g in items(case.history.view().get("podgangs", gangs[-1]), "spec", "podgroups")]
+    case.expect("RES-032", "PodGroups of the gang of the last replica", sorted(members), sorted(groups))
 
     # An update in an unrelated field and one of the template's own replicas: neither is a word about these replicas.
     cliques = copy.deepcopy(workload["spec"]["template"]["cliques"])
@@ -56,7 +69,11 @@ def test_replicas_belong_to_whoever_scales(case: Case) -> None:
     of_set = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link"]
     what = "the claims of replicas of the set and of the scaling group that are no more go"
     case.eventually("RES-047", what, observed.gone("resourceclaims", [*of_set, "p-0-sg-3-gpu"]))
+    of_set = ["p-1", "p-1-sg-0", "p-1-sg-1"]
+    what = "the gangs of replicas of the set and of the scaling group that are no more go"
+    case.eventually("RES-034", what, observed.gone("podgangs", [*of_set, gangs[-1]]))
     view = case.quiet(1)
+    case.expect("RES-034", "gangs that are still needed", ["p-0", *gangs[:-1]], view.names("podgangs"))
     kept = ["p-0-cache", "p-0-sg-0-gpu", "p-0-sg-2-gpu", "p-0-sg-all-link", "p-all-fabric"]
     have = [claim for claim in kept if view.get("resourceclaims", claim) is not None]
     case.expect("RES-047", "claims that are still needed", kept, have)

@@ -20,7 +20,7 @@ OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClas
 
 @requirements(
     *(f"RES-{number:03}" for number in (1, 2, 3, 4, 5, 6)),
-    *(f"RES-{number:03}" for number in (20, 23)),
+    *(f"RES-{number:03}" for number in (14, 20, 23)),
     *(f"RES-{number:03}" for number in (30, 31)),
     *(f"RES-{number:03}" for number in (40, 41, 42, 43, 44)),
     "RES-090",
@@ -39,6 +39,7 @@ def test_a_furnished_set_has_everything_beside_its_pods(case: Case) -> None:
     view = case.settled("the gangs carry the labels of the set", _mirrored(workload, wanted))
 
     _check_attendants(case, workload, view)
+    case.expect("RES-014", "groups and gangs made before a standalone clique", [], _too_early(case, wanted))
     _check_gangs_and_templates(case, workload, wanted, view)
     _check_autoscalers(case, workload, view)
     _check_claims(case, workload, planned, view)
@@ -66,6 +67,22 @@ def _token(set_name: str) -> sights.Sight:
         return text(found, "data", "token") != "" or Miss(f"secrets/{secret} has no token")
 
     return seen
+
+
+def _too_early(case: Case, wanted: Expected) -> list[str]:
+    """Scaling groups and gangs of a replica that were there before all of its standalone cliques."""
+    first: dict[tuple[str, str], int] = {}
+    for record in case.history.records():
+        first.setdefault((record.resource, record.name), record.revision)
+    found = []
+    for index in range(len(wanted.services)):
+        alone = [c.name for c in wanted.cliques.values() if c.set_index == index and not c.group]
+        last = max(first.get(("podcliques", clique), 0) for clique in alone)
+        gangs = {clique.gang for clique in wanted.cliques.values() if clique.set_index == index}
+        groups = {clique.group for clique in wanted.cliques.values() if clique.set_index == index and clique.group}
+        later = [*(("podgangs", gang) for gang in gangs), *(("podcliquescalinggroups", group) for group in groups)]
+        found += [f"{resource}/{one}" for resource, one in later if first.get((resource, one), last) < last]
+    return sorted(found)
 
 
 def _check_attendants(case: Case, workload: Document, view: View) -> None:
@@ -114,6 +131,17 @@ def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected,
             kept: dict[str, str | None] = {**clique.template.annotations, labels.TOPOLOGY: None}
             notes = mapping(found, "metadata", "annotations")
             same(case, "RES-023", f"annotations of {what}", kept, {key: notes.get(key) for key in kept})
+    kinds = {group: observed.annotation(view.get("podcliquescalinggroups", group), KIND) for group in wanted.groups}
+    given = {text(config, "name"): text(config, "annotations", KIND) for config in _groups(workload)}
+    right_kinds = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
+    same(case, "RES-023", "annotations of scaling groups", right_kinds, kinds)
+
+
+KIND = "example.com/kind"
+
+
+def _groups(workload: Document) -> list[Document]:
+    return items(workload, "spec", "template", "podCliqueScalingGroups")
 
 
 def mirrored(workload: Document, kind: str) -> dict[str, str]:

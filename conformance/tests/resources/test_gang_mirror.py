@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.expected import expected
-from conformance.grove.fields import mapping, name, text
+from conformance.grove.fields import at, mapping, name, number, text, texts
 from conformance.history import sights
 from conformance.history.query import Miss
 from conformance.history.view import View
@@ -13,7 +13,7 @@ from conformance.tests.resources import observed
 from conformance.tests.resources.test_attendants import trigger
 
 
-@requirements("RES-021", "RES-022")
+@requirements("RES-021", "RES-022", "RES-026", "RES-027")
 def test_gangs_follow_the_labels_of_their_set(case: Case) -> None:
     workload = case.workload("furnished")
     wanted = expected(workload)
@@ -22,6 +22,10 @@ def test_gangs_follow_the_labels_of_their_set(case: Case) -> None:
     observed.rest(case, wanted)  # nothing but the trigger is to make the operator look at the set
     for key in ("grove.io/by-hand", "example.com/by-hand"):
         case.patch("podgangs", "p-0", {"metadata": {"annotations": {key: "x"}}})
+    reservation = {"namespace": case.namespace, "name": "kept"}
+    case.patch("podgangs", "p-0", {"spec": {"priorityClassName": "by-hand", "reuseReservationRef": reservation}})
+    case.patch("podcliques", "p-0-fe", {"spec": {"minAvailable": 2}})
+    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"minAvailable": 2, "cliqueNames": ["wk", "ld"]}})
     gone = {"metadata": {"labels": {"example.com/team": None, "example.com/new": "y"}, **trigger("1")["metadata"]}}
     case.patch("podcliquesets", name(workload), gone)
     given = observed.all_of(*(_labelled(gang, "new", "y") for gang in wanted.gangs))
@@ -31,6 +35,20 @@ def test_gangs_follow_the_labels_of_their_set(case: Case) -> None:
     case.eventually("RES-021", "the gangs have lost the label that their set has lost, and what a hand put there", lost)
     found = observed.annotation(case.history.view().get("podgangs", "p-0"), "grove.io/by-hand")
     case.expect("RES-021", "an annotation of Grove that the operator doesn't know", "x", found)
+
+    what = "what a hand has written into a gang's spec goes"
+    case.eventually("RES-026", what, lambda view: not text(view.get("podgangs", "p-0"), "spec", "priorityClassName"))
+    kept = mapping(case.history.view().get("podgangs", "p-0"), "spec", "reuseReservationRef")
+    case.expect("RES-026", "what the operator says nothing about", reservation, kept)
+    case.eventually("RES-027", "cliques and scaling groups follow their template again", _as_templates)
+
+
+def _as_templates(view: View) -> bool | Miss:
+    """The floors of a standalone clique and of a scaling group, and its members, are those of `furnished`."""
+    group = at(view.get("podcliquescalinggroups", "p-0-sg"), "spec")
+    found = [number(view.get("podcliques", "p-0-fe"), "spec", "minAvailable"), number(group, "minAvailable")]
+    members = texts(group, "cliqueNames")
+    return (found == [1, 1] and members == ["ld", "wk"]) or Miss(f"floors are {found}, the group has {members}")
 
 
 def _labelled(gang: str, key: str, value: str | None) -> sights.Sight:

@@ -14,7 +14,7 @@ from conformance.tests.core import objects, pod_contents
 from conformance.tests.resources import observed
 
 
-@requirements("RES-050", "CORE-002", "CORE-003", "CORE-007", "CORE-008", "CORE-009", "CORE-014", "CORE-015")
+@requirements("RES-050", "CORE-002", "CORE-003", "CORE-006", "CORE-007", "CORE-008", "CORE-009", "CORE-014", "CORE-015")
 def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> None:
     workload = case.workload("namesakes")
     wanted = expected(workload)
@@ -26,7 +26,23 @@ def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> Non
         right = [text(container, "image") for container in items(clique.template.pod_spec, "containers")]
         case.expect("RES-050", f"images of the pods of {clique.name}", right, sorted(images))
     objects.check_specs(case, wanted, view)
+    objects.check_services(case, wanted, view)
     pod_contents.check_pods(case, wanted, view, name(workload))
+
+
+@requirements("RES-053")
+def test_names_as_long_as_admission_lets_them_be_work(case: Case) -> None:
+    # The names of set, scaling group and clique have 45 characters together (OBJ-120).
+    workload = case.workload("chain", setName="n" * 41, startup="CliqueStartupTypeAnyOrder")
+    wanted = expected(workload)
+    case.create(workload)
+    case.until("RES-053", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    view = case.history.view()
+    for clique in wanted.cliques:
+        hosts = sorted(text(pod, "spec", "hostname") for pod in sights.pods_of(view, clique))
+        right = [f"{clique}-{index}" for index in range(len(hosts))]
+        case.expect("RES-053", f"host names of {clique}", right, hosts)
+        case.expect("RES-053", f"host names of {clique} that no label can hold", [], [h for h in hosts if len(h) > 63])
 
 
 @requirements("RES-051")

@@ -19,7 +19,7 @@ LEVELS = {"zone": "example.com/zone", "rack": "example.com/rack", "host": "examp
 """Domain → node label key, from wide to narrow."""
 
 
-@requirements("RES-060", "RES-061", "RES-062", "RES-063", "RES-064", "RES-065")
+@requirements("RES-060", "RES-061", "RES-062", "RES-063", "RES-064", "RES-065", "RES-066")
 def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
     binding = case.namespace  # a binding is of the whole cluster: no other test may have this name
     workload = case.workload("packed", binding=binding)
@@ -27,6 +27,7 @@ def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
     case.create(topology_binding(binding, LEVELS))
     try:
         case.create(workload)
+        case.create(case.workload("frontend", setName="free"))
         case.until("RES-060", "the gangs exist", observed.there("podgangs", wanted.gangs))
         view = case.settled("the gangs are constrained", _placed(workload, wanted, LEVELS))
         _check(case, "RES-060", workload, wanted, LEVELS, view)
@@ -38,6 +39,8 @@ def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
         same(case, "RES-061", "the binding that gangs name", dict.fromkeys(wanted.gangs, binding), notes)
         told = _condition("False", "AllClusterTopologyLevelsAvailable")
         case.eventually("RES-065", "the set says that all levels are there", told)
+        told = _condition("False", "AllClusterTopologyLevelsAvailable", of="free")
+        case.eventually("RES-066", "a set without constraints says that none is missing", told)
 
         observed.rest(case, wanted)  # nothing but the binding is to make the operator look at the set
         fewer = {domain: key for domain, key in LEVELS.items() if domain != "rack"}
@@ -79,9 +82,9 @@ def _check(case: Case, id: str, workload: Document, wanted: Expected, levels: Le
         case.expect(id, f"constraints of {gang}", right, expected_topology.seen(view.get("podgangs", gang)))
 
 
-def _condition(status: str, reason: str, word: str = "") -> sights.Sight:
+def _condition(status: str, reason: str, word: str = "", of: str = "p") -> sights.Sight:
     def seen(view: View) -> bool | Miss:
-        found = condition(view.get("podcliquesets", "p"), "TopologyLevelsUnavailable")
+        found = condition(view.get("podcliquesets", of), "TopologyLevelsUnavailable")
         told = (text(found, "status"), text(found, "reason"))
         if told == (status, reason) and word in text(found, "message"):
             return True

@@ -15,7 +15,7 @@ from conformance.suite.requirement import requirements
 from conformance.tests.startup.sights import are_ready, are_under_way, break_down, hold, let_go, names, ready
 
 
-@requirements("START-010", "START-012", "INV-001", "INV-004", "INV-005", "INV-006")
+@requirements("START-010", "START-012", "GANG-008", "INV-001", "INV-004", "INV-005", "INV-006")
 def test_all_pods_are_bound_before_any_starts_and_gangs_start_apart(case: Case) -> None:
     case.nodes("dgx-h100", 2)
     workload = hold(case.workload("chain", fronts=1, groups=3), "fe", "ld")
@@ -25,12 +25,13 @@ def test_all_pods_are_bound_before_any_starts_and_gangs_start_apart(case: Case) 
     case.until("START-010", "all pods of the base gang are bound while no parent is Ready", sights.all_bound(base))
     case.until("START-010", "and have been started", are_under_way(base))
     case.expect("START-010", "Ready pods then", sights.none(base), ready(case.history.view(), base))
+    scaled = [*one, *other]
+    case.until("GANG-008", "a base gang that is bound and not Ready releases scaled gangs", sights.all_ungated(scaled))
 
     # That the base gang is Ready lets no other gang start: each waits for its own leader.
     for tail in ("0-fe", "sg-0-ld"):
         let_go(case, names(case.history.view(), _clique(wanted, tail).name)[0])
     case.until("START-012", "the base gang starts", are_ready(base))
-    scaled = [*one, *other]
     case.until("START-010", "all pods of scaled gangs are bound while no parent is Ready", sights.all_bound(scaled))
     case.until("START-012", "pods of the scaled gangs are under way", are_under_way(scaled))
     case.expect("START-012", "Ready pods of scaled gangs", sights.none(scaled), ready(case.quiet(1), scaled))

@@ -1,0 +1,139 @@
+"""The kinds of Grove as their CRDs must serve them (api.md sections 1 and 2), and a CRD in the same words. Pure; the
+data are in fixtures/api/kinds.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import data, documents
+from conformance.grove.fields import Document, at, items, text, texts
+
+VERSION = "v1alpha1"
+_ALWAYS = ("is", "required", "default")
+"""What is said of every field; what a file says of none is None."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field by its path, and what its schema says."""
+
+    fact: str
+    path: str
+    says: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind: its CRD's name and the words that it is called by, its subresources, its columns, its fields."""
+
+    fact: str
+    name: str
+    is_called: Mapping[str, object]
+    columns_fact: str
+    columns: Sequence[Sequence[object]]
+    fields: Sequence[Field]
+
+
+def kinds() -> list[Kind]:
+    return read(data.folder("fixtures") / "api" / "kinds.yaml")
+
+
+def read(path: Path) -> list[Kind]:
+    """Reads a file of kinds. Raises UsageError with file, line and field."""
+    document = documents.read(path, data.folder("fixtures") / "api" / "kinds.schema.json").value
+    return [_kind(entry, document["shapes"]) for entry in document["kinds"]]
+
+
+def facts(found: Sequence[Kind]) -> set[str]:
+    """The rows of the specification that the kinds follow."""
+    return {fact for kind in found for fact in (kind.fact, kind.columns_fact, *(f.fact for f in kind.fields))}
+
+
+def called(crd: Document) -> dict[str, object]:
+    """`Kind.is_called` as a CRD has it."""
+    names, version = at(crd, "spec", "names"), _version(crd)
+    subresources = at(version, "subresources")
+    scale = at(subresources, "scale")
+    paths = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    return {
+        "kind": text(names, "kind"),
+        "singular": text(names, "singular"),
+        "listKind": text(names, "listKind"),
+        "shortNames": sorted(texts(names, "shortNames")),
+        "scope": text(crd, "spec", "scope"),
+        "status": at(subresources, "status") is not None,
+        "scale": [text(scale, path) for path in paths] if scale is not None else None,
+    }
+
+
+def columns(crd: Document) -> list[list[object]]:
+    """The printer columns of a CRD: name, path, type, priority."""
+    found = items(_version(crd), "additionalPrinterColumns")
+    return [[text(c, "name"), text(c, "jsonPath"), text(c, "type"), at(c, "priority") or 0] for c in found]
+
+
+def seen(crd: Document, field: Field) -> dict[str, object]:
+    """What a CRD says of a field, in the words of `Field.says`; no type at all where it has no such field."""
+    parent, schema, name = None, at(_version(crd), "schema", "openAPIV3Schema"), ""
+    for step in _steps(field.path):
+        parent, name = schema, step
+        schema = at(schema, "items") if step == "[]" else at(schema, "properties", step)
+    told: dict[str, object] = {
+        "is": text(schema, "type"),
+        "required": name in texts(parent, "required"),
+        "default": at(schema, "default"),
+        "enum": sorted(texts(schema, "enum")) or None,
+        "keys": sorted(texts(schema, "x-kubernetes-list-map-keys")),
+    }
+    for word in ("format", "pattern", "minLength", "maxLength", "minItems"):
+        told[word] = at(schema, word)
+    return {word: told[word] for word in field.says}
+
+
+def _kind(entry: Mapping[str, Any], shapes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Kind:
+    kind = entry["kind"]
+    return Kind(
+        fact=entry["fact"],
+        name=entry["name"],
+        is_called={
+            "kind": kind,
+            "singular": kind.lower(),
+            "listKind": f"{kind}List",
+            "shortNames": sorted(entry["short"]),
+            "scope": "Cluster" if entry.get("cluster") else "Namespaced",
+            "status": True,
+            "scale": entry.get("scale"),
+        },
+        columns_fact=entry["columns"]["fact"],
+        columns=[[*column, 0][:4] for column in entry["columns"]["are"]],
+        fields=list(_fields(entry["fields"], shapes, "")),
+    )
+
+
+def _fields(
+    entries: Sequence[Mapping[str, Any]], shapes: Mapping[str, Sequence[Mapping[str, Any]]], within: str
+) -> Iterator[Field]:
+    for entry in entries:
+        path = entry["at"] if not within else within + ("" if entry["at"].startswith("[") else ".") + entry["at"]
+        says = {word: value for word, value in entry.items() if word not in ("fact", "at", "shape")}
+        says = {**dict.fromkeys(_ALWAYS), "required": False, **says}
+        for word in ("enum", "keys"):
+            if says.get(word) is not None:
+                says[word] = sorted(says[word])
+        yield Field(entry["fact"], path, says)
+        if "shape" in entry:
+            yield from _fields(shapes[entry["shape"]], shapes, path)
+
+
+def _version(crd: Document) -> Mapping[str, Any]:
+    found = [v for v in items(crd, "spec", "versions") if text(v, "name") == VERSION and at(v, "served") is True]
+    return found[0] if found else {}
+
+
+def _steps(path: str) -> Iterator[str]:
+    """`a.b[].c` → a, b, [], c."""
+    for step in path.split("."):
+        yield from filter(None, (step.removesuffix("[]"), "[]" if step.endswith("[]") else ""))

@@ -1,0 +1,84 @@
+"""INV-007: what has come to rest is left alone (OBJ-701)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conformance.grove.fields import at, condition_is, items, number, terminating
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, MODIFIED, Record
+from conformance.history.verdict import Verdict
+
+REST = 10.0
+"""Seconds without a change after which a set is at rest: an operator that looks again every five has looked twice."""
+JUDGED = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
+"""Gangs are left out: their status has two writers."""
+
+
+class LeftAlone:
+    """INV-007. Judged of statuses only: specs, labels and annotations are written by users, too. As long as something
+    is breached, in trouble or on its way out, more is to come, and nothing is at rest."""
+
+    id = "INV-007"
+    what = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
+
+    def __init__(self) -> None:
+        self._stirred = float("-inf")
+        self._objects: dict[str, Record] = {}
+        self._unsettled: set[str] = set()
+        self._nodes: dict[str, object] = {}
+        self._rested = False
+        self._broken: tuple[str, tuple[Record, ...]] | None = None
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        at_rest = self._at_rest(record.at)
+        self._rested = self._rested or at_rest
+        if record.resource == "nodes":
+            if self._changed(record):
+                self._stirred = record.at
+            return
+        before = self._objects.get(record.uid)
+        if at_rest and before is not None and self._broken is None and _status_only(before, record):
+            since = f"{record.at - self._stirred:.1f} s after anything had changed"
+            self._broken = (f"the status of {record.resource}/{record.name} was written {since}", (before, record))
+        self._stirred = record.at
+        self._objects[record.uid] = record
+        if record.kind == DELETED or not _unsettled(record.object):
+            self._unsettled.discard(record.uid)
+        else:
+            self._unsettled.add(record.uid)
+
+    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        if self._broken is not None:
+            return Verdict(self.id, self.what, False, *self._broken)
+        if not (self._rested or self._at_rest(now)):
+            return Verdict(self.id, self.what, None, f"nothing was at rest for {REST:g} s")
+        return Verdict(self.id, self.what, True)
+
+    def _at_rest(self, moment: float) -> bool:
+        if moment - self._stirred < REST or self._unsettled:
+            return False
+        return any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
+
+    def _changed(self, record: Record) -> bool:
+        """Whether a node came, went or became another: its heartbeats are no change."""
+        now = (record.kind == DELETED, at(record.object, "spec"), at(record.object, "status", "allocatable"))
+        known, self._nodes[record.uid] = self._nodes.get(record.uid), now
+        return known != now
+
+
+def _status_only(before: Record, record: Record) -> bool:
+    if record.resource not in JUDGED or record.kind != MODIFIED or record.listed:
+        return False
+    return _given(before.object) == _given(record.object) and not terminating(record.object)
+
+
+def _given(document: Mapping[str, object]) -> tuple[object, ...]:
+    """What users may write: if it is the same, the operator has written."""
+    metadata = at(document, "metadata")
+    return number(metadata, "generation"), at(metadata, "labels"), at(metadata, "annotations")
+
+
+def _unsettled(document: Mapping[str, object]) -> bool:
+    breached = condition_is(document, "MinAvailableBreached") == "True"
+    return breached or terminating(document) or bool(items(document, "status", "lastErrors"))

@@ -1,0 +1,368 @@
+"""Faults in what a set becomes: its objects as they are made, what follows its template, what is said of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from kube.objects import Key
+from reference_impl.api.models import Condition, PodClique, PodCliqueStatus, PodGangStatus
+from reference_impl.api.pods import Pod
+from reference_impl.control import podgang
+from reference_impl.control.cache import Cache
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.control.podgang import GangReconciler
+from reference_impl.control.writer import Writer
+from reference_impl.faults import fault, replace
+from reference_impl.plan import children, following, gangs, gates, labels, pods, statuses, topology
+
+Manifest = children.Manifest
+
+
+def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> None:
+    """Lets `change` spoil each manifest that a function makes."""
+    right = getattr(module, name)
+
+    def spoilt(*arguments: Any, **named: Any) -> Manifest:
+        manifest: Manifest = right(*arguments, **named)
+        change(manifest)
+        return manifest
+
+    replace(module, name, spoilt)
+
+
+def _restated(**wrong: Any) -> None:
+    """Lets the status of every clique say something else."""
+    right = statuses.clique_status
+    replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(right(*args), **wrong))
+
+
+@fault("finalizer-late", "operator", "makes cliques without their finalizer and adds it later", "CORE-005")
+def _finalizer_late() -> None:
+    _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("finalizers"))
+    right = CliqueReconciler.reconcile
+
+    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        if clique is not None and clique.metadata.deletion_timestamp is None and not clique.metadata.finalizers:
+            body = {"metadata": {"finalizers": [labels.CLIQUE_FINALIZER]}}
+            await self._writer.patch(self._cache.cliques, clique, body)
+        return await right(self, key)
+
+    replace(CliqueReconciler, "reconcile", reconcile)
+
+
+@fault("service-with-port", "operator", "gives headless services a port", "CORE-006")
+def _service_with_port() -> None:
+    _changed(children, "service", lambda manifest: manifest["spec"].update(ports=[{"port": 80}]))
+
+
+@fault("always-published", "operator", "publishes the addresses of pods that are not ready of every set", "CORE-006")
+def _always_published() -> None:
+    _changed(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
+
+
+@fault("group-unannotated", "operator", "leaves the annotations of scaling groups out", "RES-023")
+def _group_unannotated() -> None:
+    _changed(children, "scaling_group", lambda manifest: manifest["metadata"].pop("annotations", None))
+
+
+@fault("pods-numbered", "operator", "names pods after their index", "CORE-007")
+def _pods_numbered() -> None:
+    right = pods.PodBuilder.pod
+
+    def pod(self: pods.PodBuilder, index: int) -> Manifest:
+        manifest = right(self, index)
+        manifest["metadata"]["name"] = f"{manifest['metadata'].pop('generateName')}{index}"
+        return manifest
+
+    replace(pods.PodBuilder, "pod", pod)
+
+
+@fault("variables-twice", "operator", "leaves variables of the template that are called like its own", "CORE-008")
+def _variables_twice() -> None:
+    def with_environment(spec: Manifest, environment: list[Manifest]) -> Manifest:
+        result = dict(spec)
+        for field in ("initContainers", "containers"):
+            if spec.get(field):
+                result[field] = [{**c, "env": [*environment, *(c.get("env") or ())]} for c in spec[field]]
+        return result
+
+    replace(pods, "with_environment", with_environment)
+
+
+@fault("member-selects", "operator", "publishes a selector for cliques of scaling groups, too", "CORE-013")
+def _member_selects() -> None:
+    _restated(hpa_pod_selector="app.kubernetes.io/managed-by=grove-operator")
+
+
+@fault("restart-forgets", "operator", "after a restart replaces pods only when they are gone", "CORE-018")
+def _restart_forgets() -> None:
+    right, served = pods.difference, set[str]()
+
+    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+        missing, surplus = right(clique, found)
+        if missing and clique.metadata.uid not in served and any(pod.terminating for pod in found):
+            return [], surplus
+        if missing:
+            served.add(clique.metadata.uid)
+        return missing, surplus
+
+    replace(pods, "difference", difference)
+
+
+@fault("failed-pods-stay", "operator", "takes pods that have failed for pods that are there", "CORE-026")
+def _failed_pods_stay() -> None:
+    replace(Pod, "finished", property(lambda self: False))
+
+
+@fault("gated-uncounted", "operator", "never counts pods that are held back by a gate", "CORE-027")
+def _gated_uncounted() -> None:
+    _restated(schedule_gated_replicas=0)
+
+
+@fault("shortage-unsaid", "operator", "calls any number of scheduled pods sufficient", "CORE-027")
+def _shortage_unsaid() -> None:
+    right = statuses._scheduled_condition
+    replace(statuses, "_scheduled_condition", lambda scheduled, floor, now: right(max(scheduled, floor), floor, now))
+
+
+@fault("silence-is-sound", "operator", "takes a clique that has said nothing yet for sound", "CORE-028")
+def _silence_is_sound() -> None:
+    right = statuses.group_status
+    sound = Condition(type=statuses.BREACHED, status="False", reason="", message="", last_transition_time="")
+
+    def group_status(group: Any, pcs: Any, clique: Callable[[str], PodClique | None], now: str) -> Any:
+        def trusting(name: str) -> PodClique | None:
+            found = clique(name)
+            if found is None or (found.status is not None and found.status.conditions):
+                return found
+            status = msgspec.structs.replace(PodCliqueStatus(), conditions=[sound])
+            return msgspec.structs.replace(found, status=status)
+
+        return right(group, pcs, trusting, now)
+
+    replace(statuses, "group_status", group_status)
+
+
+@fault("hash-unsaid", "operator", "never says which template the pods of a clique are of", "CORE-030")
+def _hash_unsaid() -> None:
+    _restated(current_pod_template_hash=None)
+
+
+@fault("stirs-at-rest", "operator", "writes the status of a clique anew after a while", "INV-007")
+def _stirs_at_rest() -> None:
+    right = CliqueReconciler.reconcile_status
+
+    async def reconcile_status(self: CliqueReconciler, key: Key) -> float | None:
+        wait = await right(self, key)
+        clique = self._cache.cliques.get(*key)
+        if wait is not None or clique is None or clique.status is None:
+            return wait
+        now = asyncio.get_running_loop().time()
+        if (since := touched.setdefault(key, (clique.status, now)))[0] != clique.status:
+            touched[key] = since = (clique.status, now)
+        if now - since[1] < SOME_SECONDS:
+            return SOME_SECONDS - (now - since[1])
+        tick = {"status": {"observedGeneration": 0}}
+        await self._writer.patch(self._cache.cliques, clique, tick, status=True)
+        return None
+
+    touched: dict[Key, tuple[Any, float]] = {}
+    replace(CliqueReconciler, "reconcile_status", reconcile_status)
+
+
+SOME_SECONDS = 12.0
+"""Longer than an operator may take to come to rest."""
+
+
+@fault("all-gates-removed", "operator", "takes all gates off a pod and not just its own", "GANG-020")
+def _all_gates_removed() -> None:
+    async def ungate(self: CliqueReconciler, pod: Pod) -> None:
+        await self._writer.patch(self._cache.pods, pod, {"spec": {"schedulingGates": None}})
+
+    replace(CliqueReconciler, "_ungate", ungate)
+
+
+@fault("incomplete-unsaid", "operator", "never says that a gang is not complete", "GANG-021")
+def _incomplete_unsaid() -> None:
+    replace(podgang, "PATIENCE_SECONDS", 1e9)
+
+
+@fault("conditions-overwritten", "operator", "drops the conditions of others when it writes its own", "GANG-022")
+def _conditions_overwritten() -> None:
+    right = GangReconciler._write
+
+    async def write(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
+        own = [c for c in (gang.status and gang.status.conditions) or () if c.type == gangs.INITIALIZED]
+        status = gang.status and msgspec.structs.replace(gang.status, conditions=own)
+        await right(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
+
+    replace(GangReconciler, "_write", write)
+
+
+@fault("groups-late", "operator", "makes gangs without PodGroups and adds these later", "GANG-023")
+def _groups_late() -> None:
+    _changed(gangs, "manifest", lambda manifest: manifest["spec"].update(podgroups=[]))
+
+
+@fault("pods-before-gang", "operator", "makes pods without waiting for their gang", "GANG-024")
+def _pods_before_gang() -> None:
+    right, create = CliqueReconciler.reconcile, Writer.create
+
+    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        if clique is not None and clique.metadata.deletion_timestamp is None:
+            await self._balance(clique, self._cache.set_of(clique))
+        return await right(self, key)
+
+    async def create_late(self: Writer, informer: Any, manifest: Manifest) -> Any:
+        if manifest["kind"] == "PodGang":
+            await asyncio.sleep(0.5)
+        return await create(self, informer, manifest)
+
+    replace(CliqueReconciler, "reconcile", reconcile)
+    replace(Writer, "create", create_late)
+
+
+@fault("gates-wait-for-ready", "operator", "releases scaled gangs when their base gang is ready", "GANG-008")
+def _gates_wait_for_ready() -> None:
+    def ready_pods(self: Cache, namespace: str, name: str) -> int:
+        clique = self.cliques.get(namespace, name)
+        return sum(pod.ready for pod in self.pods_of(clique)) if clique is not None else 0
+
+    replace(Cache, "scheduled_pods", ready_pods)
+
+
+@fault("gates-wait-for-extras", "operator", "releases scaled gangs when the whole base gang is bound", "GANG-008")
+def _gates_wait_for_extras() -> None:
+    def floor_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
+        return all(scheduled(group.name) >= len(group.pod_references) for group in gang.spec.podgroups)
+
+    replace(gates, "floor_scheduled", floor_scheduled)
+
+
+@fault("gangs-first", "operator", "makes the gangs of a replica before its cliques", "RES-014")
+def _gangs_first() -> None:
+    right = SetReconciler._replica
+
+    def replica(self: SetReconciler, *arguments: Any) -> Iterator[Any]:
+        return iter(list(right(self, *arguments))[::-1])
+
+    replace(SetReconciler, "_replica", replica)
+
+
+@fault("gang-spec-kept", "operator", "never corrects the spec of a gang", "RES-026")
+def _gang_spec_kept() -> None:
+    replace(gangs, "_spec_drift", lambda *_: {})
+
+
+@fault("template-unfollowed", "operator", "never corrects cliques and scaling groups", "RES-027")
+def _template_unfollowed() -> None:
+    replace(following, "clique", lambda template, found: {})
+    replace(following, "group", lambda config, found: {})
+
+
+@fault("gangs-kept", "operator", "never deletes a gang", "RES-034")
+def _gangs_kept() -> None:
+    right = Writer.delete
+
+    async def delete(self: Writer, informer: Any, item: Any) -> None:
+        if informer.resource.kind != "PodGang":
+            await right(self, informer, item)
+
+    replace(Writer, "delete", delete)
+
+
+@fault("host-names-cut", "operator", "cuts host names at 45 characters", "RES-053")
+def _host_names_cut() -> None:
+    right = pods.PodBuilder.pod
+
+    def pod(self: pods.PodBuilder, index: int) -> Manifest:
+        manifest = right(self, index)
+        manifest["spec"]["hostname"] = manifest["spec"]["hostname"][:45].rstrip("-")
+        return manifest
+
+    replace(pods.PodBuilder, "pod", pod)
+
+
+@fault("unconstrained-unsaid", "operator", "says nothing of topology levels where no constraint names one", "RES-066")
+def _unconstrained_unsaid() -> None:
+    right = topology.condition
+
+    def condition(pcs: Any, known: Any, now: str) -> Any:
+        return right(pcs, known, now) if any(topology.constraints(pcs)) else None
+
+    replace(topology, "condition", condition)
+
+
+@fault("base-gang-unnamed", "operator", "leaves the label of the base gang off scaled cliques", "CORE-003")
+def _base_gang_unnamed() -> None:
+    _changed(children, "_clique", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None))
+
+
+@fault("ports-dropped", "operator", "leaves the ports of containers out", "CORE-014")
+def _ports_dropped() -> None:
+    def lose(manifest: Manifest) -> None:
+        spec = manifest["spec"]
+        manifest["spec"] = {
+            **spec,
+            "containers": [{k: v for k, v in c.items() if k != "ports"} for c in spec["containers"]],
+        }
+
+    _changed(pods.PodBuilder, "pod", lose)
+
+
+@fault("role-unrepeated", "operator", "gives every clique the same role", "CORE-015")
+def _role_unrepeated() -> None:
+    _changed(children, "_clique", lambda manifest: manifest["spec"].update(roleName="clique"))
+
+
+@fault("gang-of-other-scheduler", "operator", "names another scheduler on gangs than on their pods", "GANG-003")
+def _gang_of_other_scheduler() -> None:
+    replace(gangs, "set_scheduler", lambda pcs, default: "default-scheduler")
+
+
+@fault("gang-orphaned", "operator", "makes gangs that nobody controls", "INV-004", "CORE-004")
+def _gang_orphaned() -> None:
+    _changed(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
+
+
+@fault("initialized-ignored", "operator", "takes gates off as soon as the gang refers to the pods", "INV-005")
+def _initialized_ignored() -> None:
+    right, write = gates.removable, GangReconciler._write
+
+    def removable(clique: Any, found: Any, gang: Any, *rest: Any) -> list[Pod]:
+        if gang is not None:
+            told = msgspec.structs.replace(gang.status or PodGangStatus(), conditions=[_INITIALIZED])
+            gang = msgspec.structs.replace(gang, status=told)
+        return right(clique, found, gang, *rest)
+
+    async def write_late(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
+        await asyncio.sleep(1)
+        await write(self, self._cache.gangs.get(*gang.metadata.key) or gang, is_complete=is_complete)
+
+    replace(gates, "removable", removable)
+    replace(GangReconciler, "_write", write_late)
+
+
+_INITIALIZED = gangs.initialized_condition(True, "")
+
+
+@fault("deletes-by-prefix", "operator", "deletes all cliques whose names begin like that of a deleted set", "LIFE-004")
+def _deletes_by_prefix() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+            for clique in list(self._cache.cliques):
+                if clique.metadata.namespace == key[0] and clique.metadata.name.startswith(f"{key[1]}-"):
+                    await self._writer.delete(self._cache.cliques, clique)
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)

@@ -1,0 +1,23 @@
+"""`make docs`: docs/requirements.md and docs/coverage.md. Only a test may know both the judge and the judged."""
+
+from __future__ import annotations
+
+from conformance import data
+from conformance.suite import catalogue, coverage, requirement
+from reference_impl import faults
+
+COVERAGE = data.PROJECT / "docs" / "coverage.md"
+
+
+def text() -> str:
+    """docs/coverage.md as it should be."""
+    caught: dict[str, list[str]] = {}
+    for fault in faults.registry().values():
+        for id in fault.caught_by:
+            caught.setdefault(id, []).append(fault.name)
+    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught)
+
+
+if __name__ == "__main__":
+    COVERAGE.write_text(text(), "utf-8")
+    (data.PROJECT / "docs" / "requirements.md").write_text(catalogue.markdown(requirement.load()), "utf-8")

@@ -1,0 +1,79 @@
+"""Every scenario and every binding row of the specification has a check or a reason, and the page says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance import data
+from conformance.errors import UsageError
+from conformance.suite import coverage, requirement
+from conformance.suite.coverage import Reason, Rows, Scenario
+from conformance.suite.requirement import Level, Registry, Requirement
+from tests.coverage import page
+
+
+def test_every_scenario_and_every_binding_row_has_a_check_or_a_reason():
+    assert coverage.problems(requirement.load(), coverage.scenarios(), coverage.rows()) == []
+
+
+def test_no_scenario_is_missing():
+    assert [story.id for story in coverage.scenarios()] == [f"OBJ-S{number:02}" for number in range(1, 103)]
+
+
+def test_the_tests_that_scenarios_name_exist():
+    named = {path for story in coverage.scenarios() for path in story.tests}
+    assert [path for path in sorted(named) if not (data.PROJECT / path).is_file()] == []
+
+
+def test_the_page_is_up_to_date():
+    assert page.COVERAGE.read_text("utf-8") == page.text(), "run: make docs"
+
+
+ENTRY = Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1", "X-S1"), "v0", ("operator",))
+REGISTRY = Registry({"core": "The core."}, {"AA-001": ENTRY}, {})
+
+
+def told(stories: list[Scenario], table: Rows) -> list[str]:
+    return coverage.problems(REGISTRY, stories, table)
+
+
+def test_what_is_neither_checked_nor_excused_is_told():
+    stories = [Scenario("X-S1", "a", ("AA-001",), "", ()), Scenario("X-S2", "b", (), "", ())]
+    table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ("X-3",)}}, (Reason("r", ("X-3",)),))
+    assert told(stories, table) == [
+        "X-S2: has neither checks nor a reason",
+        "X-2: has neither a check nor a reason",
+    ]
+
+
+def test_what_is_checked_and_excused_or_unknown_is_told():
+    stories = [Scenario("X-S1", "a", ("AA-002",), "", ())]
+    table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, (Reason("r", ("X-1", "X-9")), Reason("s", ("X-1",))))
+    assert told(stories, table) == [
+        "X-S1: names AA-002, which is no requirement",
+        "X-S1: AA-001 rests on it, and is not among its checks",
+        "X-1: has two reasons",
+        "X-9: has a reason, and is no binding row",
+        "X-1: has a reason, and AA-001 claims it",
+        "X-1: has a reason, and AA-001 claims it",
+    ]
+
+
+def test_the_page_tells_checks_mutants_and_reasons():
+    stories = [Scenario("X-S1", "a|b", ("AA-001",), "", ()), Scenario("X-S2", "c", (), "no way", ("tests/t.py",))]
+    table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (Reason("it is so", ("X-2",)),))
+    text = coverage.page(REGISTRY, stories, table, {"AA-001": ["wrong", "bad"]})
+    assert "| X-S1 | a\\|b | AA-001 | bad, wrong |  |" in text
+    assert "| X-S2 | c |  |  | no way; see `tests/t.py` |" in text
+    assert "| x | contract | 2 | 1 | 1 |" in text
+    assert "| it is so | X-2 |" in text
+
+
+def test_a_broken_file_names_file_line_and_field(tmp_path: Path):
+    path = tmp_path / "scenarios.yaml"
+    head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Scenarios\nscenarios:\n"
+    path.write_text(head + "- {id: X-S1, title: something, check: [AA-001]}\n")
+    with pytest.raises(UsageError, match=r"scenarios.yaml:4: scenarios\[0\]"):
+        coverage.scenarios(path)

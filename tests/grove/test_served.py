@@ -1,0 +1,52 @@
+"""The kinds as they must be served: the data, the reading of a CRD, and the reference's own CRDs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance import data
+from conformance.grove import served
+from conformance.suite import requirement
+
+KINDS = {kind.name: kind for kind in served.kinds()}
+
+
+def crd(name: str) -> dict[str, Any]:
+    text = (data.PROJECT / "reference_impl" / "crds" / f"{name}.yaml").read_text("utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found: dict[str, Any] = yaml.load(text, Loader=loader)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_the_reference_serves_its_kinds_as_documented(name: str) -> None:
+    kind, found = KINDS[name], crd(name)
+    assert served.called(found) == kind.is_called
+    assert served.columns(found) == kind.columns
+    assert {f.path: served.seen(found, f) for f in kind.fields} == {f.path: f.says for f in kind.fields}
+
+
+def test_requirements_rest_on_the_facts_that_the_data_hold() -> None:
+    registry = requirement.load().requirements
+    claimed = {fact for id in registry if id.startswith("CRD-") for fact in registry[id].source}
+    assert served.facts(list(KINDS.values())) - claimed == set()
+    rows = {fact for fact in claimed if fact.startswith(("API-", "COL-", "POD-"))}
+    assert rows - served.facts(list(KINDS.values())) == set()
+
+
+def test_what_is_wrong_is_seen() -> None:
+    kind, found = KINDS["podcliquescalinggroups.grove.io"], copy.deepcopy(crd("podcliquescalinggroups.grove.io"))
+    version = found["spec"]["versions"][0]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    del spec["properties"]["minAvailable"]["default"]
+    spec["required"].remove("cliqueNames")
+    del spec["properties"]["replicas"]
+    wrong = {f.path for f in kind.fields if served.seen(found, f) != f.says}
+    assert wrong == {"spec.minAvailable", "spec.cliqueNames", "spec.replicas"}
+    version["served"] = False
+    assert served.columns(found) == []
+    assert served.called({})["scope"] == "" and served.seen({}, kind.fields[0])["is"] == ""

@@ -1,0 +1,100 @@
+"""INV-007, seen true, false and unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.history import invariants
+from conformance.history.gangs import Gangs
+from conformance.history.rest_rule import REST, LeftAlone
+from conformance.history.verdict import Verdict
+
+SET = ("podcliquesets", "s")
+
+
+def rested(story, *, calm: float = 0.5) -> Verdict:
+    """INV-007 as it is `calm` seconds after the last record."""
+    rule, gangs = LeftAlone(), Gangs()
+    for record in story.history.records():
+        rule.see(record, gangs)
+        gangs.apply(record)
+    return rule.verdict(gangs, story.at + calm)
+
+
+def clique(story, status: dict[str, Any], *, generation: int = 1, after: float = 0.5, **metadata: Any) -> None:
+    document = {"metadata": {"generation": generation, **metadata}, "status": status}
+    story.tell("podcliques", "s-0-a", document, after=after)
+
+
+def breach(status: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "MinAvailableBreached", "status": status}]}
+
+
+def test_what_is_left_alone_is_right(story):
+    clique(story, breach("True"))
+    clique(story, breach("False"))
+    assert rested(story, calm=REST).holds is True
+
+
+def test_a_status_written_at_rest_is_told(story):
+    clique(story, {"replicas": 1})
+    clique(story, {"replicas": 2}, after=REST + 1)
+    found = rested(story)
+    assert found.holds is False
+    assert "podcliques/s-0-a was written 11.0 s after anything had changed" in found.reason
+
+
+def test_a_status_that_follows_a_change_is_right(story):
+    clique(story, {"replicas": 1})
+    story.pod("a1", gang="s-0", clique="s-0-a", after=REST + 1)
+    clique(story, {"replicas": 2})
+    assert rested(story).holds is True
+
+
+def test_what_users_write_accuses_nobody(story):
+    clique(story, {})
+    clique(story, {}, generation=2, after=REST + 1)
+    clique(story, {}, generation=2, after=REST + 1, annotations={"a": "b"})
+    assert rested(story).holds is True
+
+
+def test_a_node_that_changes_stirs_and_its_heartbeat_does_not(story):
+    def node(moment: str, **how: Any) -> None:
+        status = {"allocatable": {"cpu": "1"}, "conditions": [{"type": "Ready", "lastHeartbeatTime": moment}]}
+        story.tell("nodes", "n", {"spec": how.pop("spec", {}), "status": status}, **how)
+
+    node("1")
+    clique(story, {})
+    node("2", after=REST)
+    clique(story, {"replicas": 1})
+    assert rested(story).holds is False
+
+
+def test_a_change_of_a_node_is_a_cause(story):
+    story.tell("nodes", "n", {"spec": {}})
+    clique(story, {})
+    story.tell("nodes", "n", {"spec": {"unschedulable": True}}, after=REST)
+    clique(story, {"replicas": 1})
+    assert rested(story).holds is True
+
+
+def test_a_rest_that_a_node_ends_was_one(story):
+    clique(story, {})
+    story.tell("nodes", "n", {"spec": {}}, after=REST)
+    clique(story, {"replicas": 1})
+    assert rested(story).holds is True
+
+
+def test_what_is_breached_or_in_trouble_is_not_at_rest(story):
+    for status in (breach("True"), {"lastErrors": [{"code": "ERR"}]}):
+        clique(story, status)
+        clique(story, {**status, "replicas": 1}, after=REST + 1)
+        clique(story, {})
+    assert rested(story).holds is None
+
+
+def test_nothing_that_was_there_is_unknown(story):
+    story.pod("a1")
+    assert rested(story, calm=REST + 1).holds is None
+    [found] = invariants.judge(story.history, only=["INV-007"])
+    assert found.holds is None
