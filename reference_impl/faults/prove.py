@@ -70,7 +70,7 @@ def prove(fault: faults.Fault, workdir: Path, kubeconfig: str) -> Proof:
     """Runs the suite against one fault, on a cluster that is there."""
     begin = time.monotonic()
     folder = workdir / (fault.name or "control")
-    arguments = ["run", "--implementation", "reference", "--workers", "1", "--time-scale", TIME_SCALE]
+    arguments = ["run", "--implementation", "reference", "--workers", "0", "--time-scale", TIME_SCALE]
     arguments += ["--cluster", "existing", "--kubeconfig", kubeconfig, "--report-dir", str(folder)]
     if fault.name:
         arguments += ["--set", f"fault={fault.name}"]
