@@ -65,6 +65,7 @@ class Judge:
         self.registry = requirement.load(Path(run.registry))
         self.collected: dict[str, tuple[str, ...]] = {}
         self.selected: dict[str, tuple[str, ...]] = {}
+        self.judged: frozenset[str] = frozenset()
         self._trial: Trial | None = None
         self._bench: Bench | None = None
         self._refusal: Exception | None = None
@@ -106,6 +107,7 @@ class Judge:
         keep = [item for item in items if chosen.takes(self.collected[item.nodeid])]
         drop = [item for item in items if not chosen.takes(self.collected[item.nodeid])]
         self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
+        self.judged = chosen.judged
         if drop:
             config.hook.pytest_deselected(items=drop)
         items[:] = keep
@@ -118,7 +120,8 @@ class Judge:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         assert self._ledger is not None
         ids = requirement.declared(item)
-        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write))
+        enough = self.judged & set(ids) if self.run.fail_fast else frozenset()
+        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough))
         self._ledger.write(ledger.TestStarted(test=trial.test, ids=ids, worker=self.worker))
         try:
             result = yield
