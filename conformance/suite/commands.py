@@ -44,7 +44,7 @@ def run(
     workers: Annotated[str, typer.Option(help="`auto`, or how many clusters at a time; 0: in this process.")] = "auto",
     time_scale: Annotated[str, typer.Option(help="Multiplies every wait, for slow machines.")] = "1",
     fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="End a test once all that it is asked for has failed.")
+        bool, typer.Option("--fail-fast", help="End a test, or leave it out, once all that it is asked for has failed.")
     ] = False,
     report_dir: Annotated[Path, typer.Option(help="Where the run's folder is made.")] = Path("reports"),
     seed: Annotated[int | None, typer.Option(help="Of the random choices of tests.")] = None,

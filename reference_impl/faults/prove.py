@@ -97,7 +97,7 @@ def _outcomes(folder: Path) -> dict[str, str]:
 def main(
     only: Annotated[list[str] | None, typer.Option("--fault", help="Just these faults.")] = None,
     shard: Annotated[str, typer.Option(help="i/n: the i-th of n parts.")] = "1/1",
-    parallel: Annotated[int, typer.Option(help="Runs at the same time, a cluster each; most of a run is waiting.")] = 2,
+    parallel: Annotated[int, typer.Option(help="Runs at the same time, a cluster each; most of a run is waiting.")] = 3,
 ) -> None:
     """Prove that each fault is seen by the requirements that claim it."""
     part, _, parts = shard.partition("/")
