@@ -7,6 +7,7 @@ nothing of it. `--fault NAME` of the operator or the scheduler arms it.
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -56,9 +57,14 @@ def fault(name: str, role: Role, text: str, *caught_by: str) -> Callable[[Callab
 
 
 def replace(target: Any, name: str, wrong: Any) -> None:
-    """Puts `wrong` in the place of a function or method. AttributeError where there is none of that name, so that a
-    fault cannot come to nothing when the code moves."""
-    getattr(target, name)
+    """Puts `wrong` in the place of a function or method. AttributeError where there is none of that name, TypeError
+    where it can't be called as the right one: so a fault neither comes to nothing nor turns into a crash, which any
+    check would see, when the code moves."""
+    right = getattr(target, name)
+    if inspect.isroutine(right) and inspect.isroutine(wrong):
+        wanted = inspect.signature(right).parameters.values()
+        positional = [p.name for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        inspect.signature(wrong).bind(*positional, **{p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY})
     setattr(target, name, wrong)
 
 

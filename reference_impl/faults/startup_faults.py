@@ -91,8 +91,8 @@ def _count_by_suffix() -> None:
 def _template_by_suffix() -> None:
     right = children.standalone_clique
 
-    def standalone_clique(pcs: Any, index: int, template: Any) -> children.Manifest:
-        manifest = right(pcs, index, template)
+    def standalone_clique(pcs: Any, index: int, template: Any, **how: Any) -> children.Manifest:
+        manifest = right(pcs, index, template, **how)
         name = names.clique(pcs.metadata.name, index, template.name)
         found = next(t for t in pcs.spec.template.cliques if name.endswith(t.name))
         manifest["spec"]["podSpec"] = found.spec.pod_spec
