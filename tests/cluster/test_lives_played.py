@@ -125,7 +125,7 @@ def shape(pod: Document) -> Document:
 
 
 def _container(entry: Document) -> Document:
-    found = {key: entry[key] for key in ("name", "ready", "started", "restartCount")}
+    found = {key: entry[key] for key in ("name", "ready", "started", "restartCount") if key in entry}
     for key in ("state", "lastState"):
         for word, detail in (entry.get(key) or {}).items():
             kept = {name: value for name, value in detail.items() if not name.endswith("At") and name != "containerID"}
