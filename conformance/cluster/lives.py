@@ -19,8 +19,6 @@ from conformance.errors import UsageError
 
 PREFIX = "conformance.grove.io/"
 LIFE = PREFIX + "life"
-LOST = PREFIX + "lost"
-"""Annotation of a node, with any value: its kubelet is gone until the annotation goes (`loss`)."""
 
 _FORMS = {"seconds": "[0-9]{1,6}s", "count": "[0-9]{1,7}", "code": "[0-9]{1,3}"}
 _WORDS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code": "an exit code"}

@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from conformance.cluster.init_wait import Condition
-from conformance.cluster.lives import LOST
 from kube.objects import ObjectMeta
 
+LOST = "conformance.grove.io/lost"
+"""Annotation of a node, with any value: its kubelet is gone until the annotation goes."""
 LEASES_OF_NODES = "kube-node-lease"
 HOLDER = "lost"
 """Who holds the Lease of a lost node: nobody that is."""

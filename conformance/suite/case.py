@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from conformance.cluster import lives, nodes
+from conformance.cluster import lives, loss, nodes
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
 from conformance.grove.fields import condition_is
@@ -279,7 +279,7 @@ class Case:
             return self.history.wait(what, careful, rest, **how)  # it lives after all
 
     def _turn(self, node: str, lost: str | None, ready: str) -> None:
-        self.patch("nodes", node, {"metadata": {"annotations": {lives.LOST: lost}}})
+        self.patch("nodes", node, {"metadata": {"annotations": {loss.LOST: lost}}})
 
         def turned(view: View) -> bool | Miss:
             if condition_is(view.get("nodes", node), "Ready") != ready:

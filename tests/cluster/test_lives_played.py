@@ -15,7 +15,8 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_dela
 from conformance import documents
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.lives import LOST, PREFIX
+from conformance.cluster.lives import PREFIX
+from conformance.cluster.loss import LOST
 from conformance.cluster.state import State
 from conformance.data import PROJECT
 from kube.client import Client

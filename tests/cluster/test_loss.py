@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from conformance.cluster import loss
-from conformance.cluster.lives import LOST
-from conformance.cluster.loss import Lease, Node
+from conformance.cluster.loss import LOST, Lease, Node
 
 NOW = "2026-01-01T00:00:09Z"
 
