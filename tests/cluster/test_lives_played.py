@@ -92,7 +92,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching(cluster: Cluster, *fleets: str) -> Any:
+async def watching(cluster: Cluster) -> Any:
     """A watch of the pods, with two nodes for them, which go with it."""
     async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="lives-test/1") as client:
         fleet = nodes.manifests("tiny", 2)
@@ -167,7 +167,6 @@ def test_every_life_is_as_its_file_says(cluster: Cluster) -> None:
             await watched.until(
                 lambda: all(len(watched.states[name]) >= len(case["states"]) for name, case in FILES.items())
             )
-            await watched.until(lambda: True)
             for name, case in FILES.items():
                 seen = watched.states[name]
                 wanted = [{key: value for key, value in state.items() if key != "after"} for state in case["states"]]
