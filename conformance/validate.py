@@ -10,7 +10,8 @@ from pathlib import Path
 
 import typer
 
-from conformance.cluster import nodes, stages
+from conformance import documents
+from conformance.cluster import lives, nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, served, workloads
@@ -19,13 +20,22 @@ from conformance.implementation import descriptor
 from conformance.scale import scenario
 from conformance.suite import coverage
 
+
+def _workload(path: Path) -> None:
+    """A workload, and the lives that its pods are given."""
+    workloads.check(path)
+    for mistake in lives.mistakes_of_set(workloads.load(path.stem, place=path.parent)):
+        raise UsageError(mistake.what, where=f"{documents.shown(path)}: {mistake.where}", mend=mistake.mend)
+
+
 Validator = tuple[str, str, Callable[[Path], object]]
 
 VALIDATORS: list[Validator] = [
     ("kwok-profiles", "nodes/*.yaml", nodes.load_profile),
+    ("kwok-profiles", "lives.yaml", lives.read),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
     ("fixtures", "implementations/*.yaml", descriptor.validate),
-    ("fixtures", "workloads/*.yaml", workloads.check),
+    ("fixtures", "workloads/*.yaml", _workload),
     ("fixtures", "scale/*.yaml", scenario.read),
     ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),
     ("fixtures", "admission/*.yaml", manifests.read),

@@ -41,6 +41,7 @@ class Condition(msgspec.Struct, gc=False):
 class PodSpec(msgspec.Struct, rename="camel"):
     init_containers: list[Container] | None = None
     restart_policy: str = "Always"
+    node_name: str = ""
 
 
 class PodStatus(msgspec.Struct, rename="camel"):

@@ -1,21 +1,29 @@
 """Life cycles of fake nodes and pods: the Stage documents in `kwok-profiles/stages/<name>/`.
 
-Checks what KWOK itself does not say clearly, or does not survive (spec/fake-cluster.md, section 2).
+Checks what KWOK itself does not say clearly, or does not survive (spec/fake-cluster.md, section 2). What our documents
+have beyond KWOK's: a list of lives in `matchAnnotations` makes a stage for each of them, and `${…}` stands for what
+`kwok-profiles/lives.yaml` says (`life`, the default of a parameter, `patterns`).
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from conformance import documents
+from conformance.cluster import lives
 from conformance.data import folder
+from conformance.documents import Document
 from conformance.errors import UsageError
 
 Stage = dict[str, Any]
 
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _VALUED = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
@@ -30,18 +38,57 @@ def load(name: str) -> list[Stage]:
 
 
 def load_file(path: Path) -> list[Stage]:
-    """The stages of one file. Raises UsageError with file, line of the document, and field."""
+    """The stages of one file, written out. Raises UsageError with file, line of the document, and field."""
     text = path.read_text("utf-8")
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
-        documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+        found = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise UsageError(f"is not YAML: {getattr(error, 'problem', None) or error}", where=where) from None
-    for node, document in zip(nodes, documents, strict=True):
-        _check(document, f"{path}:{node.start_mark.line + 1}")
-    return documents
+    schema = json.loads((folder("kwok-profiles") / "stages.schema.json").read_text("utf-8"))
+    stages: list[Stage] = []
+    for node, document in zip(nodes, found, strict=True):
+        line = node.start_mark.line + 1
+        _check(document, f"{path}:{line}")
+        documents.check(Document(path, document, {(): line}), schema)
+        stages += _written_out(document, f"{path}:{line}")
+    return stages
+
+
+def _written_out(stage: Stage, where: str) -> Iterator[Stage]:
+    """A stage for each life that it names, or just itself, with what `${…}` stands for."""
+    known = lives.known()
+    patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in known.patterns().items())
+    named = stage["spec"]["selector"].get("matchAnnotations", {}).get(lives.LIFE)
+    if not isinstance(named, list):
+        yield _filled(stage, {"patterns": patterns}, where)
+        return
+    for name in named:
+        if name not in known.lives:
+            mend = documents.suggestion(name, known.lives)
+            raise UsageError(f"spec.selector.matchAnnotations: there is no life {name!r}", where=where, mend=mend)
+        life = _filled(stage, {"life": name, **known.lives[name].parameters}, where)
+        life["metadata"] = {**life["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
+        life["spec"]["selector"]["matchAnnotations"][lives.LIFE] = name
+        yield life
+
+
+def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(item, words, where) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, words, where) for item in value]
+    if not isinstance(value, str):
+        return value
+    for name in _PLACEHOLDER.findall(value):
+        if name not in words:
+            whose = f" for the life {words['life']}" if "life" in words else ""
+            raise UsageError(
+                f"${{{name}}} stands for nothing{whose}", where=where, mend=documents.suggestion(name, words)
+            )
+    return _PLACEHOLDER.sub(lambda match: words[match[1]], value)
 
 
 def _check(stage: Any, where: str) -> None:

@@ -1,8 +1,8 @@
-"""A process of the cluster beside KWOK: it watches the pods on nodes and ends the init containers that wait for others,
-as `init_wait` says.
+"""A process of the cluster beside KWOK, for what a stage cannot say, because it looks at one object only.
 
-KWOK's stages look at one pod only, so they hold such a pod back (stage pod-starts) until its status says Initialized;
-this process writes that. Pods without such an init container cost it a look, and the API server nothing.
+It watches the pods on nodes and ends the init containers that wait for others, as `init_wait` says: the stage
+pod-starts holds such a pod back until its status says Initialized, and this process writes that. And it has nodes lost,
+as `losses` says. Other pods and nodes cost it a look, and the API server nothing.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import ssl
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
-from conformance.cluster import init_wait
+from conformance.cluster import init_wait, status
 from conformance.cluster.init_wait import Pod
-from kube.client import STRATEGIC_PATCH, Client
+from conformance.cluster.losses import Losses
+from kube.client import Client
 from kube.config import Connection
-from kube.errors import ApiError
 from kube.informer import Informer, typed
 from kube.objects import Key
 from kube.resource import PODS
@@ -99,29 +98,22 @@ async def run(client: Client) -> None:
     pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
     play = Play(queue.add)
     pods.add_handler(play.see)
+    losses = Losses(client, pods)
 
     async def write(key: Key) -> float | None:
         pod = pods.get(*key)
         if pod is None or not pod.waits:
             return None
-        change = init_wait.patch(pod, play.done(pod), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-        if change is None:
-            return None
-        guard = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
-        body = {"metadata": guard, "status": change}
-        try:
-            answer = await client.patch(PODS, *key, body, content_type=STRATEGIC_PATCH, subresource="status")
-        except ApiError as error:
-            if not (error.conflict or error.not_found):
-                raise
-            return None  # somebody was first: the watch brings it, and us back here
-        pods.observe(pods.decode(answer))
+        change = init_wait.patch(pod, play.done(pod), status.now())
+        if change is not None:
+            await status.change(client, pods, pod, change)
         return None
 
     async with asyncio.TaskGroup() as group:
         group.create_task(pods.run())
         await pods.synced()
         group.create_task(work(queue, write, _WRITERS))
+        group.create_task(losses.run())
 
 
 async def main(server: str, pki: Path) -> None:

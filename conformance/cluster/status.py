@@ -1,0 +1,32 @@
+"""Writing statuses as a kubelet does: what was seen is what is changed, or nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from kube.client import STRATEGIC_PATCH, Client
+from kube.errors import ApiError
+from kube.informer import Informer
+from kube.objects import Object
+
+T = TypeVar("T", bound=Object)
+
+
+async def change(client: Client, cache: Informer[T], item: T, status: Mapping[str, object]) -> None:
+    """Patches the status of an object in the state in which it was seen. Raises ApiError."""
+    guard = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
+    body = {"metadata": guard, "status": status}
+    place = (item.metadata.namespace or None, item.metadata.name)
+    try:
+        answer = await client.patch(cache.resource, *place, body, content_type=STRATEGIC_PATCH, subresource="status")
+    except ApiError as error:
+        if not (error.conflict or error.not_found):
+            raise
+        return  # somebody was first: the watch brings it, and us back here
+    cache.observe(cache.decode(answer))
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,256 @@
+"""Lives on a real control plane: each file in lives/ is a pod (input) and the states that it goes through (output)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pytest
+from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_delay, wait_fixed
+
+from conformance import documents
+from conformance.cluster import nodes
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.lives import PREFIX
+from conformance.cluster.loss import LOST
+from conformance.cluster.state import State
+from conformance.data import PROJECT
+from kube.client import Client
+from kube.informer import Informer
+from kube.objects import Envelope, envelope
+from kube.resource import NODES, PODS
+
+pytestmark = pytest.mark.cluster
+Document = dict[str, Any]
+FILES = {
+    path.stem: documents.read(path, PROJECT / "tests/cluster/lives/lives.schema.json").value
+    for path in sorted((PROJECT / "tests" / "cluster" / "lives").glob("*.yaml"))
+}
+CONTAINERS = [{"name": "main", "image": "registry.example/main:1"}]
+TOLERATION = {"operator": "Exists", "effect": "NoExecute"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster.up("lives", state=State(tmp_path_factory.mktemp("state") / "root"))
+    yield cluster
+    cluster.down()
+
+
+class Watched:
+    """Every state of every pod, in the order of the watch."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.now: dict[str, Document] = {}
+        self.states: dict[str, list[Document]] = {}
+        self.informer: Informer[Envelope] = Informer(client, PODS, envelope, namespace="default")
+        self.informer.add_handler(self._see)
+
+    def _see(self, kind: str, old: Envelope | None, pod: Envelope) -> None:
+        document: Document = msgspec.json.decode(pod.raw)
+        name = pod.metadata.name
+        if kind == "DELETED":
+            self.now.pop(name, None)
+            return
+        self.now[name] = document
+        states = self.states.setdefault(name, [])
+        if document["status"].get("containerStatuses") and (not states or shape(states[-1]) != shape(document)):
+            states.append(document)
+
+    async def until(self, what: Callable[[], object], seconds: float = 40) -> None:
+        async def missing() -> bool:
+            try:
+                return not what()
+            except (KeyError, IndexError):
+                return True
+
+        wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.02), stop=stop_after_delay(seconds))
+        try:
+            await wait(missing)
+        except RetryError:
+            pytest.fail(f"not seen: {what.__code__.co_names}, but {[shape(one) for one in self.now.values()]}")
+
+    async def create(self, name: str, life: dict[str, str], labels: dict[str, str], **spec: Any) -> None:
+        metadata = {"name": name, "namespace": "default", "labels": labels}
+        metadata["annotations"] = {PREFIX + key: value for key, value in life.items()}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": CONTAINERS, **spec}}
+        await self.client.create(PODS, body)
+
+    async def annotate(self, name: str, **values: str | None) -> None:
+        change = {PREFIX + key.replace("_", "-"): value for key, value in values.items()}
+        await self.client.patch(PODS, "default", name, {"metadata": {"annotations": change}})
+
+    async def empty(self) -> None:
+        for name in list(self.now):
+            await self.client.delete(PODS, "default", name)
+        await self.until(lambda: not self.now)
+
+
+@asynccontextmanager
+async def watching(cluster: Cluster) -> Any:
+    """A watch of the pods, with two nodes for them, which go with it."""
+    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="lives-test/1") as client:
+        fleet = nodes.manifests("tiny", 2)
+        names = [node["metadata"]["name"] for node in fleet]
+        await nodes.create_nodes(client, fleet)
+        await nodes.wait_until_schedulable(client, names)
+        watched = Watched(client)
+        task = asyncio.create_task(watched.informer.run())
+        try:
+            await watched.informer.synced()
+            yield watched
+            await watched.empty()
+            await nodes.delete_nodes(client, names)
+        finally:
+            task.cancel()
+
+
+def shape(pod: Document) -> Document:
+    """A pod's status without times and addresses, as the files have it."""
+    status = pod["status"]
+    conditions = {
+        entry["type"]: " ".join(filter(None, (entry["status"], entry.get("reason"))))
+        for entry in status.get("conditions", [])
+        if entry["type"] != "PodScheduled"
+    }
+    found = {"phase": status["phase"], "conditions": conditions}
+    for field, key in (("init", "initContainerStatuses"), ("containers", "containerStatuses")):
+        if status.get(key):
+            found[field] = [_container(entry) for entry in status[key]]
+    return found
+
+
+def _container(entry: Document) -> Document:
+    found = {key: entry[key] for key in ("name", "ready", "started", "restartCount") if key in entry}
+    for key in ("state", "lastState"):
+        for word, detail in (entry.get(key) or {}).items():
+            kept = {name: value for name, value in detail.items() if not name.endswith("At") and name != "containerID"}
+            found[key] = {word: kept} if kept else word
+    return found
+
+
+def instant(pod: Document) -> float:
+    """The latest instant in a status, in seconds."""
+
+    def instants(value: Any) -> Iterator[str]:
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            if key in ("lastTransitionTime", "startedAt", "finishedAt"):
+                yield item
+            elif isinstance(item, dict | list):
+                yield from instants(item)
+
+    return max(datetime.fromisoformat(text).timestamp() for text in instants(pod["status"]))
+
+
+def condition(pod: Document, kind: str) -> str:
+    return next((c["status"] for c in pod["status"].get("conditions", []) if c["type"] == kind), "")
+
+
+def ready(pod: Document) -> bool:
+    return condition(pod, "Ready") == "True"
+
+
+def waiting(pod: Document) -> str:
+    return str(pod["status"]["containerStatuses"][0]["state"].get("waiting", {}).get("reason"))
+
+
+def test_every_life_is_as_its_file_says(cluster: Cluster) -> None:
+    async def play() -> None:
+        async with watching(cluster) as watched:
+            for name, case in FILES.items():
+                await watched.create(name, case["annotations"], case.get("labels", {}), **case.get("spec", {}))
+            await watched.until(
+                lambda: all(len(watched.states[name]) >= len(case["states"]) for name, case in FILES.items())
+            )
+            for name, case in FILES.items():
+                seen = watched.states[name]
+                wanted = [{key: value for key, value in state.items() if key != "after"} for state in case["states"]]
+                assert [shape(state) for state in seen] == wanted, name
+                for before, after, state in zip(seen, seen[1:], case["states"][1:], strict=False):
+                    assert instant(after) - instant(before) >= state.get("after", 0), (name, state)
+
+    asyncio.run(play())
+
+
+def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster) -> None:
+    async def play() -> None:
+        async with watching(cluster) as watched:
+            await watched.create("plain", {}, {})
+            await watched.create("chatty", {"life": "realistic", "running-after": "0s", "ready-after": "3s"}, {})
+            await watched.create("held", {"life": "never-ready", "hold-ready": "yes", "hold-deletion": "yes"}, {})
+            await watched.until(lambda: ready(watched.now["plain"]) and waiting(watched.now["held"]))
+            # A running pod is given a life, and loses it.
+            await watched.annotate("plain", life="crash-loop", restart_after="100s")
+            await watched.until(lambda: waiting(watched.now["plain"]) == "CrashLoopBackOff")
+            assert not ready(watched.now["plain"])
+            await watched.annotate("plain", life=None)
+            await watched.until(lambda: ready(watched.now["plain"]))
+            # Changes of the pod do not delay what is to come (FC-046).
+            begun, number = asyncio.get_running_loop().time(), 0
+            while not ready(watched.now["chatty"]):
+                number += 1
+                await watched.client.patch(PODS, "default", "chatty", {"metadata": {"labels": {"n": str(number)}}})
+                await watched.until(lambda n=str(number): watched.now["chatty"]["metadata"]["labels"]["n"] == n)
+                assert asyncio.get_running_loop().time() - begun < 30
+            # A held pod stays where it is, is let go, and is not gone when it is deleted.
+            assert waiting(watched.now["held"]) == "ContainerCreating"
+            await watched.annotate("held", hold_ready=None)
+            await watched.until(lambda: watched.now["held"]["status"]["phase"] == "Running")
+            await watched.client.delete(PODS, "default", "held")
+            await watched.client.delete(PODS, "default", "plain")
+            await watched.until(lambda: "plain" not in watched.now)
+            assert watched.now["held"]["metadata"]["deletionTimestamp"]
+            await watched.annotate("held", hold_deletion=None)
+            await watched.until(lambda: "held" not in watched.now)
+
+    asyncio.run(play())
+
+
+def test_a_node_is_lost_and_comes_back(cluster: Cluster) -> None:
+    async def play() -> None:
+        async with watching(cluster) as watched:
+            on = {name: {"nodeSelector": {nodes.HOSTNAME: name}} for name in ("tiny-0", "tiny-1")}
+            life = {"life": "crash-loop", "restarts": "1000", "restart-after": "1s"}
+            await watched.create("stays", {}, {}, tolerations=[TOLERATION], **on["tiny-0"])
+            await watched.create("goes", {}, {}, tolerations=[TOLERATION], **on["tiny-0"])
+            await watched.create("loops", life, {}, tolerations=[TOLERATION], **on["tiny-0"])
+            await watched.create(
+                "evicted", {}, {}, tolerations=[{**TOLERATION, "tolerationSeconds": 1}], **on["tiny-0"]
+            )
+            await watched.create("elsewhere", {}, {}, **on["tiny-1"])
+            plain = ("stays", "goes", "evicted", "elsewhere")
+            await watched.until(lambda: all(ready(watched.now[name]) for name in plain))
+
+            async def annotate(value: str | None) -> None:
+                await watched.client.patch(NODES, None, "tiny-0", {"metadata": {"annotations": {LOST: value}}})
+
+            async def see(what: Callable[[Document], bool]) -> None:
+                async def missing() -> bool:
+                    return not what(msgspec.json.decode(await watched.client.get(NODES, None, "tiny-0")))
+
+                wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(40))
+                await wait(missing)
+
+            await annotate("yes")
+            await see(lambda node: condition(node, "Ready") == "Unknown")
+            await watched.until(lambda: not any(ready(watched.now[name]) for name in plain[:3]))
+            await watched.until(lambda: watched.now["evicted"]["metadata"]["deletionTimestamp"])
+            await see(lambda node: {t["effect"] for t in node["spec"].get("taints", [])} == {"NoSchedule", "NoExecute"})
+            await watched.client.delete(PODS, "default", "goes")
+            still = watched.now["loops"]["metadata"]["resourceVersion"]
+            await watched.until(lambda: watched.now["goes"]["metadata"]["deletionTimestamp"])
+            assert ready(watched.now["elsewhere"]) and not ready(watched.now["stays"])
+            assert watched.now["loops"]["metadata"]["resourceVersion"] == still
+
+            await annotate(None)
+            await see(lambda node: condition(node, "Ready") == "True" and not node["spec"].get("taints"))
+            await watched.until(lambda: ready(watched.now["stays"]) and "goes" not in watched.now)
+            await watched.until(lambda: "evicted" not in watched.now)
+            await watched.until(lambda: watched.now["loops"]["metadata"]["resourceVersion"] != still)
+
+    asyncio.run(play())
