@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from reference_impl.api.models import PodCliqueScalingGroup
+from reference_impl.api.pods import Pod
 from reference_impl.plan import children, labels, pods
 from tests.reference.examples import clique, disaggregated, pod
 
