@@ -13,14 +13,14 @@ from conformance.tests.termination import scenes
 from conformance.tests.termination.scenes import CLIQUES
 
 SECONDS = 12
-SETS = ("wavers", "worsens", "lasts", "waits", "hastens")
+SETS = ("wavers", "worsens", "lasts", "waits", "hastens", "begins")
 BEFORE_RESTART = 8.0
 """Seconds of the countdown after which the operator is restarted: the later, the clearer whether it counts anew."""
 
 
 @requirements("TERM-016", "TERM-017", "TERM-018", "TERM-019", "TERM-020", "TERM-015", "INV-001", "INV-004", "INV-005")
 def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
-    case.nodes("tiny", 1)
+    nodes = case.nodes("tiny", 1)
     for each in SETS:
         workload = case.workload("frontend", setName=each, pods=3)
         delay = {"waits": "1s", "hastens": "1h"}.get(each, f"{SECONDS}s")
@@ -34,9 +34,12 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     case.until("TERM-020", "the sets are available", all_of(*(sights.available(each, 1) for each in cliques)))
     case.until("TERM-015", "pods are bound, and start", scenes.bound({waits: 3}))
     scenes.become(case, waits, scenes.STARTING, 3)
-    # At once: also what is lost soon after its beginning is lost.
-    for each in cliques.values():
-        scenes.become(case, each, scenes.CRASHED, 1)
+    # At once: also what is lost soon after its beginning is lost. It is lost for good, and the others crash.
+    scenes.cordon(case, nodes)
+    scenes.lose(case, cliques["begins"], 1)
+    for each, clique in cliques.items():
+        if each != "begins":
+            scenes.become(case, clique, scenes.CRASHED, 1)
     case.until("TERM-020", "the cliques say that they have lost a pod", scenes.breached(CLIQUES, cliques.values()))
     first = {each: began(case, clique) for each, clique in cliques.items()}
     before = lives.uids(case.history.view(), CLIQUES)
@@ -74,6 +77,9 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
         after = round(end.at - restarted, 1) if end is not None else None
         late = after is None or after >= SECONDS - 1
         case.holds(id, f"{each}: deleted before a whole delay has passed since the restart", not late)
+    what = "what was lost soon after its beginning is made anew"
+    case.eventually("TERM-020", what, lives.renewed(CLIQUES, [cliques["begins"]], before), 20)
+    scenes.cordon(case, nodes, off=True)
     case.until("TERM-020", "the sets are available again", all_of(*(sights.available(each, 1) for each in cliques)))
     once = dict.fromkeys(cliques.values(), 2)
     same(case, "TERM-020", "cliques that each name has had", once, scenes.counts(case, once))

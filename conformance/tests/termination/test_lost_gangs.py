@@ -83,6 +83,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     once = dict.fromkeys((*pair, *strict), 2)
     same(case, "TERM-004", "cliques that each name has had", once, {name: found[name] for name in once})
     same(case, "TERM-011", "cliques that each name has had", dict.fromkeys(torn, 2), {n: found[n] for n in torn})
+    same(case, "TERM-009", "cliques that each name has had", {"loose-0-a": 1}, {"loose-0-a": found["loose-0-a"]})
     loose = [name for name in everything if name.startswith("loose-")]
     right = {name: 2 if name in one else 1 for name in loose}
     same(case, "TERM-008", "cliques that each name has had", right, {name: found[name] for name in loose})
@@ -101,7 +102,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
 
     # Armed again: three more losses, and two that are none.
     found = scenes.counts(case, known)
-    scenes.become(case, "pair-1-a", scenes.CRASHED, 1)
+    scenes.become(case, "pair-1-g-0-c", scenes.CRASHED, 1)
     scenes.become(case, "strict-0-a", scenes.UNHEARD_OF, 1)
     scenes.become(case, "loose-0-a", scenes.STARTING, 2)
     scenes.become(case, "torn-0-a", scenes.RECOVERED, 2)
