@@ -15,7 +15,7 @@ from kube.errors import ApiError
 from reference_impl.api.models import PODCLIQUESETS, PodClique, PodCliqueScalingGroup, PodCliqueSet, wire
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import conditions, termination
+from reference_impl.plan import conditions, statuses, termination
 
 log = logging.getLogger(__name__)
 TRIES = 10
@@ -78,7 +78,7 @@ class Termination:
         for _ in range(TRIES):
             found = await self._writer.fresh(self._cache.groups, group)
             old = found.status.conditions if found is not None and found.status else None
-            if found is None or conditions.is_true(old, termination.TERMINATING):
+            if found is None or conditions.is_true(old, statuses.TERMINATING):
                 return
             body = {"status": {"conditions": wire(conditions.put(old, termination.flag(index, now())))}}
             try:

@@ -91,7 +91,7 @@ def told(case: Case, clique: str) -> list[str]:
     return [text(found, key) for key in ("status", "reason", "lastTransitionTime")]
 
 
-def waited(case: Case, cause: Record | None, end: Record | None) -> float:
+def waited(cause: Record | None, end: Record | None) -> float:
     """Seconds between the record that shows a cause and the one that shows what came of it; -1 where one is missing."""
     return round(end.at - cause.at, 3) if cause is not None and end is not None else -1.0
 

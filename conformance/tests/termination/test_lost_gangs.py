@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from conformance.grove import labels
 from conformance.grove.expected import expected
-from conformance.grove.fields import label, number, text
+from conformance.grove.fields import condition_is, label, number, text
 from conformance.history import lives, sights
 from conformance.history.record import Record
 from conformance.history.view import View
@@ -200,7 +200,7 @@ def judge_flags(case: Case, groups: list[str], others: list[str], view: View) ->
 
 
 def says_so(record: Record) -> bool:
-    return scenes.condition_is(record.object, scenes.IN_PROGRESS) == "True"
+    return condition_is(record.object, scenes.IN_PROGRESS) == "True"
 
 
 def available(sets: Iterable[str]) -> sights.Sight:
