@@ -16,18 +16,18 @@ def uids(view: View, resource: str) -> dict[str, str]:
     return {name(item): uid(item) for item in view.list(resource) if not terminating(item)}
 
 
-def lives(history: History, resource: str, since: int = 0) -> dict[str, int]:
-    """How many objects each name has had, counting those of which something was recorded after `since`."""
+def lives(history: History, resource: str) -> dict[str, int]:
+    """How many objects each name has had."""
     found: dict[str, set[str]] = {}
-    for record in history.records(resource, since=since):
+    for record in history.records(resource):
         found.setdefault(record.name, set()).add(record.uid)
     return {each: len(known) for each, known in found.items()}
 
 
-def ends(history: History, resource: str, since: int = 0) -> dict[str, Record]:
-    """Name → the first record after `since` that shows an object of this name being deleted, or gone."""
+def ends(history: History, resource: str) -> dict[str, Record]:
+    """Name → the first record that shows an object of this name being deleted, or gone."""
     found: dict[str, Record] = {}
-    for record in history.records(resource, since=since):
+    for record in history.records(resource):
         if record.name not in found and (record.kind == DELETED or terminating(record.object)):
             found[record.name] = record
     return found

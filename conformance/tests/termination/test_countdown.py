@@ -51,7 +51,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     case.until("TERM-016", "the clique is sound again", scenes.breached(CLIQUES, [cliques["wavers"]], "False"))
     scenes.delay(case, ["hastens"], "1s")
     what = "a delay that was shortened while it counted down is over"
-    case.eventually("TERM-018", what, lives.renewed(CLIQUES, [cliques["hastens"]], before), 12)
+    case.eventually("TERM-018", what, lives.renewed(CLIQUES, [cliques["hastens"]], before), 30)
     case.quiet(1.2, real=True)
     scenes.become(case, cliques["wavers"], scenes.CRASHED, 1)
     case.until("TERM-016", "the clique has lost a pod again", scenes.breached(CLIQUES, [cliques["wavers"]]))
@@ -63,7 +63,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     case.restart("operator")
     restarted = case.history.now()
     rest = [cliques[each] for each in ("wavers", "worsens", "lasts")]
-    case.eventually("TERM-019", "what counted down is made anew", lives.renewed(CLIQUES, rest, before), 45)
+    case.eventually("TERM-019", "what counted down is made anew", lives.renewed(CLIQUES, rest, before), 100)
     ends = lives.ends(case.history, CLIQUES)
     for id, each, cause in (
         ("TERM-016", "wavers", again),
@@ -78,7 +78,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
         late = after is None or after >= SECONDS - 1
         case.holds(id, f"{each}: deleted before a whole delay has passed since the restart", not late)
     what = "what was lost soon after its beginning is made anew"
-    case.eventually("TERM-020", what, lives.renewed(CLIQUES, [cliques["begins"]], before), 20)
+    case.eventually("TERM-020", what, lives.renewed(CLIQUES, [cliques["begins"]], before))
     scenes.cordon(case, nodes, off=True)
     case.until("TERM-020", "the sets are available again", all_of(*(sights.available(each, 1) for each in cliques)))
     once = dict.fromkeys(cliques.values(), 2)
