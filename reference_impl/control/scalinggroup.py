@@ -40,7 +40,7 @@ class GroupReconciler:
             except ApiError as error:
                 await self.troubles.refused(key, "ERR_SYNC_PODCLIQUES", error)
                 raise
-        await self._status(group, pcs)
+        await self._status(self._cache.groups.get(*key) or group, pcs)
         return earliest(wait, await self.troubles.tell(key, trouble))
 
     async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
