@@ -180,3 +180,17 @@ def _scaling_missed() -> None:
             await right(self, pcs, group)
 
     replace(GroupReconciler, "_members", members)
+
+
+@fault("tidies-at-start", "operator", "makes a pod of each clique anew that it finds at its start", "SCALE-014")
+def _tidies_at_start() -> None:
+    right, known = pods.difference, set[str]()
+
+    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+        missing, surplus = right(clique, found)
+        if clique.metadata.uid not in known:
+            known.add(clique.metadata.uid)
+            surplus = surplus or [pod for pod in found if pod.ready][:1]
+        return missing, surplus
+
+    replace(pods, "difference", difference)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.grove import labels
-from conformance.grove.fields import count, finalizers, items, label, name, text
+from conformance.grove.fields import count, finalizers, items, label, name, number, text, uid
 from conformance.history import lives, sights
 from conformance.history.view import View
 from conformance.suite.case import Case
@@ -23,7 +23,7 @@ HELD = "conformance.grove.io/held"
 
 @requirements(
     *("SCALE-001", "SCALE-002", "SCALE-003", "SCALE-004", "SCALE-005", "SCALE-006", "SCALE-007", "SCALE-008"),
-    *("SCALE-009", "SCALE-013", "INV-001", "INV-004", "INV-005"),
+    *("SCALE-009", "SCALE-013", "SCALE-014", "INV-001", "INV-004", "INV-005"),
 )
 def test_replicas_come_and_go(case: Case) -> None:
     case.nodes("tiny", 1)
@@ -55,7 +55,7 @@ def test_replicas_come_and_go(case: Case) -> None:
     judge_scaled_in(case)
 
     view = case.history.view()
-    stay = {(kind, each): uid for (kind, each), uid in existing(view).items() if each.startswith("s-0")}
+    stay = {(kind, each): own for (kind, each), own in existing(view).items() if each.startswith("s-0")}
     scale(case, SETS, "s", 1)
     leave = [key for key in existing(view) if key[1].startswith(("s-1", "s-2"))]
     what = "what belongs to the replicas that are no more goes"
@@ -102,6 +102,7 @@ def judge_scaled_in(case: Case) -> None:
     before = existing(case.history.view())
     kept = {key: uid for key, uid in before.items() if key[1].startswith(("s-0-g-0-", "s-1-g-0-", "s-0-a", "s-1-a"))}
     kept = {key: uid for key, uid in kept.items() if key[0] in ("pods", CLIQUES)}
+    alone = generations(case.quiet(1))
     case.kill("operator")
     scale(case, GROUPS, "s-0-g", 1)
     scale(case, GROUPS, "s-1-g", 1)
@@ -119,10 +120,17 @@ def judge_scaled_in(case: Case) -> None:
     case.expect("SCALE-008", "cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], of_group(view, "s-1-g"))
     case.expect("SCALE-007", "cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], of_group(view, "s-0-g"))
     judge_kept(case, "SCALE-007", "uids of the replicas that stay", kept)
+    same(case, "SCALE-014", "what nobody has touched, and its generations", alone, generations(view))
 
 
 def existing(view: View) -> dict[tuple[str, str], str]:
     return {(kind, each): uid for kind in KINDS for each, uid in lives.uids(view, kind).items()}
+
+
+def generations(view: View) -> dict[str, list[object]]:
+    """Uid and generation of all that belongs to the last replica of the set, which no test scales by itself."""
+    own = [(kind, item) for kind in KINDS for item in view.list(kind) if name(item).startswith("s-2")]
+    return {f"{kind}/{name(item)}": [uid(item), number(item, "metadata", "generation")] for kind, item in own}
 
 
 def judge_kept(case: Case, id: str, what: str, before: Mapping[tuple[str, str], str]) -> None:
