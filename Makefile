@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RUN := $(BIN)/grove-conformance
 
-# Options of the main targets, e.g. `make conformance IMPL=mine.yaml PROFILE=core WORKERS=4 ARGS="--time-scale 2"`.
+# Options of the main targets, e.g. `make conformance IMPL=mine.yaml WORKERS=4 ARGS="--profile core"`.
 IMPL ?= reference
 WORKERS ?= auto
 ARGS ?=
@@ -40,7 +40,7 @@ mutants: $(READY)  ## prove that the suite sees each registered fault of the ref
 	@$(BIN)/python -m reference_impl.faults.prove --shard $(SHARD) $(ARGS)
 
 scale: $(READY)  ## 500 replicas × 2 pods on 100 nodes, with the raw floor of the same run (ARGS="--scheduler gang")
-	@$(RUN) scale --implementation "$(IMPL)" $(ARGS)
+	@$(RUN) scale $(if $(filter file,$(origin IMPL)),,--implementation "$(IMPL)") $(ARGS)
 
 bench: $(READY)  ## what requests cost the API server, and lists the clients (docs/design.md)
 	@$(BIN)/python tests/bench/api_costs.py

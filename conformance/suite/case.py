@@ -212,7 +212,7 @@ class Case:
         try:
             self.until(ids, what, predicate, timeout)
         except CheckFailed:
-            if self._dead():
+            if self._dead() or self.checks.settled:
                 raise
             return False
         return True

@@ -29,15 +29,29 @@ class Blocked(Exception):
 
 
 class Checks:
-    """Outcomes of one test. Writes each to `tell` at once; `finish` raises what the test has to end with."""
+    """Outcomes of one test. Writes each to `tell` at once; `finish` raises what the test has to end with.
 
-    def __init__(self, test: str, declared: Sequence[str], tell: Callable[[ledger.Check], None]) -> None:
-        self.test, self.declared, self._tell = test, tuple(declared), tell
+    Once all of `enough` have failed (if it is given), the test ends: nothing that is still asked can be learned.
+    """
+
+    def __init__(
+        self,
+        test: str,
+        declared: Sequence[str],
+        tell: Callable[[ledger.Check], None],
+        enough: AbstractSet[str] = frozenset(),
+    ) -> None:
+        self.test, self.declared, self._tell, self._enough = test, tuple(declared), tell, enough
         self.made: list[ledger.Check] = []
 
     @property
     def failures(self) -> list[ledger.Check]:
         return [c for c in self.made if c.outcome != "passed"]
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that was asked for has failed, so that the rest of the test need not run."""
+        return bool(self._enough) and self._enough <= {c.id for c in self.made if c.outcome == "failed"}
 
     def expect(self, id: str, what: str, expected: object, seen: object, *, at: float | None = None) -> bool:
         """Records whether `seen` equals `expected`; the test goes on either way."""
@@ -95,6 +109,8 @@ class Checks:
         check = ledger.Check(test=self.test, id=id, what=what, outcome=outcome, expected=expected, seen=seen, at=at)
         self.made.append(check)
         self._tell(check)
+        if outcome == "failed" and self.settled:
+            raise CheckFailed(f"{id}: {what}: {brief(seen)}")
 
 
 def plain(value: object) -> object:

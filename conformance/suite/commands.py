@@ -43,6 +43,9 @@ def run(
     id: Annotated[list[str] | None, typer.Option(help="Judge only this requirement (repeatable).")] = None,
     workers: Annotated[str, typer.Option(help="`auto`, or how many clusters at a time; 0: in this process.")] = "auto",
     time_scale: Annotated[str, typer.Option(help="Multiplies every wait, for slow machines.")] = "1",
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="End a test, or leave it out, once all that it is asked for has failed.")
+    ] = False,
     report_dir: Annotated[Path, typer.Option(help="Where the run's folder is made.")] = Path("reports"),
     seed: Annotated[int | None, typer.Option(help="Of the random choices of tests.")] = None,
     cluster: Annotated[str, typer.Option(help="`own`: a fake one for each worker; `existing`: --kubeconfig.")] = "own",
@@ -65,6 +68,7 @@ def run(
         profiles=tuple(sorted(set(profile or ()))),
         ids=tuple(sorted(set(id or ()))),
         time_scale=scale,
+        fail_fast=fail_fast,
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="existing" if where else "own",
         kubeconfig=where,

@@ -65,6 +65,8 @@ class Judge:
         self.registry = requirement.load(Path(run.registry))
         self.collected: dict[str, tuple[str, ...]] = {}
         self.selected: dict[str, tuple[str, ...]] = {}
+        self.judged: frozenset[str] = frozenset()
+        self._failed: set[str] = set()
         self._trial: Trial | None = None
         self._bench: Bench | None = None
         self._refusal: Exception | None = None
@@ -106,6 +108,7 @@ class Judge:
         keep = [item for item in items if chosen.takes(self.collected[item.nodeid])]
         drop = [item for item in items if not chosen.takes(self.collected[item.nodeid])]
         self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
+        self.judged = chosen.judged
         if drop:
             config.hook.pytest_deselected(items=drop)
         items[:] = keep
@@ -118,7 +121,10 @@ class Judge:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         assert self._ledger is not None
         ids = requirement.declared(item)
-        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write))
+        enough = self.judged & set(ids) if self.run.fail_fast else frozenset()
+        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough))
+        if self._spared(item):
+            return (yield)
         self._ledger.write(ledger.TestStarted(test=trial.test, ids=ids, worker=self.worker))
         try:
             result = yield
@@ -128,6 +134,14 @@ class Judge:
             raise
         self._finish(trial)
         return result
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if self._spared(item):
+            pytest.skip("all that it is asked for has failed already")
+
+    def _spared(self, item: pytest.Item) -> bool:
+        """Whether all that this test is asked for has failed already, in a run that does not want to see it twice."""
+        return self.run.fail_fast and self.judged & set(requirement.declared(item)) <= self._failed
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -162,6 +176,7 @@ class Judge:
 
     def _finish(self, trial: Trial) -> None:
         assert self._ledger is not None
+        self._failed |= {check.id for check in trial.checks.made if check.outcome == "failed"}
         outcome, reason, cause = _judged(trial)
         if outcome == "harness-error":
             log = str(self.run.log)

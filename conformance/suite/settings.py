@@ -25,6 +25,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     ids: tuple[str, ...] = ()
     workers: int = 1
     time_scale: float = 1.0
+    fail_fast: bool = False
     seed: int = 0
     cluster: Literal["own", "existing"] = "own"
     kubeconfig: str = ""

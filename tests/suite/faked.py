@@ -62,6 +62,12 @@ class Ran:
         return found
 
     @property
+    def checks(self) -> list[tuple[str, str]]:
+        """What was judged, in order: ids and outcomes."""
+        lines = [json.loads(line) for path in (self.folder / "ledger").glob("*.jsonl") for line in path.open()]
+        return [(line["id"], line["outcome"]) for line in lines if line["event"] == "check"]
+
+    @property
     def outcomes(self) -> dict[str, str]:
         return {r["id"]: r["outcome"] for r in self.report["verdict"]["requirements"]}
 

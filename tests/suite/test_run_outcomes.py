@@ -47,6 +47,31 @@ def test_workers_ledgers_are_one_report(faked: Faked) -> None:
     assert again.report["digest"] == ran.report["digest"]
 
 
+def test_a_test_ends_early_only_where_all_that_was_asked_for_has_failed(faked: Faked) -> None:
+    faked.write(
+        """
+        @requirements("AA-001", "AA-002", "AA-003")
+        def test_soft(case):
+            case.expect("AA-001", "names", ["a"], ["b"])
+            case.expect("AA-002", "y", 1, 1)
+            case.expect("AA-003", "z", 1, 2)
+            case.expect("AA-002", "y", 1, 2)
+
+        @requirements("AA-002", "AA-003")
+        def test_spared(case):
+            case.expect("AA-003", "z", 1, 2)
+
+        @requirements("AA-004")
+        def test_the_last(case):
+            case.expect("AA-004", "z", 1, 1)
+        """,
+        ids=4,
+    )
+    ran = faked.run(fail_fast=True, ids=["AA-001", "AA-003", "AA-004"])
+    assert ran.exit == 1, ran.err
+    assert ran.checks == [("AA-001", "failed"), ("AA-002", "passed"), ("AA-003", "failed"), ("AA-004", "passed")]
+
+
 def test_a_soft_failure_goes_on_and_a_hard_one_ends_the_test(faked: Faked) -> None:
     faked.write(
         """

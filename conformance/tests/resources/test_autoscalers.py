@@ -19,14 +19,26 @@ from conformance.tests.resources.test_attendants import trigger
 SCALERS = "horizontalpodautoscalers"
 
 
+def _published(pcs: str, groups: list[str], cliques: list[str]) -> sights.Sight:
+    """All of these say in their status which pods are theirs."""
+
+    def seen(view: View) -> bool:
+        own = [("podcliquesets", pcs, "hpaPodSelector")]
+        own += [("podcliquescalinggroups", group, "selector") for group in groups]
+        own += [("podcliques", clique, "hpaPodSelector") for clique in cliques]
+        return all(text(view.get(resource, found), "status", field) for resource, found, field in own)
+
+    return seen
+
+
 @requirements("RES-032", "RES-033", "RES-034", "RES-047", "CORE-013")
 def test_replicas_belong_to_whoever_scales(case: Case) -> None:
     workload = case.workload("furnished", replicas=2)
     case.create(workload)
     case.until("RES-032", "all pods exist", sights.all_exist(list(expected(workload).cliques.values())))
     case.until("RES-033", "the autoscalers exist", observed.there(SCALERS, ["p-0-fe", "p-1-fe", "p-0-sg", "p-1-sg"]))
-    case.quiet(1)
     wanted = expected(workload)
+    case.settled("the selectors are published", _published(name(workload), [*wanted.groups], ["p-0-fe"]))
     selectors = {"p-0-fe": wanted.cliques["p-0-fe"].selector, "p-0-sg": wanted.groups["p-0-sg"].selector}
     selectors[name(workload)] = wanted.selector
     scales = {

@@ -24,8 +24,6 @@ def test_gangs_follow_the_labels_of_their_set(case: Case) -> None:
         case.patch("podgangs", "p-0", {"metadata": {"annotations": {key: "x"}}})
     reservation = {"namespace": case.namespace, "name": "kept"}
     case.patch("podgangs", "p-0", {"spec": {"priorityClassName": "by-hand", "reuseReservationRef": reservation}})
-    case.patch("podcliques", "p-0-fe", {"spec": {"minAvailable": 2}})
-    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"minAvailable": 2, "cliqueNames": ["wk", "ld"]}})
     gone = {"metadata": {"labels": {"example.com/team": None, "example.com/new": "y"}, **trigger("1")["metadata"]}}
     case.patch("podcliquesets", name(workload), gone)
     given = observed.all_of(*(_labelled(gang, "new", "y") for gang in wanted.gangs))
@@ -40,6 +38,10 @@ def test_gangs_follow_the_labels_of_their_set(case: Case) -> None:
     case.eventually("RES-026", what, lambda view: not text(view.get("podgangs", "p-0"), "spec", "priorityClassName"))
     kept = mapping(case.history.view().get("podgangs", "p-0"), "spec", "reuseReservationRef")
     case.expect("RES-026", "what the operator says nothing about", reservation, kept)
+
+    case.patch("podcliques", "p-0-fe", {"spec": {"minAvailable": 2}})
+    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"minAvailable": 2, "cliqueNames": ["wk", "ld"]}})
+    case.patch("podcliquesets", name(workload), trigger("2"))
     case.eventually("RES-027", "cliques and scaling groups follow their template again", _as_templates)
 
 

@@ -78,8 +78,8 @@ def test_two_cliques_of_one_name_do_not_pass_in_silence(case: Case) -> None:
     contested = "alike-0-sg-0-leader"
     case.until("RES-052", "one of the two exists", observed.there("podcliques", [contested]))
     case.eventually("RES-052", "set or scaling group reports an error", _one_complains("alike", "alike-0-sg"))
-    view = case.quiet(1)
     others = [clique for clique in expected(workload).cliques if clique != contested]
+    view = case.settled("the other cliques of the set exist", observed.there("podcliques", others))
     made = [clique for clique in others if view.get("podcliques", clique) is not None]
     case.expect("RES-052", "the other cliques of the set", others, made)
 
