@@ -111,11 +111,13 @@ def judge_scaled_in(case: Case) -> None:
     what = "what was scaled while the operator was away is as it is to be"
     case.eventually("SCALE-013", what, gone(CLIQUES, last))
     case.eventually("SCALE-007", "the last replicas of the group go whole", gone(CLIQUES, last))
+    case.eventually("SCALE-007", "and their pods with them", pods_are(dict.fromkeys(last, 0)))
     last = [f"s-1-g-2-{clique}" for clique in "bc"]
     case.eventually("SCALE-008", "the last replica goes though one before it is still going", gone(CLIQUES, last))
     for clique in hole:
         case.patch(CLIQUES, clique, {"metadata": {"finalizers": None}})
     case.until("SCALE-008", "the replica that was going has gone", gone(CLIQUES, hole))
+    case.until("SCALE-008", "and its pods with it", pods_are(dict.fromkeys((*hole, *last), 0)))
     view = case.quiet(1.5)
     case.expect("SCALE-008", "cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], of_group(view, "s-1-g"))
     case.expect("SCALE-007", "cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], of_group(view, "s-0-g"))
