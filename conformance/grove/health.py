@@ -49,7 +49,8 @@ def status(pod: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
         {"type": kind, "status": str(value), "lastTransitionTime": MOMENT}
         for kind, value in (("PodScheduled", True), ("Initialized", "init" not in state), ("Ready", ready))
     ]
-    body: dict[str, Any] = {"phase": "Running" if ready else "Pending", "conditions": conditions}
+    phase = state.get("phase", "Running" if ready else "Pending")
+    body: dict[str, Any] = {"phase": phase, "conditions": conditions}
     spec = pod.get("spec", {})
     for field, key in (("containers", "containers"), ("initContainers", "init")):
         if key in state:
@@ -64,7 +65,7 @@ def _container(container: Mapping[str, Any], state: Mapping[str, Any], ready: bo
         "name": container["name"],
         "image": container["image"],
         "imageID": "",
-        "ready": ready,
+        "ready": state.get("ready", ready),
         "started": state["started"],
         "restartCount": int("lastExit" in state),
         "state": running,

@@ -14,6 +14,7 @@ class Gate(msgspec.Struct, gc=False):
 class PodCondition(msgspec.Struct, gc=False):
     type: str = ""
     status: str = ""
+    reason: str = ""
 
 
 class Terminated(msgspec.Struct, rename="camel", gc=False):

@@ -19,7 +19,8 @@ from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.surroundings import Surroundings, Wanted
-from reference_impl.control.troubles import Troubles
+from reference_impl.control.termination import Termination
+from reference_impl.control.troubles import Troubles, earliest
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import (
     autoscalers,
@@ -47,6 +48,7 @@ class SetReconciler:
     def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, features: Features = NO_FEATURES) -> None:
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
         self._surroundings = Surroundings(cache, writer)
+        self._termination = Termination(cache, writer)
         self.troubles = Troubles(cache.sets, writer)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -65,7 +67,9 @@ class SetReconciler:
             await self._write_status(pcs, generation_hash, observed=False)
             pcs = self._cache.sets.get(*key) or pcs
         trouble: Trouble | None = None
+        wait: float | None = None
         try:
+            wait = await self._termination.in_set(pcs)
             await self._children(pcs)
         except Trouble as caught:
             trouble = caught
@@ -73,7 +77,7 @@ class SetReconciler:
             await self.troubles.refused(key, "ERR_SYNC_PODCLIQUESET", error)
             raise
         await self._write_status(self._cache.sets.get(*key) or pcs, generation_hash, observed=trouble is None)
-        return await self.troubles.tell(key, trouble)
+        return earliest(wait, await self.troubles.tell(key, trouble))
 
     async def _write_status(self, pcs: PodCliqueSet, generation_hash: str, *, observed: bool) -> None:
         namespace = pcs.metadata.namespace

@@ -8,7 +8,8 @@ from kube.objects import Key
 from reference_impl.api.models import SCALING_GROUPS, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.troubles import Troubles
+from reference_impl.control.termination import Termination
+from reference_impl.control.troubles import Troubles, earliest
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import children, claims, labels, statuses
 from reference_impl.plan.troubles import Trouble
@@ -17,6 +18,7 @@ from reference_impl.plan.troubles import Trouble
 class GroupReconciler:
     def __init__(self, cache: Cache, writer: Writer, features: Features = NO_FEATURES) -> None:
         self._cache, self._writer, self._features = cache, writer, features
+        self._termination = Termination(cache, writer)
         self.troubles = Troubles(cache.groups, writer)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -28,16 +30,18 @@ class GroupReconciler:
             return None
         pcs = self._cache.set_of(group)
         trouble: Trouble | None = None
+        wait: float | None = None
         if pcs is not None and pcs.metadata.deletion_timestamp is None:
             try:
+                wait = await self._termination.in_group(pcs, group)
                 await self._members(pcs, group)
             except Trouble as caught:
                 trouble = caught
             except ApiError as error:
                 await self.troubles.refused(key, "ERR_SYNC_PODCLIQUES", error)
                 raise
-        await self._status(group, pcs)
-        return await self.troubles.tell(key, trouble)
+        await self._status(self._cache.groups.get(*key) or group, pcs)
+        return earliest(wait, await self.troubles.tell(key, trouble))
 
     async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
         """Creates the cliques of all replicas at once, base and scaled, and deletes those of replicas too many."""
@@ -73,7 +77,8 @@ class GroupReconciler:
     async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> None:
         namespace = group.metadata.namespace
         status = statuses.group_status(group, pcs, lambda name: self._cache.cliques.get(namespace, name), now())
-        await self._writer.status(self._cache.groups, group, status)
+        # Guarded: the conditions are a list that gang termination writes to as well.
+        await self._writer.status(self._cache.groups, group, status, guard=True)
         lost = group.status.scheduled_replicas if group.status else 0
         if lost and not status.scheduled_replicas:
             note = f"All scheduled replicas lost (was {lost})."

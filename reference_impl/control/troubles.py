@@ -39,3 +39,8 @@ class Troubles:
             if errors != (old or None):
                 await self._writer.patch(self._informer, item, {"status": {"lastErrors": wire(errors)}}, status=True)
         return RETRY_SECONDS if trouble else None
+
+
+def earliest(*waits: float | None) -> float | None:
+    """The shortest of several waits, None where there is none."""
+    return min((wait for wait in waits if wait is not None), default=None)

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -90,6 +90,15 @@ class Writer:
         elif body:
             await self.patch(informer, found, body)
 
+    async def fresh(self, informer: Informer[T], item: T) -> T | None:
+        """The object as the API server has it, None when it has gone or is another one by now."""
+        answer = await self._client.get_or_none(informer.resource, item.metadata.namespace, item.metadata.name)
+        found = None if answer is None else informer.decode(answer)
+        if found is None or found.metadata.uid != item.metadata.uid:
+            return None
+        informer.observe(found)
+        return found
+
     async def pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
         """Pods as the API server has them, whole: the cache keeps just what every reconcile needs."""
         return await self._client.list(PODS, namespace, selector=selector)
@@ -161,8 +170,8 @@ class Writer:
         else:
             informer.observe(informer.decode(answer))
 
-    async def status(self, informer: Informer[Any], item: Any, status: msgspec.Struct) -> bool:
-        """Writes a status where it differs from the one in the cache; says whether it did."""
+    async def status(self, informer: Informer[Any], item: Any, status: msgspec.Struct, *, guard: bool = False) -> bool:
+        """Writes a status where it differs from the one in the cache; says whether it did. `guard`: see `patch`."""
         if item.status == status:
             return False
         before = msgspec.to_builtins(item.status) if item.status is not None else {}
@@ -170,15 +179,21 @@ class Writer:
         changed = {key: value for key, value in after.items() if key not in before or before[key] != value}
         if item.status is None:
             changed = models.wire(status)
-        await self.patch(informer, item, {"status": changed}, status=True)
+        await self.patch(informer, item, {"status": changed}, status=True, guard=guard)
         return True
 
     async def warn(self, resource: Resource, item: Object, reason: str, note: str) -> None:
+        """Says in an event what is wrong with an object."""
+        await self.tell(resource, item, "Warning", reason, note)
+
+    async def tell(
+        self, resource: Resource, item: Object, kind: Literal["Normal", "Warning"], reason: str, note: str
+    ) -> None:
         """Says something about an object in an event. That it cannot be said stops nothing."""
         manifest = events.event(
             resource,
             item.metadata,
-            kind="Warning",
+            kind=kind,
             reason=reason,
             action="Reconcile",
             note=note,

@@ -24,6 +24,8 @@ _MODULES = (
     "operations_faults",
     "object_faults",
     "served_faults",
+    "scaling_faults",
+    "termination_faults",
 )
 
 

@@ -3,13 +3,14 @@ OBJ-250 to OBJ-265)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from reference_impl.api import models
 from reference_impl.api.models import PodClique
 from reference_impl.api.pods import Pod
-from reference_impl.plan import claims, labels, startup
+from reference_impl.plan import claims, labels, moments, startup
 from reference_impl.plan.children import Manifest, owner_reference, with_environment
 
 
@@ -35,15 +36,32 @@ def difference(clique: PodClique, pods: list[Pod]) -> tuple[list[int], list[Pod]
     """Indices of pods to be created, and pods to be deleted, so that the clique has its replicas.
 
     A finished pod holds no replica: it is replaced and goes (OBJ-265 done right). Of too many, those go first that
-    serve least: gated, then unbound, then not ready, then the highest index.
+    serve least (`worth`).
     """
     active = [pod for pod in pods if pod.active]
     finished = [pod for pod in pods if pod.finished and not pod.terminating]
     surplus = len(active) - clique.spec.replicas
     if surplus > 0:
-        worth = sorted(active, key=lambda pod: (pod.ready, pod.scheduled, not pod.gated, -index_of(pod)))
-        return [], finished + worth[:surplus]
+        target = clique.metadata.label(labels.TEMPLATE_HASH)
+        return [], finished + sorted(active, key=lambda pod: worth(pod, target))[:surplus]
     return free_indices(active, -surplus), finished
+
+
+_PHASES = {"Unknown": 1, "Running": 2}
+
+
+def worth(pod: Pod, target: str) -> tuple[float, ...]:
+    """What a pod is worth when a clique has too many: the least goes first (CHG-SC-36). `target` is the template hash
+    that pods are to have. Where Kubernetes knows no difference the higher index goes."""
+    created = moments.seconds(pod.metadata.creation_timestamp)
+    return (
+        pod.scheduled,
+        _PHASES.get(pod.status.phase, 0),
+        pod.ready,
+        pod.metadata.label(labels.TEMPLATE_HASH) == target,
+        -math.inf if created is None else -created,
+        -index_of(pod),
+    )
 
 
 class PodBuilder:

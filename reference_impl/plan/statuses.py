@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -16,12 +16,14 @@ from reference_impl.api.models import (
     ScalingGroupStatus,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import conditions, labels, names
+from reference_impl.plan import conditions, labels, moments, names
 from reference_impl.plan.children import clique_template, group_configs, standalone_templates
 from reference_impl.plan.hashes import pod_template
 
 SCHEDULED = "PodCliqueScheduled"
 BREACHED = "MinAvailableBreached"
+TERMINATING = "GangTerminationInProgress"
+"""A condition of a group whose replica of the set is made anew, until it is sound again (CHG-GT-26)."""
 ALL_LOST = "AllScheduledReplicasLost"
 """Reason of the event when a clique or group that had scheduled replicas has none left (OBJ-801, OBJ-802)."""
 
@@ -43,8 +45,9 @@ def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, 
     target = clique.metadata.label(labels.TEMPLATE_HASH)
     updated = sum(pod.metadata.label(labels.TEMPLATE_HASH) == target for pod in living)
     floor = clique.spec.floor
-    broken = sum(_failing(pod) or _stalled(pod) for pod in living if pod.scheduled)
+    broken = sum(_failing(pod) or _stalled(pod) or _lost(pod) for pod in living if pod.scheduled)
     found = scheduled - broken
+    told = _dated(old.conditions, _scheduled_condition(scheduled, floor, now), clique.metadata.creation_timestamp)
     status = msgspec.structs.replace(
         old,
         observed_generation=clique.metadata.generation,
@@ -54,8 +57,7 @@ def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, 
         schedule_gated_replicas=sum(pod.gated and not pod.scheduled for pod in living),
         updated_replicas=updated,
         conditions=conditions.put(
-            conditions.put(old.conditions, _scheduled_condition(scheduled, floor, now)),
-            _breached_condition(scheduled, found, floor, now),
+            conditions.put(old.conditions, told), _breached_condition(scheduled, found, floor, now)
         ),
     )
     if not clique.metadata.label(labels.SCALING_GROUP):
@@ -82,6 +84,31 @@ def _stalled(pod: Pod) -> bool:
     if pod.ready or _failing(pod):
         return False
     return any(status.started and not status.ready for status in pod.status.container_statuses or ())
+
+
+def _lost(pod: Pod) -> bool:
+    """Not ready though its containers are: nobody hears of its node any more, and the node controller has said so
+    (CHG-DF21 done right). A pod that waits for a readiness gate is on its way and not lost."""
+    if pod.ready or _failing(pod) or _stalled(pod):
+        return False
+    told = next((c for c in pod.status.conditions or () if c.type == "Ready"), None)
+    if told is None or told.status != "False" or told.reason == "ReadinessGatesNotReady":
+        return False
+    containers = pod.status.container_statuses or ()
+    return bool(containers) and all(container.ready for container in containers)
+
+
+def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> Condition:
+    """A condition whose transition time tells whether it has ever been otherwise: that of the object's creation as long
+    as it says what every object says at first, later than it after any change. Gang termination asks (CHG-GT-30 done
+    right), and a restarted operator has nothing else to go by."""
+    first = conditions.find(old, new.type) is None and new.status == _AT_FIRST[new.type]
+    moment = created or new.last_transition_time if first else moments.after(created, new.last_transition_time)
+    return msgspec.structs.replace(new, last_transition_time=moment)
+
+
+_AT_FIRST = {SCHEDULED: "False", BREACHED: "True"}
+"""What a clique says of being scheduled, and a group of being breached, before anything runs."""
 
 
 def _scheduled_condition(scheduled: int, floor: int, now: str) -> Condition:
@@ -130,13 +157,8 @@ def _clique_updated(clique: PodClique | None, generation_hash: str | None) -> bo
     )
 
 
-def group_status(
-    group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: CliqueOf, now: str
-) -> ScalingGroupStatus:
-    """The status of a scaling group (OBJ-760 to OBJ-772). `clique` finds a clique of its namespace by name."""
-    old = group.status or ScalingGroupStatus()
-    generation_hash = pcs.status.current_generation_hash if pcs and pcs.status else None
-    scheduled = available = updated = sound = 0
+def _complete_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterator[list[PodClique]]:
+    """The cliques of each replica of a group that has all of them."""
     for j in range(group.spec.replicas):
         members = [
             member
@@ -144,16 +166,36 @@ def group_status(
             if (member := clique(names.member_clique(group.metadata.name, j, name))) is not None
             and member.metadata.deletion_timestamp is None
         ]
-        if len(members) < len(group.spec.clique_names):
-            continue
+        if len(members) == len(group.spec.clique_names):
+            yield members
+
+
+def sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
+    """How many replicas of a group are complete and not breached (OBJ-771). A member that has not said yet that it is
+    sound is not (OBJ-773 done right)."""
+
+    def sound(member: PodClique) -> bool:
+        told = conditions.find(member.status.conditions if member.status else None, BREACHED)
+        return told is not None and told.status != "True"
+
+    return sum(all(map(sound, members)) for members in _complete_replicas(group, clique))
+
+
+def group_status(
+    group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: CliqueOf, now: str
+) -> ScalingGroupStatus:
+    """The status of a scaling group (OBJ-760 to OBJ-772). `clique` finds a clique of its namespace by name."""
+    old = group.status or ScalingGroupStatus()
+    generation_hash = pcs.status.current_generation_hash if pcs and pcs.status else None
+    scheduled = available = updated = 0
+    for members in _complete_replicas(group, clique):
         statuses = [member.status.conditions if member.status else None for member in members]
-        # A member that has not said yet that it is sound is not (OBJ-773 done right).
-        sound += all((c := conditions.find(s, BREACHED)) is not None and c.status != "True" for s in statuses)
         if all(conditions.is_true(s, SCHEDULED) for s in statuses):
             scheduled += 1
             if all(_clique_available(member) for member in members):
                 available += 1
                 updated += all(_clique_updated(member, generation_hash) for member in members)
+    sound = sound_replicas(group, clique)
     enough = sound >= group.spec.min_available
     name = "AvailablePodCliqueScalingGroupReplicas"
     condition = Condition(
@@ -172,7 +214,10 @@ def group_status(
         available_replicas=available,
         updated_replicas=updated,
         selector=_selector(group.metadata.label(labels.PART_OF), labels.SCALING_GROUP, group.metadata.name),
-        conditions=conditions.put(old.conditions, condition),
+        conditions=conditions.put(
+            conditions.without(old.conditions, TERMINATING) if enough else old.conditions,
+            _dated(old.conditions, condition, group.metadata.creation_timestamp),
+        ),
     )
     if updated == group.spec.replicas:
         status.current_pod_clique_set_generation_hash = generation_hash

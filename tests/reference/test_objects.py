@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from reference_impl.api.models import PodCliqueScalingGroup
+from reference_impl.api.pods import Pod
 from reference_impl.plan import children, labels, pods
 from tests.reference.examples import clique, disaggregated, pod
 
@@ -106,3 +107,30 @@ def test_of_too_many_those_go_that_serve_least(router):
     assert pods.difference(router, [ready, bound, gated]) == ([], [gated])
     router.spec.replicas = 1
     assert pods.difference(router, [ready, bound, gated]) == ([], [gated, bound])
+
+
+def test_of_too_many_pods_the_first_difference_decides(router):
+    """CHG-SC-36: bound, phase, ready, template, then the older ones stay; and of equals the lower index."""
+
+    def made(index: int, second: int | None, *, old: bool = False, **how: object) -> Pod:
+        found = pod(router, index, **how)
+        found.metadata.creation_timestamp = None if second is None else f"2026-01-01T00:00:{second:02}Z"
+        if old:
+            found.metadata.labels[labels.TEMPLATE_HASH] = "old"
+        return found
+
+    running = {"node": "n", "phase": "Running"}
+    wanted = [
+        made(0, 0, phase="Running", ready=True),  # not bound, however good all else
+        made(1, 0, node="n", ready=True),
+        made(2, 0, node="n", phase="Unknown", ready=True),
+        made(3, 0, **running),
+        made(4, 0, **running, ready=True, old=True),
+        made(5, None, **running, ready=True),
+        made(6, 9, **running, ready=True),
+        made(9, 8, **running, ready=True),
+        made(8, 8, **running, ready=True),
+        made(7, 1, **running, ready=True),
+    ]
+    router.spec.replicas = 0
+    assert pods.difference(router, wanted[::-1]) == ([], wanted)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from reference_impl.api.models import Condition, PodCliqueScalingGroup, PodCliqueSetStatus
-from reference_impl.api.pods import ContainerState, ContainerStatus, Terminated
+from reference_impl.api.pods import ContainerState, ContainerStatus, PodCondition, Terminated
 from reference_impl.plan import children, conditions, hashes, names, statuses
 from tests.reference.examples import clique, disaggregated, pod
 
@@ -118,3 +118,16 @@ def test_a_set_replica_is_available_when_its_cliques_and_groups_are(pcs, router)
     assert (full.available_replicas, full.updated_replicas, full.observed_generation) == (1, 1, 1)
     router.status = statuses.clique_status(router, [pod(router, 0, node="n")], pcs, NOW)
     assert statuses.set_status(pcs, "h", cliques.get, groups.get, False).available_replicas == 0
+
+
+def test_a_pod_of_a_silent_node_is_lost_and_one_that_waits_for_a_gate_is_not(router, pcs):
+    """CHG-DF21: its containers are ready, as was last heard, and the pod is not."""
+    lost = pod(router, 0, node="n")
+    lost.status.container_statuses = [ContainerStatus("main", ready=True, started=True)]
+    lost.status.conditions = [PodCondition("Ready", "False")]
+    assert reasons(statuses.clique_status(router, [lost], pcs, NOW))["MinAvailableBreached"] == (
+        "True",
+        "InsufficientReadyPods",
+    )
+    lost.status.conditions = [PodCondition("Ready", "False", "ReadinessGatesNotReady")]
+    assert reasons(statuses.clique_status(router, [lost], pcs, NOW))["MinAvailableBreached"][0] == "False"

@@ -1,0 +1,54 @@
+"""Objects of one name that follow each other: whoever makes something anew gives it a new uid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from conformance.grove.fields import condition_is, name, terminating, uid
+from conformance.history.query import History, Miss
+from conformance.history.record import DELETED, Record
+from conformance.history.sights import Sight
+from conformance.history.view import View
+
+
+def uids(view: View, resource: str) -> dict[str, str]:
+    """Name → uid of each object that is not being deleted."""
+    return {name(item): uid(item) for item in view.list(resource) if not terminating(item)}
+
+
+def lives(history: History, resource: str) -> dict[str, int]:
+    """How many objects each name has had."""
+    found: dict[str, set[str]] = {}
+    for record in history.records(resource):
+        found.setdefault(record.name, set()).add(record.uid)
+    return {each: len(known) for each, known in found.items()}
+
+
+def ends(history: History, resource: str) -> dict[str, Record]:
+    """Name → the first record that shows an object of this name being deleted, or gone."""
+    found: dict[str, Record] = {}
+    for record in history.records(resource):
+        if record.name not in found and (record.kind == DELETED or terminating(record.object)):
+            found[record.name] = record
+    return found
+
+
+def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> Sight:
+    """Each of these names has an object that is not the one it had."""
+    wanted = list(names)
+
+    def seen(view: View) -> bool | Miss:
+        now = uids(view, resource)
+        late = [each for each in wanted if now.get(each, "") in ("", before.get(each))]
+        return not late or Miss(f"not made anew: {', '.join(late)}")
+
+    return seen
+
+
+def since(history: History, resource: str, which: str, kind: str, status: str) -> Record | None:
+    """The record since which, without a break until now, a condition of an object has had a status."""
+    found: Record | None = None
+    for record in history.records(resource, which):
+        so = record.kind != DELETED and condition_is(record.object, kind) == status
+        found = (found or record) if so else None
+    return found

@@ -1,0 +1,1 @@
+"""More and fewer replicas, at every level."""

@@ -1,0 +1,1 @@
+"""What has fallen below its floor for too long."""

@@ -1,0 +1,102 @@
+"""How the tests of this profile take pods away, and what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from conformance.grove import health, labels, pods
+from conformance.grove.fields import condition, condition_is, label, name, text
+from conformance.history import lives, sights
+from conformance.history.query import Miss
+from conformance.history.record import Record
+from conformance.history.view import View
+from conformance.suite.case import Case
+
+SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"
+BREACHED, IN_PROGRESS = "MinAvailableBreached", "GangTerminationInProgress"
+CRASHED: Mapping[str, Any] = {"containers": {"started": False, "lastExit": 1}}
+STARTING: Mapping[str, Any] = {"containers": {"started": False}}
+SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
+RECOVERED: Mapping[str, Any] = {"ready": True, "containers": {"started": True, "lastExit": 1}}
+UNHEARD_OF: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True, "ready": True}}
+"""The node controller has said that the pod is not ready; its containers are as they were when last heard of."""
+
+
+def by_index(case: Case, clique: str) -> list[Mapping[str, Any]]:
+    """The pods of a clique in the order of their indices."""
+    found = sights.pods_of(case.history.view(), clique)
+    return sorted(found, key=lambda pod: label(pod, labels.POD_INDEX))
+
+
+def lose(case: Case, clique: str, count: int) -> None:
+    """Deletes the first pods of a clique."""
+    for pod in by_index(case, clique)[:count]:
+        case.delete("pods", name(pod))
+
+
+def become(case: Case, clique: str, state: Mapping[str, Any], count: int) -> None:
+    """Gives the first pods of a clique a state of their containers; the fake kubelet then leaves them alone."""
+    for pod in by_index(case, clique)[:count]:
+        case.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
+        case.patch("pods", name(pod), health.status(pod, state), subresource="status")
+
+
+def cordon(case: Case, nodes: Iterable[str], *, off: bool = False) -> None:
+    for node in nodes:
+        case.patch("nodes", node, {"spec": {"unschedulable": None if off else True}})
+
+
+def delay(case: Case, sets: Iterable[str], seconds: str) -> None:
+    for each in sets:
+        case.patch(SETS, each, {"spec": {"template": {"terminationDelay": seconds}}})
+
+
+def breached(resource: str, names: Iterable[str], status: str = "True") -> sights.Sight:
+    """All of these say of their minAvailable that it is breached, or that it is not."""
+    wanted = list(names)
+
+    def seen(view: View) -> bool | Miss:
+        told = {each: condition_is(view.get(resource, each), BREACHED) for each in wanted}
+        late = [f"{BREACHED} of {each} is {found or 'absent'}" for each, found in told.items() if found != status]
+        return not late or Miss("; ".join(late))
+
+    return seen
+
+
+def bound(sizes: Mapping[str, int]) -> sights.Sight:
+    """Each of these cliques has so many bound pods."""
+
+    def seen(view: View) -> bool | Miss:
+        found = {clique: sum(map(pods.bound, sights.pods_of(view, clique))) for clique in sizes}
+        return found == dict(sizes) or Miss(f"bound pods: {found}, wanted: {dict(sizes)}")
+
+    return seen
+
+
+def flagged(groups: Iterable[str], status: str = "True") -> sights.Sight:
+    wanted = list(groups)
+
+    def seen(view: View) -> bool | Miss:
+        told = {each: condition_is(view.get(GROUPS, each), IN_PROGRESS) for each in wanted}
+        late = [f"{IN_PROGRESS} of {each} is {found or 'absent'}" for each, found in told.items() if found != status]
+        return not late or Miss("; ".join(late))
+
+    return seen
+
+
+def told(case: Case, clique: str) -> list[str]:
+    """Status, reason and transition time of a clique's breach."""
+    found = condition(case.history.view().get(CLIQUES, clique), BREACHED)
+    return [text(found, key) for key in ("status", "reason", "lastTransitionTime")]
+
+
+def waited(cause: Record | None, end: Record | None) -> float:
+    """Seconds between the record that shows a cause and the one that shows what came of it; -1 where one is missing."""
+    return round(end.at - cause.at, 3) if cause is not None and end is not None else -1.0
+
+
+def counts(case: Case, wanted: Iterable[str]) -> dict[str, int]:
+    """How many cliques each of these names has had."""
+    found = lives.lives(case.history, CLIQUES)
+    return {each: found.get(each, 0) for each in wanted}

@@ -1,0 +1,96 @@
+"""When the time of what is below its floor is over: what begins it anew, what doesn't, and who remembers."""
+
+from __future__ import annotations
+
+from conformance.grove import health
+from conformance.history import lives, sights
+from conformance.history.record import Record
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import same
+from conformance.tests.resources.observed import all_of
+from conformance.tests.termination import scenes
+from conformance.tests.termination.scenes import CLIQUES
+
+SECONDS = 12
+SETS = ("wavers", "worsens", "lasts", "waits", "hastens", "begins")
+BEFORE_RESTART = 8.0
+"""Seconds of the countdown after which the operator is restarted: the later, the clearer whether it counts anew."""
+
+
+@requirements("TERM-016", "TERM-017", "TERM-018", "TERM-019", "TERM-020", "TERM-015", "INV-001", "INV-004", "INV-005")
+def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
+    nodes = case.nodes("tiny", 1)
+    for each in SETS:
+        workload = case.workload("frontend", setName=each, pods=3)
+        delay = {"waits": "1s", "hastens": "1h"}.get(each, f"{SECONDS}s")
+        workload["spec"]["template"]["terminationDelay"] = delay
+        if each == "waits":
+            template = workload["spec"]["template"]["cliques"][0]
+            template["annotations"] = {**template.get("annotations", {}), health.HOLD_STATUS: "yes"}
+        case.create(workload)
+    cliques = {each: f"{each}-0-web" for each in SETS}
+    waits = cliques.pop("waits")
+    case.until("TERM-020", "the sets are available", all_of(*(sights.available(each, 1) for each in cliques)))
+    case.until("TERM-015", "pods are bound, and start", scenes.bound({waits: 3}))
+    scenes.become(case, waits, scenes.STARTING, 3)
+    # At once: also what is lost soon after its beginning is lost. It is lost for good, and the others crash.
+    scenes.cordon(case, nodes)
+    scenes.lose(case, cliques["begins"], 1)
+    for each, clique in cliques.items():
+        if each != "begins":
+            scenes.become(case, clique, scenes.CRASHED, 1)
+    case.until("TERM-020", "the cliques say that they have lost a pod", scenes.breached(CLIQUES, cliques.values()))
+    first = {each: began(case, clique) for each, clique in cliques.items()}
+    before = lives.uids(case.history.view(), CLIQUES)
+    case.quiet(1.2, real=True)
+
+    scenes.become(case, cliques["wavers"], scenes.SERVING, 1)
+    moment = scenes.told(case, cliques["worsens"])
+    scenes.become(case, cliques["worsens"], scenes.CRASHED, 2)
+    case.until("TERM-016", "the clique is sound again", scenes.breached(CLIQUES, [cliques["wavers"]], "False"))
+    scenes.delay(case, ["hastens"], "1s")
+    what = "a delay that was shortened while it counted down is over"
+    case.eventually("TERM-018", what, lives.renewed(CLIQUES, [cliques["hastens"]], before), 30)
+    case.quiet(1.2, real=True)
+    scenes.become(case, cliques["wavers"], scenes.CRASHED, 1)
+    case.until("TERM-016", "the clique has lost a pod again", scenes.breached(CLIQUES, [cliques["wavers"]]))
+    again = began(case, cliques["wavers"])
+    same_moment = scenes.told(case, cliques["worsens"])
+    case.expect("TERM-017", "the transition time when one more pod was lost", moment[2], same_moment[2])
+
+    age_of(case, first["lasts"])
+    case.restart("operator")
+    restarted = case.history.now()
+    rest = [cliques[each] for each in ("wavers", "worsens", "lasts")]
+    case.eventually("TERM-019", "what counted down is made anew", lives.renewed(CLIQUES, rest, before), 100)
+    ends = lives.ends(case.history, CLIQUES)
+    for id, each, cause in (
+        ("TERM-016", "wavers", again),
+        ("TERM-017", "worsens", first["worsens"]),
+        ("TERM-019", "lasts", first["lasts"]),
+    ):
+        waited = scenes.waited(cause, ends.get(cliques[each]))
+        case.expect(id, f"{each}: deleted before {SECONDS} s were over", False, 0 <= waited < SECONDS - 1)
+    for id, each in (("TERM-017", "worsens"), ("TERM-019", "lasts")):
+        end = ends.get(cliques[each])
+        after = round(end.at - restarted, 1) if end is not None else None
+        late = after is None or after >= SECONDS - 1
+        case.holds(id, f"{each}: deleted before a whole delay has passed since the restart", not late)
+    what = "what was lost soon after its beginning is made anew"
+    case.eventually("TERM-020", what, lives.renewed(CLIQUES, [cliques["begins"]], before))
+    scenes.cordon(case, nodes, off=True)
+    case.until("TERM-020", "the sets are available again", all_of(*(sights.available(each, 1) for each in cliques)))
+    once = dict.fromkeys(cliques.values(), 2)
+    same(case, "TERM-020", "cliques that each name has had", once, scenes.counts(case, once))
+    same(case, "TERM-015", "cliques whose pods are on their way", {waits: 1}, scenes.counts(case, [waits]))
+
+
+def began(case: Case, clique: str) -> Record | None:
+    return lives.since(case.history, CLIQUES, clique, scenes.BREACHED, "True")
+
+
+def age_of(case: Case, since: Record | None) -> None:
+    """Waits until a countdown has lasted so long that a new one would end much later."""
+    if since is not None and (rest := since.at + BEFORE_RESTART - case.history.now()) > 0:
+        case.quiet(rest, rest + 5, real=True)

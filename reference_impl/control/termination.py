@@ -1,0 +1,94 @@
+"""Gang termination, carried out: the cliques that `plan.termination` gives are deleted, and come anew as any that are
+missing do.
+
+What gave cause goes last: killed in between, the next operator finds the cause still there and begins again, so that
+nothing stays half done (CHG-RS-01).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable
+
+from kube.errors import ApiError
+from reference_impl.api.models import PODCLIQUESETS, PodClique, PodCliqueScalingGroup, PodCliqueSet, wire
+from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.writer import Writer, now, together
+from reference_impl.plan import conditions, statuses, termination
+
+log = logging.getLogger(__name__)
+TRIES = 10
+"""Looks at a group that others write to at the same time: to begin anew would delete what has come back meanwhile."""
+
+
+class ConflictError(Exception):
+    """An object changed each time between the look at it and the write."""
+
+
+class Termination:
+    def __init__(self, cache: Cache, writer: Writer) -> None:
+        self._cache, self._writer = cache, writer
+
+    async def in_set(self, pcs: PodCliqueSet) -> float | None:
+        """Terminates the replicas of a set whose time is over; gives the seconds until the next one's is."""
+        cliques, groups = self._cache.cliques.indexed(OWNER, pcs.metadata.uid), self._groups(pcs)
+        due = termination.due_in_set(pcs, cliques, groups, time.time())
+        for index, causes in due.causes.items():
+            await self._replica(pcs, index, causes)
+        return due.wait
+
+    async def in_group(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> float | None:
+        """As `in_set`, for the replicas of a scaling group that has enough others."""
+        namespace = group.metadata.namespace
+
+        def clique(name: str) -> PodClique | None:
+            return self._cache.cliques.get(namespace, name)
+
+        due = termination.due_in_group(pcs, group, clique, time.time())
+        for index, causes in due.causes.items():
+            log.info("replica %d of %s has been below its floor for too long", index, group.metadata.name)
+            await self._cliques([m for j, m in termination.members(group, clique) if j == index], causes)
+        return due.wait
+
+    async def _replica(self, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
+        log.info("replica %d of %s has been below its floor for too long", index, pcs.metadata.name)
+        groups = [group for group in self._groups(pcs) if termination.index_of(group) == index]
+        owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
+        cliques = [c for uid in owners for c in self._cache.cliques.indexed(OWNER, uid)]
+        cliques = [clique for clique in cliques if termination.index_of(clique) == index]
+        await self._cliques([clique for clique in cliques if clique.metadata.uid not in causes])
+        await together(self._flag(group, index) for group in groups)
+        await self._cliques([clique for clique in cliques if clique.metadata.uid in causes])
+        note = f"PodCliqueSet replica {index} deleted"
+        await self._writer.tell(PODCLIQUESETS, pcs, "Normal", termination.TERMINATED, note)
+
+    async def _cliques(self, cliques: Iterable[PodClique], last: Collection[str] = ()) -> None:
+        """Deletes cliques, those with these uids after the others."""
+        living = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
+        for turn in (False, True):
+            await together(
+                self._writer.delete(self._cache.cliques, clique)
+                for clique in living
+                if (clique.metadata.uid in last) is turn
+            )
+
+    async def _flag(self, group: PodCliqueScalingGroup, index: int) -> None:
+        """Notes on a group that its replica is being terminated, beside what its own reconciler says."""
+        for _ in range(TRIES):
+            found = await self._writer.fresh(self._cache.groups, group)
+            old = found.status.conditions if found is not None and found.status else None
+            if found is None or conditions.is_true(old, statuses.TERMINATING):
+                return
+            body = {"status": {"conditions": wire(conditions.put(old, termination.flag(index, now())))}}
+            try:
+                await self._writer.patch(self._cache.groups, found, body, status=True, guard=True)
+            except ApiError as error:
+                if not error.conflict:
+                    raise
+            else:
+                return
+        raise ConflictError(f"{group.metadata.name} changes all the time")
+
+    def _groups(self, pcs: PodCliqueSet) -> list[PodCliqueScalingGroup]:
+        return self._cache.groups.indexed(OWNER, pcs.metadata.uid)

@@ -1,0 +1,196 @@
+"""Faults in what comes and goes when something is scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kube.informer import Informer
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
+from reference_impl.api.pods import Pod
+from reference_impl.control.cache import OWNER
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.control.scalinggroup import GroupReconciler
+from reference_impl.control.writer import Writer
+from reference_impl.faults import fault, replace
+from reference_impl.plan import children, following, labels, pods
+from reference_impl.plan.pods import index_of
+
+
+@fault("set-not-scaled", "operator", "makes one replica of a set, whatever it is scaled to", "SCALE-001")
+def _set_not_scaled() -> None:
+    right = SetReconciler._replica
+
+    def replica(self: SetReconciler, pcs: Any, index: int, *rest: Any) -> Iterator[Any]:
+        return right(self, pcs, index, *rest) if index == 0 else iter(())
+
+    replace(SetReconciler, "_replica", replica)
+
+
+@fault("first-sizes-kept", "operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
+def _first_sizes_kept() -> None:
+    right, first = children.standalone_clique, dict[str, int]()
+
+    def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **how: Any) -> children.Manifest:
+        manifest = right(pcs, index, template, **how)
+        size = first.setdefault(pcs.metadata.uid + template.name, template.spec.replicas)
+        return {**manifest, "spec": {**manifest["spec"], "replicas": size}}
+
+    replace(children, "standalone_clique", standalone_clique)
+
+
+@fault("services-kept", "operator", "keeps the Services of replicas that are no more", "SCALE-003")
+def _services_kept() -> None:
+    right = SetReconciler._surplus
+
+    def surplus(self: SetReconciler, *rest: Any) -> Iterator[Any]:
+        return (write for write in right(self, *rest) if write.args[0].resource.kind != "Service")  # type: ignore[attr-defined]
+
+    replace(SetReconciler, "_surplus", surplus)
+
+
+@fault("last-replica-kept", "operator", "keeps one replica of a set that is scaled to none", "SCALE-004")
+def _last_replica_kept() -> None:
+    right = SetReconciler._children
+
+    async def of_set(self: SetReconciler, pcs: PodCliqueSet) -> None:
+        spec = msgspec.structs.replace(pcs.spec, replicas=max(1, pcs.spec.replicas))
+        await right(self, msgspec.structs.replace(pcs, spec=spec))
+
+    replace(SetReconciler, "_children", of_set)
+
+
+@fault("template-overrides", "operator", "has the template's replicas override live ones", "SCALE-005", "SCALE-006")
+def _template_overrides() -> None:
+    def clique(template: CliqueTemplate, found: PodClique) -> children.Manifest:
+        wanted = template.spec.replicas
+        return {"spec": {"replicas": wanted}} if found.spec.replicas != wanted else {}
+
+    def group(config: ScalingGroupConfig, found: PodCliqueScalingGroup) -> children.Manifest:
+        return {"spec": {"replicas": config.replicas}} if found.spec.replicas != config.replicas else {}
+
+    replace(following, "clique", clique)
+    replace(following, "group", group)
+
+
+@fault("first-replicas-go", "operator", "takes the first replicas of a group that is scaled in", "SCALE-007")
+def _first_replicas_go() -> None:
+    right, most = children.member_cliques, dict[str, int]()
+
+    def member_cliques(pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **how: Any) -> Iterator[children.Manifest]:
+        # What the status says was wanted before this process knew of it.
+        before = (group.status.replicas if group.status else None) or 0
+        count = most[group.metadata.uid] = max(before, group.spec.replicas, most.get(group.metadata.uid, 0))
+        spec = msgspec.structs.replace(group.spec, replicas=count)
+        for manifest in right(pcs, msgspec.structs.replace(group, spec=spec), *rest, **how):
+            if int(manifest["metadata"]["labels"][labels.SCALING_GROUP_REPLICA_INDEX]) >= count - group.spec.replicas:
+                yield manifest
+
+    replace(children, "member_cliques", member_cliques)
+
+
+@fault("replicas-counted", "operator", "deletes as many replicas of a group as there seem too many", "SCALE-008")
+def _replicas_counted() -> None:
+    right = Writer.delete
+
+    async def delete(self: Writer, informer: Informer[Any], item: Any) -> None:
+        index = item.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
+        if isinstance(item, PodClique) and index:
+            owner = item.metadata.controller
+            siblings = informer.indexed(OWNER, owner.uid if owner else "")
+            living = [clique for clique in siblings if clique.metadata.deletion_timestamp is None]
+            if int(index) >= len({c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for c in living}):
+                return
+        await right(self, informer, item)
+
+    replace(Writer, "delete", delete)
+
+
+@fault("members-not-scaled", "operator", "keeps the first size of a clique in a group", "SCALE-009")
+def _members_not_scaled() -> None:
+    right, first = pods.difference, dict[str, int]()
+
+    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+        if clique.metadata.label(labels.SCALING_GROUP):
+            size = first.setdefault(clique.metadata.uid, clique.spec.replicas)
+            clique = msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=size))
+        return right(clique, found)
+
+    replace(pods, "difference", difference)
+
+
+@fault("highest-index-goes", "operator", "deletes the pods with the highest indices", "SCALE-010")
+def _highest_index_goes() -> None:
+    replace(pods, "worth", lambda pod, target: (-index_of(pod),))
+
+
+@fault("oldest-goes", "operator", "deletes the oldest of pods that serve alike", "SCALE-010")
+def _oldest_goes() -> None:
+    right = pods.worth
+
+    def worth(pod: Pod, target: str) -> tuple[float, ...]:
+        *better, age, index = right(pod, target)
+        return (*better, -age, index)
+
+    replace(pods, "worth", worth)
+
+
+@fault("template-unasked", "operator", "doesn't ask of which template pods are that are too many", "SCALE-010")
+def _template_unasked() -> None:
+    right = pods.worth
+    replace(pods, "worth", lambda pod, target: right(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
+
+
+@fault("phase-unasked", "operator", "doesn't ask for the phase of pods that are too many", "SCALE-010")
+def _phase_unasked() -> None:
+    replace(pods, "_PHASES", {})
+
+
+@fault("going-is-too-many", "operator", "counts pods that are being deleted as too many", "SCALE-011")
+def _going_is_too_many() -> None:
+    right = pods.difference
+
+    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+        going = sum(pod.terminating for pod in found)
+        less = msgspec.structs.replace(clique.spec, replicas=max(0, clique.spec.replicas - going))
+        missing, surplus = right(clique, found)
+        return (missing, surplus) if missing else right(msgspec.structs.replace(clique, spec=less), found)
+
+    replace(pods, "difference", difference)
+
+
+@fault("holes-stay", "operator", "numbers new pods after the highest index", "SCALE-012")
+def _holes_stay() -> None:
+    def free_indices(active: list[Pod], count: int) -> list[int]:
+        begin = max((index_of(pod) for pod in active), default=-1) + 1
+        return list(range(begin, begin + count))
+
+    replace(pods, "free_indices", free_indices)
+
+
+@fault("scaling-missed", "operator", "knows nothing of what was scaled before it started", "SCALE-013")
+def _scaling_missed() -> None:
+    right, first = GroupReconciler._members, dict[str, int]()
+
+    async def members(self: GroupReconciler, pcs: Any, group: PodCliqueScalingGroup) -> None:
+        known = first.setdefault(group.metadata.uid, group.metadata.generation if group.status else 0)
+        if group.metadata.generation != known:
+            await right(self, pcs, group)
+
+    replace(GroupReconciler, "_members", members)
+
+
+@fault("tidies-at-start", "operator", "makes a pod of each clique anew that it finds at its start", "SCALE-014")
+def _tidies_at_start() -> None:
+    right, known = pods.difference, set[str]()
+
+    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+        missing, surplus = right(clique, found)
+        if clique.metadata.uid not in known:
+            known.add(clique.metadata.uid)
+            surplus = surplus or [pod for pod in found if pod.ready][:1]
+        return missing, surplus
+
+    replace(pods, "difference", difference)

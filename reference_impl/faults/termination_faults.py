@@ -1,0 +1,230 @@
+"""Faults of gang termination."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.control.termination import Termination
+from reference_impl.faults import fault, replace
+from reference_impl.plan import children, conditions, moments, statuses, termination
+from reference_impl.plan.statuses import CliqueOf
+
+
+@fault("never-terminated", "operator", "never terminates anything", "TERM-001", "TERM-008", "TERM-011", "TERM-013")
+def _never_terminated() -> None:
+    replace(termination, "due_in_set", lambda *_: termination.Due())
+    replace(termination, "due_in_group", lambda *_: termination.Due())
+
+
+@fault("terminated-early", "operator", "terminates after half of the delay", "TERM-002", "TERM-016")
+def _terminated_early() -> None:
+    right = termination.delay
+    replace(termination, "delay", lambda pcs: right(pcs) / 2)
+
+
+@fault("breached-only", "operator", "terminates just the breached cliques of a replica of a set", "TERM-001")
+def _breached_only() -> None:
+    right = Termination._cliques
+
+    async def cliques(self: Termination, found: Iterable[PodClique], last: Collection[str] = ()) -> None:
+        await right(self, [clique for clique in found if clique.metadata.uid in last], last)
+
+    replace(Termination, "_cliques", cliques)
+
+
+@fault("all-replicas-terminated", "operator", "terminates all replicas of a set with one of them", "TERM-003")
+def _all_replicas_terminated() -> None:
+    right = termination.due_in_set
+
+    def due_in_set(pcs: PodCliqueSet, *rest: Any) -> termination.Due:
+        due = right(pcs, *rest)
+        if due.causes:
+            due.causes = {index: due.causes.get(index, set()) for index in range(pcs.spec.replicas)}
+        return due
+
+    replace(termination, "due_in_set", due_in_set)
+
+
+@fault("groups-terminated", "operator", "deletes the scaling groups of what it terminates", "TERM-003", "TERM-012")
+def _groups_terminated() -> None:
+    async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
+        await self._writer.delete(self._cache.groups, group)
+
+    replace(Termination, "_flag", flag)
+
+
+@fault("silence-is-recovery", "operator", "takes cliques that have said nothing yet for recovered", "TERM-004")
+def _silence_is_recovery() -> None:
+    right = statuses._complete_replicas
+
+    def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
+        return sum(
+            not any(conditions.is_true(m.status.conditions if m.status else None, statuses.BREACHED) for m in members)
+            for members in right(group, clique)
+        )
+
+    replace(statuses, "sound_replicas", sound)
+    replace(termination, "sound_replicas", sound)
+
+
+@fault("never-flagged", "operator", "doesn't say of a group that it is being made anew", "TERM-004", "TERM-005")
+def _never_flagged() -> None:
+    async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
+        return
+
+    replace(Termination, "_flag", flag)
+
+
+@fault("flagged-for-good", "operator", "says of a group for ever that it is being made anew", "TERM-005", "TERM-006")
+def _flagged_for_good() -> None:
+    replace(statuses, "TERMINATING", "Nothing")
+
+
+@fault("flags-cleared-late", "operator", "sets the condition to False when a group has recovered", "TERM-005")
+def _flags_cleared_late() -> None:
+    right = statuses.group_status
+
+    def group_status(group: PodCliqueScalingGroup, *rest: Any) -> Any:
+        status = right(group, *rest)
+        old = conditions.find(group.status.conditions if group.status else None, statuses.TERMINATING)
+        if old is not None and conditions.find(status.conditions, statuses.TERMINATING) is None:
+            status.conditions = conditions.put(status.conditions, msgspec.structs.replace(old, status="False"))
+        return status
+
+    replace(statuses, "group_status", group_status)
+
+
+@fault("terminated-stays-gone", "operator", "makes no members of a group that says so", "TERM-007")
+def _terminated_stays_gone() -> None:
+    right = children.member_cliques
+
+    def member_cliques(pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **how: Any) -> Iterator[children.Manifest]:
+        if not conditions.is_true(group.status.conditions if group.status else None, statuses.TERMINATING):
+            yield from right(pcs, group, *rest, **how)
+
+    replace(children, "member_cliques", member_cliques)
+
+
+@fault("groups-never-act", "operator", "leaves lost replicas of a scaling group to nobody", "TERM-008")
+def _groups_never_act() -> None:
+    replace(termination, "due_in_group", lambda *_: termination.Due())
+
+
+@fault("replica-takes-all", "operator", "terminates a whole group for one replica", "TERM-008")
+def _replica_takes_all() -> None:
+    right = termination.due_in_group
+
+    def due_in_group(pcs: Any, group: PodCliqueScalingGroup, *rest: Any) -> termination.Due:
+        due = right(pcs, group, *rest)
+        if due.causes:
+            due.causes = {index: due.causes.get(index, set()) for index in range(group.spec.replicas)}
+        return due
+
+    replace(termination, "due_in_group", due_in_group)
+
+
+@fault("any-loss-counts", "operator", "terminates a clique that has fewer pods than replicas", "TERM-009")
+def _any_loss_counts() -> None:
+    right = termination.cause_of_clique
+
+    def cause_of_clique(clique: PodClique) -> float | None:
+        found = clique.status.conditions if clique.status else None
+        breached = conditions.find(found, statuses.BREACHED)
+        if clique.status and breached and clique.status.scheduled_replicas < clique.spec.replicas:
+            return moments.seconds(breached.last_transition_time)
+        return right(clique)
+
+    replace(termination, "cause_of_clique", cause_of_clique)
+
+
+@fault("never-run-terminated", "operator", "terminates what has never run", "TERM-010")
+def _never_run_terminated() -> None:
+    replace(termination, "_changed", lambda *_: True)
+
+
+@fault("both-levels", "operator", "has a group count otherwise than its condition does", "TERM-011")
+def _both_levels() -> None:
+    def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
+        found = termination.members(group, clique)
+        lost = {index for index, member in found if termination.cause_of_clique(member) is not None}
+        return group.spec.replicas - len(lost)
+
+    replace(termination, "sound_replicas", sound)
+
+
+@fault("crash-is-no-loss", "operator", "never terminates for pods that crash", "TERM-013")
+def _crash_is_no_loss() -> None:
+    replace(statuses, "_failing", lambda pod: False)
+
+
+@fault("silent-nodes-trusted", "operator", "takes pods of nodes that are silent for ready", "TERM-014")
+def _silent_nodes_trusted() -> None:
+    replace(statuses, "_lost", lambda pod: False)
+
+
+@fault("impatient", "operator", "takes pods that have still to start for lost", "TERM-015")
+def _impatient() -> None:
+    replace(statuses, "_lost", lambda pod: not pod.ready)
+
+
+@fault("first-loss-counts", "operator", "counts from the first loss, whatever came between", "TERM-016")
+def _first_loss_counts() -> None:
+    right, first = termination.cause_of_clique, dict[str, float]()
+
+    def cause_of_clique(clique: PodClique) -> float | None:
+        since = right(clique)
+        return since if since is None else first.setdefault(clique.metadata.uid, since)
+
+    replace(termination, "cause_of_clique", cause_of_clique)
+
+
+def _later(event: Any) -> None:
+    """Counts from when `event`, of a clique, became what it is."""
+    right, seen = termination.cause_of_clique, dict[str, tuple[object, float]]()
+
+    def cause_of_clique(clique: PodClique) -> float | None:
+        since = right(clique)
+        if since is None:
+            return None
+        now = event(clique)
+        if seen.get(clique.metadata.uid, (None, 0.0))[0] != now:
+            seen[clique.metadata.uid] = (now, time.time())
+        return seen[clique.metadata.uid][1]
+
+    replace(termination, "cause_of_clique", cause_of_clique)
+
+
+@fault("last-loss-counts", "operator", "counts from the latest loss", "TERM-017")
+def _last_loss_counts() -> None:
+    def message(clique: PodClique) -> str:
+        found: Condition | None = conditions.find(
+            clique.status.conditions if clique.status else None, statuses.BREACHED
+        )
+        return found.message if found is not None else ""
+
+    _later(message)
+
+
+@fault("countdown-forgotten", "operator", "counts from its own start", "TERM-019")
+def _countdown_forgotten() -> None:
+    _later(lambda clique: "")
+
+
+@fault("delay-as-it-was", "operator", "goes by the delay that a set had at first", "TERM-018")
+def _delay_as_it_was() -> None:
+    right, first = termination.delay, dict[str, float]()
+    replace(termination, "delay", lambda pcs: first.setdefault(pcs.metadata.uid, right(pcs)))
+
+
+@fault("young-spared", "operator", "takes what is lost in its first minute for never run", "TERM-020")
+def _young_spared() -> None:
+    def changed(created: str | None, condition: Condition) -> bool:
+        then, moved = moments.seconds(created), moments.seconds(condition.last_transition_time)
+        return then is not None and moved is not None and moved > then + 60
+
+    replace(termination, "_changed", changed)

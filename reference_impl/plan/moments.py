@@ -1,0 +1,29 @@
+"""Moments as Kubernetes writes them: whole seconds in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def seconds(moment: str | None) -> float | None:
+    """Seconds since the epoch; None for what is no moment."""
+    if not moment:
+        return None
+    try:
+        return datetime.fromisoformat(moment).astimezone(UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def text(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime(_FORMAT)
+
+
+def after(created: str | None, now: str) -> str:
+    """`now`, and in any case later than the second of `created`: clocks differ, and a second is long."""
+    then, present = seconds(created), seconds(now)
+    if then is None or present is None or present > then:
+        return now
+    return text(then + 1)

@@ -1,0 +1,193 @@
+"""Gang termination: what gives cause, since when, and at which level."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from kube.objects import ObjectMeta
+from reference_impl.api.models import (
+    GroupUpdateProgress,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueStatus,
+    ScalingGroupSpec,
+    ScalingGroupStatus,
+)
+from reference_impl.plan import children, conditions, labels, moments, statuses, termination
+from tests.reference.examples import NAMESPACE, clique, disaggregated, pod
+
+BORN = moments.seconds("2026-01-01T00:00:00Z") or 0.0
+DELAY = 10.0
+
+
+def at(second: float) -> str:
+    return moments.text(BORN + second)
+
+
+class World:
+    """A set with a router and a group of three replicas, whose statuses are written as the operator writes them."""
+
+    def __init__(self, floor: int = 1, group_floor: int = 1) -> None:
+        self.pcs = disaggregated(min_available=group_floor)
+        self.pcs.spec.template.termination_delay = "10s"
+        self.group = PodCliqueScalingGroup(
+            metadata=ObjectMeta(
+                name="llm-0-workers",
+                namespace=NAMESPACE,
+                uid="u-group",
+                creation_timestamp=at(0),
+                labels={labels.REPLICA_INDEX: "0"},
+            ),
+            spec=ScalingGroupSpec(replicas=3, min_available=group_floor, clique_names=["prefill", "decode"]),
+        )
+        self.cliques: dict[str, PodClique] = {}
+        self.born(0)
+
+    def born(self, second: float, *names: str) -> None:
+        """Makes cliques (all without names) anew."""
+        config = self.pcs.spec.template.pod_clique_scaling_groups[0]
+        made = [
+            children.standalone_clique(self.pcs, 0, self.pcs.spec.template.cliques[0]),
+            *children.member_cliques(self.pcs, self.group, config),
+        ]
+        for manifest in made:
+            name = manifest["metadata"]["name"]
+            if not names or name in names:
+                self.cliques[name] = clique(manifest, f"u-{name}-{second}")
+                self.cliques[name].metadata.creation_timestamp = at(second)
+
+    def says(self, second: float, bound: int, *names: str) -> None:
+        """Cliques (all without names) write their status with so many bound pods, and then the group does."""
+        for name in names or self.cliques:
+            item = self.cliques[name]
+            pods = [pod(item, i, node="n" if i < bound else "") for i in range(item.spec.replicas)]
+            item.status = statuses.clique_status(item, pods, self.pcs, at(second))
+        self.group.status = statuses.group_status(self.group, self.pcs, self.cliques.get, at(second))
+
+    def due_in_set(self, second: float) -> termination.Due:
+        alone = [self.cliques["llm-0-router"]]
+        return termination.due_in_set(self.pcs, alone, [self.group], BORN + second)
+
+    def due_in_group(self, second: float) -> termination.Due:
+        return termination.due_in_group(self.pcs, self.group, self.cliques.get, BORN + second)
+
+    def flag(self, second: float) -> None:
+        status = self.group.status or ScalingGroupStatus()
+        status.conditions = conditions.put(status.conditions, termination.flag(0, at(second)))
+        self.group.status = status
+
+
+FIRST = ("llm-0-workers-0-prefill", "llm-0-workers-0-decode")
+SECOND = ("llm-0-workers-1-prefill", "llm-0-workers-1-decode")
+THIRD = ("llm-0-workers-2-prefill", "llm-0-workers-2-decode")
+ALL = (*FIRST, *SECOND, *THIRD)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_what_never_ran_gives_no_cause(world):
+    # However late its first status comes (CHG-DF04).
+    world.says(30, 0)
+    assert world.due_in_set(1000) == termination.Due() == world.due_in_group(1000)
+
+
+def test_what_ran_and_is_lost_gives_cause_from_its_loss(world):
+    world.says(1, 2)
+    world.says(20, 0, "llm-0-router")
+    assert world.due_in_set(29.5) == termination.Due({}, 0.5)
+    assert world.due_in_set(30) == termination.Due({0: {"u-llm-0-router-0"}})
+    # What is said of it later changes nothing.
+    world.says(25, 0, "llm-0-router")
+    assert world.due_in_set(30).causes
+
+
+def test_what_is_lost_in_the_second_of_its_birth_gives_cause(world):
+    # CHG-DF33, and a clock that is behind that of the API server.
+    world.says(-5, 2)
+    world.says(-5, 0, "llm-0-router")
+    assert world.due_in_set(30).causes == {0: {"u-llm-0-router-0"}}
+
+
+def test_a_recovery_begins_the_countdown_anew(world):
+    for second, bound in ((1, 2), (20, 0), (25, 2), (26, 0)):
+        world.says(second, bound, "llm-0-router")
+    assert world.due_in_set(30).wait == 6
+
+
+def test_the_delay_counts_as_it_is_now(world):
+    world.says(1, 2)
+    world.says(20, 0, "llm-0-router")
+    world.pcs.spec.template.termination_delay = "1h"
+    assert world.due_in_set(30).wait == 3590
+    for unreadable in (None, "", "soon", "0s", "-4s"):
+        world.pcs.spec.template.termination_delay = unreadable
+        assert world.due_in_set(30).wait == 4 * 3600 - 10
+
+
+def test_a_group_with_enough_others_terminates_the_replica_itself(world):
+    world.says(1, 2)
+    world.says(20, 0, *FIRST)
+    assert world.due_in_set(100) == termination.Due()
+    assert world.due_in_group(29).wait == 1
+    assert world.due_in_group(30).causes == {0: {f"u-{name}-0" for name in FIRST}}
+
+
+def test_a_group_that_is_breached_is_the_set_s_business(world):
+    world.says(1, 2)
+    world.says(20, 0, *FIRST)
+    world.says(22, 0, *SECOND)
+    world.says(24, 0, *THIRD)
+    assert world.due_in_group(100) == termination.Due()
+    assert world.due_in_set(33).wait == 1
+    assert world.due_in_set(34).causes == {0: {"u-group"}}
+
+
+def test_both_levels_count_alike():
+    # CHG-DF05: a replica that never ran leaves the group without one to spare.
+    world = World(group_floor=2)
+    world.says(1, 2, *FIRST, *SECOND)
+    world.says(1, 0, *THIRD)
+    world.says(20, 0, *SECOND)
+    assert world.due_in_group(100) == termination.Due()
+    assert world.due_in_set(100).causes == {0: {"u-group"}}
+
+
+def test_a_flagged_group_gives_no_cause_until_it_was_sound_again(world):
+    world.says(1, 2)
+    world.says(20, 0, *ALL)
+    world.flag(31)
+    world.born(31)
+    world.group.status = statuses.group_status(world.group, world.pcs, world.cliques.get, at(31))
+    assert conditions.is_true(world.group.status.conditions, statuses.TERMINATING)  # CHG-DF32: silence is no recovery
+    world.says(32, 0)
+    assert world.due_in_set(1000) == termination.Due()
+    world.says(50, 2)
+    assert conditions.find(world.group.status.conditions, statuses.TERMINATING) is None
+    world.says(60, 0, *ALL)
+    assert world.due_in_set(70).causes == {0: {"u-group"}}
+
+
+def test_what_is_going_or_being_updated_is_left_alone(world):
+    world.says(1, 2)
+    world.says(20, 0, "llm-0-router", *FIRST)
+    world.cliques["llm-0-router"].metadata.deletion_timestamp = at(25)
+    assert world.due_in_set(100) == termination.Due()
+    status = msgspec.structs.replace(world.group.status, update_progress=GroupUpdateProgress(at(25)))
+    world.group.status = status
+    assert world.due_in_group(100) == termination.Due()
+
+
+def test_replicas_that_are_too_many_are_nobody_s_business(world):
+    world.says(1, 2)
+    world.says(20, 0, "llm-0-router", *ALL)
+    world.pcs.spec.replicas = 0
+    assert world.due_in_set(100) == termination.Due()
+
+
+def test_a_clique_without_conditions_gives_no_cause(world):
+    world.cliques["llm-0-router"].status = PodCliqueStatus()
+    assert world.due_in_set(100) == termination.Due()
