@@ -15,6 +15,7 @@ from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, workloads
 from conformance.grove.admission import manifests
+from conformance.grove.scheduling import scenarios
 from conformance.implementation import descriptor
 from conformance.scale import scenario
 
@@ -28,6 +29,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "scale/*.yaml", scenario.read),
     ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),
     ("fixtures", "admission/*.yaml", manifests.read),
+    ("fixtures", "scheduling/*.yaml", scenarios.read),
 ]
 """Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
 
