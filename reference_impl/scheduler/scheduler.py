@@ -14,8 +14,11 @@ from reference_impl.api import models
 from reference_impl.api.models import PodGang, wire
 from reference_impl.control.writer import now, precise_now
 from reference_impl.plan import events, labels
-from reference_impl.scheduler import fit, snapshot, standing
+from reference_impl.scheduler import rounds, snapshot, standing
+from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.preemption import Eviction
+from reference_impl.scheduler.room import Room
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ class GangScheduler:
         self._pods.add_index(GANG, self._gang_of)
         self._assumed: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
+        self._claims: set[str] = set()
+        """Gangs that pods have been evicted for, and that wait for them to go."""
         self._told: dict[str, str] = {}
         self._changed = asyncio.Event()
         self._stale: set[tuple[str, str]] = set()
@@ -97,7 +102,7 @@ class GangScheduler:
         self._stale.add(key)
         self._stale_event.set()
 
-    def _gang(self, item: PodGang) -> fit.Gang:
+    def _gang(self, item: PodGang) -> Gang:
         pods = self._pods.indexed(GANG, f"{item.metadata.namespace}/{item.metadata.name}")
         return snapshot.gang(item, pods, self._name, self._assumed)
 
@@ -106,22 +111,36 @@ class GangScheduler:
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
         gangs = {(g := self._gang(item)).name: (g, item) for item in items}
-        open_gangs = [g for g, _ in gangs.values() if any(group.waiting or group.lacking for group in g.groups)]
-        if not open_gangs:
+        if not any(group.waiting or group.lacking for g, _ in gangs.values() for group in g.groups):
             return
-        room = fit.Room(self._nodes, snapshot.used(self._pods, self._assumed))
-        plan = fit.plan(open_gangs, room)
+        self._claims &= {name for name, (g, _) in gangs.items() if not g.floor_reached}
+        room = Room(self._nodes, snapshot.used(self._pods, self._assumed))
+        around = snapshot.around(self._pods, gangs, self._claims)
+        plan = rounds.plan([g for g, _ in gangs.values()], room, around)
         for pod, node in plan.bindings:
             self._assumed[pod.metadata.uid] = node
-        self._waiting = plan.waiting
+        self._waiting = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
+        self._claims |= {eviction.preemptor for eviction in plan.evictions}
+        await asyncio.gather(*(self._evict(eviction) for eviction in plan.evictions))
         results = await asyncio.gather(*(self._bind(pod, node) for pod, node in plan.bindings))
         if not all(results):
             self._changed.set()
         touched = {f"{p.metadata.namespace}/{p.metadata.label(labels.PODGANG)}" for p, _ in plan.bindings}
         for name in touched | set(plan.waiting):
             self._mark(gangs[name][1].metadata.key)
-        for name, reason in plan.waiting.items():
+        for name, reason in self._waiting.items():
             await self._tell(gangs[name][1], reason)
+
+    async def _evict(self, eviction: Eviction) -> None:
+        """Deletes a pod that has to go for a gang of higher priority; its room is free once it is gone."""
+        meta = eviction.pod.metadata
+        log.info("evicting %s/%s from %s for %s", meta.namespace, meta.name, eviction.node, eviction.preemptor)
+        try:
+            await self._client.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
+        except ApiError as error:
+            if not error.not_found and not error.conflict:
+                log.warning("evicting %s/%s: %s", meta.namespace, meta.name, error)
+                self._changed.set()
 
     async def _bind(self, pod: Pod, node: str) -> bool:
         """Binds a pod; False where that failed and its room is free again."""

@@ -6,7 +6,7 @@ import msgspec
 
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
 from reference_impl.plan import conditions
-from reference_impl.scheduler.fit import Gang
+from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 
 

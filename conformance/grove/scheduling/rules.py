@@ -108,11 +108,13 @@ def _domains(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breac
 
 def _base(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
     if gang.base and outcome.placed.get(gang.name) and not _base_stands(instance, outcome, gang):
-        yield Breach("GS-03", gang.name, f"has pods bound, and its base gang {gang.base} has not its floors")
+        base = next((other for other in instance.gangs if other.name == gang.base), None)
+        if base is None or not any(survivors(instance, outcome, base.name, group.name) for group in base.groups):
+            yield Breach("GS-03", gang.name, f"has pods bound, and its base gang {gang.base} has not its floors")
 
 
 def _base_stands(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether a scaled gang may have pods; true of any other gang."""
+    """Whether a scaled gang has to be placed; true of any other gang. Where its base runs and has lost pods, it may."""
     base = next((other for other in instance.gangs if other.name == gang.base), None)
     return not gang.base or (base is not None and admitted(instance, outcome, base))
 
