@@ -186,7 +186,7 @@ def _needless(instance: Instance, outcome: Outcome, victims: list[Running], boun
 
 def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, gone: set[str]) -> bool:
     gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
-    if gang is None or gang.base not in gone:
+    if gang is None or not gang.base or gang.base not in gone:
         return False
     base = instance.gang(gang.base)
     return not admitted(instance, outcome, base)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -21,35 +21,38 @@ RACK, BLOCK = "rack", "block"
 LEVELS = (BLOCK, RACK, HOST)
 """The keys of generated nodes, the widest first; they nest."""
 POOL = "pool"
-MOST_PODS = 8
+MOST_PODS = 9
 """Of all pending gangs together: beyond that, brute force takes too long."""
 
 _keys = st.sampled_from(("", "", RACK, BLOCK, HOST))
 _soft_keys = st.sampled_from(("", "", "", RACK, HOST))
-_floors = st.sampled_from((1, 1, 1, 2, 2, 3, 0))
+_floors = st.sampled_from((1, 2, 1, 1, 2, 3, 0))
+_states: SearchStrategy[Literal["running", "terminating", "finished"]] = st.sampled_from(
+    ("running", "running", "terminating", "finished")
+)
 _TAINT = {"key": POOL, "value": "x", "effect": "NoSchedule"}
 
 
 def instances() -> SearchStrategy[Instance]:
-    """Instances with gangs that wait, and sometimes gangs and pods that run already."""
-    return _instances()
+    """Gangs that wait, and now and then gangs and pods that run already; or few that wait among many that run."""
+    return st.one_of(_instances(crowded=False), _instances(crowded=True))
 
 
 @st.composite
-def _instances(draw: DrawFn) -> Instance:
-    nodes = tuple(draw(_node(i)) for i in range(draw(st.integers(1, 5))))
+def _instances(draw: DrawFn, *, crowded: bool) -> Instance:
+    nodes = tuple(draw(_node(i)) for i in range(draw(st.sampled_from((3, 4, 2, 5, 1)))))
     gangs: list[Gang] = []
-    left = MOST_PODS
-    for number in range(draw(st.integers(1, 3))):
+    left = MOST_PODS // 2 if crowded else MOST_PODS
+    for number in range(draw(st.sampled_from((1, 2) if crowded else (2, 3, 1)))):
         gang = draw(_gang(f"g{number}", gangs))
         pods = sum(group.desired for group in gang.groups)
         if pods <= left:
             gangs.append(gang)
             left -= pods
     instance = Instance(nodes, tuple(gangs), name="generated")
-    if draw(st.integers(0, 2)) == 0:
-        instance = _with_running_gang(draw, instance)
-    if draw(st.integers(0, 3)) == 0:
+    for name in ("run", "row", "rye") if crowded else ("run",) if draw(st.booleans()) else ():
+        instance = _with_running_gang(draw, instance, name)
+    if draw(st.integers(0, 3)) == 3:
         instance = _with_single_pods(draw, instance)
     return instance
 
@@ -58,20 +61,20 @@ def _instances(draw: DrawFn) -> Instance:
 def _node(draw: DrawFn, number: int) -> Node:
     rack = draw(st.integers(0, 2))
     labels: dict[str, str] = {HOST: f"n{number}"}
-    if draw(st.integers(0, 9)):
+    if draw(st.integers(0, 9)) < 9:
         labels |= {RACK: f"r{rack}", BLOCK: f"b{rack // 2}"}
-    if draw(st.integers(0, 3)) == 0:
+    if draw(st.booleans()):
         labels[POOL] = "x"
-    capacity = {"gpus": draw(st.integers(0, 4))}
-    if draw(st.integers(0, 3)) == 0:
-        capacity["cpu"] = draw(st.integers(0, 4))
-    taints = (_TAINT,) if draw(st.integers(0, 6)) == 0 else ()
-    return Node(f"n{number}", capacity, labels, taints, schedulable=draw(st.integers(0, 7)) > 0)
+    capacity = {"gpus": draw(st.sampled_from((2, 3, 1, 4, 0)))}
+    if draw(st.integers(0, 3)) == 3:
+        capacity["cpu"] = draw(st.sampled_from((4, 3, 2, 1)))
+    taints = (_TAINT,) if draw(st.integers(0, 7)) == 7 else ()
+    return Node(f"n{number}", capacity, labels, taints, schedulable=draw(st.integers(0, 9)) < 9)
 
 
 @st.composite
 def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
-    groups = tuple(draw(_group(letter)) for letter in "pqr"[: draw(st.integers(1, 3))])
+    groups = tuple(draw(_group(letter)) for letter in "pqr"[: draw(st.sampled_from((1, 2, 1, 2, 3)))])
     configs: tuple[Scope, ...] = ()
     if len(groups) > 1 and draw(st.booleans()):
         some = tuple(group.name for group in groups[: draw(st.integers(1, len(groups) - 1))])
@@ -79,34 +82,34 @@ def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
     bases = [gang for gang in earlier if not gang.base]
     base = draw(st.sampled_from([None, None, *bases])) if bases else None
     # A scaled gang has the priority of its base: they are of one set.
-    priority = base.priority if base else draw(st.sampled_from((0, 0, 5)))
+    priority = base.priority if base else draw(st.sampled_from((5, 0)))
     return Gang(name, groups, priority, base.name if base else "", draw(_keys), draw(_soft_keys), configs)
 
 
 @st.composite
 def _group(draw: DrawFn, name: str) -> Group:
     floor = draw(_floors)
-    asks = {"gpus": draw(st.sampled_from((1, 1, 2, 0, 3)))}
-    if draw(st.integers(0, 3)) == 0:
+    asks = {"gpus": draw(st.sampled_from((1, 1, 1, 2, 2, 0, 3)))}
+    if draw(st.integers(0, 3)) == 3:
         asks["cpu"] = draw(st.integers(1, 2))
     demands: dict[str, Any] = {}
-    kind = draw(st.integers(0, 9))
-    if kind == 0:
+    kind = draw(st.integers(0, 15))
+    if kind == 15:
         demands["nodeSelector"] = {POOL: "x"}
-    if kind == 1:
+    if kind == 14:
         demands["nodeAffinity"] = [{"matchExpressions": [{"key": POOL, "operator": "DoesNotExist"}]}]
-    if draw(st.integers(0, 5)) == 0:
+    if draw(st.integers(0, 3)) == 3:
         demands["tolerations"] = [{"key": POOL, "operator": "Exists"}]
     required = draw(st.sampled_from(("", "", "", RACK, HOST)))
-    return Group(name, floor, floor + draw(st.integers(0 if floor else 1, 2)), asks, required, "", demands)
+    return Group(name, floor, floor + draw(st.sampled_from((0, 1, 0, 2))) + (not floor), asks, required, "", demands)
 
 
-def _with_running_gang(draw: DrawFn, instance: Instance) -> Instance:
+def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
     """A gang that was placed before, in any way that fits; it may have lost a pod since."""
-    gang = replace(draw(_gang("run", [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
+    gang = replace(draw(_gang(name, [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
     counts = {group.name: draw(st.integers(group.floor, group.desired)) for group in gang.groups}
     ways = list(islice(distributions(instance, gang, counts, room(instance, Outcome()), {}), 20))
-    if not ways or sum(counts.values()) > 5:
+    if not ways or not 0 < sum(counts.values()) < 6:
         return instance
     chosen = draw(st.sampled_from(ways))
     pods = [
@@ -116,7 +119,7 @@ def _with_running_gang(draw: DrawFn, instance: Instance) -> Instance:
         for _ in range(count)
     ]
     running = [
-        Running(f"run-{number}", node, group.asks, 0, gang.name, group.name)
+        Running(f"{name}-{number}", node, group.asks, 0, gang.name, group.name)
         for number, (group, node) in enumerate(pods)
     ]
     if len(running) > 1 and draw(st.integers(0, 2)) == 0:
@@ -130,7 +133,7 @@ def _with_single_pods(draw: DrawFn, instance: Instance) -> Instance:
         left = room(instance, Outcome())
         roomy = [node.name for node in instance.nodes if left[node.name]["gpus"] > 0]
         if roomy:
-            state = draw(st.sampled_from(("running", "running", "terminating", "finished")))
+            state = draw(_states)
             where, priority = draw(st.sampled_from(roomy)), draw(st.sampled_from((0, 5)))
             pod = Running(f"plain-{number}", where, {"gpus": 1}, priority, state=state)
             instance = replace(instance, running=(*instance.running, pod))
