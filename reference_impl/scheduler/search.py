@@ -8,7 +8,7 @@ until the budget is spent. For small instances that makes the search exact; for 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
 
@@ -104,18 +104,20 @@ class Search:
             return self._pack(allowed)
         restriction = self.restrictions[at]
         hopeless: set[object] = set()
-        candidates = list(self._candidates(restriction, allowed))
-        for position, values in enumerate(candidates):
-            narrowed = self._narrowed(restriction, values, allowed)
-            alike = self._signature(values, restriction.key, at, allowed) if hopeless else None
-            if alike is not None and alike in hopeless:
+        failed: frozenset[str] | None = None
+        for values in self._candidates(restriction, allowed):
+            if failed is not None:
+                hopeless.add(self._signature(failed, restriction.key, at, allowed))
+                failed = None
+                if self._signature(values, restriction.key, at, allowed) in hopeless:
+                    continue
+            elif hopeless and self._signature(values, restriction.key, at, allowed) in hopeless:
                 continue
-            if self._settle(at + 1, narrowed):
+            if self._settle(at + 1, self._narrowed(restriction, values, allowed)):
                 return True
             if self.budget.exhausted:
                 return False
-            if position + 1 < len(candidates):
-                hopeless.add(alike or self._signature(values, restriction.key, at, allowed))
+            failed = values
         return False
 
     def _narrowed(self, restriction: Restriction, values: frozenset[str], allowed: list[Nodes]) -> list[Nodes]:
@@ -136,20 +138,34 @@ class Search:
         base = [sum(of.get(value, 0) for value in settled) for of in sums]
         if settled and all(b >= need.count for b, need in zip(base, needs, strict=True)):
             yield settled
-        others = [value for value in self.room.domains(restriction.key) if value not in settled]
-        for width in range(1, restriction.width + 1):
-            if width == 1:
-                choices: Iterable[tuple[str, ...]] = ((value,) for value in others)
-            else:
-                roomy = sorted(others, key=lambda v: (-sum(of.get(v, 0) for of in sums), v))[:WIDE_VALUES]
-                choices = islice(combinations(roomy, width), WIDE_CHOICES)
+        parts = list(zip(needs, base, sums, strict=True))
+        if restriction.width:
+            yield from self._single(settled, parts)
+        for width in range(2, restriction.width + 1):
+            values = [value for value in sums[0] if value not in settled]
+            roomy = sorted(values, key=lambda value: (-sum(of.get(value, 0) for _, _, of in parts), value))
             ranked = []
-            for choice in choices:
-                held = [b + sum(of.get(v, 0) for v in choice) for b, of in zip(base, sums, strict=True)]
+            for choice in islice(combinations(roomy[:WIDE_VALUES], width), WIDE_CHOICES):
+                held = [b + sum(of.get(value, 0) for value in choice) for _, b, of in parts]
                 if all(h >= need.count for h, need in zip(held, needs, strict=True)):
-                    roomy_enough = all(h >= need.hoped for h, need in zip(held, needs, strict=True))
-                    ranked.append((not roomy_enough, held if roomy_enough else [-h for h in held], choice))
-            yield from (settled.union(choice) for _, _, choice in sorted(ranked))
+                    ranked.append((held, choice))
+            yield from (settled.union(choice) for _, choice in sorted(ranked))
+
+    def _single(
+        self, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
+    ) -> Iterator[frozenset[str]]:
+        """One more domain: of those with room for the extras, too, the tightest; then those with the most room."""
+        (need, base, first), others = parts[0], parts[1:]
+        roomy = sorted([(held, v) for v, held in first.items() if base + held >= need.hoped and v not in settled])
+        passed = set()
+        for _, value in roomy:
+            if all(b + of.get(value, 0) >= other.hoped for other, b, of in others):
+                passed.add(value)
+                yield settled | {value}
+        tight = [(-held, v) for v, held in first.items() if base + held >= need.count and v not in settled]
+        for _, value in sorted(tight):
+            if value not in passed and all(b + of.get(value, 0) >= other.count for other, b, of in others):
+                yield settled | {value}
 
     def _sums(self, key: str, need: int, allowed: Nodes) -> dict[str, int]:
         shape = self.needs[need].shape
