@@ -64,6 +64,7 @@ class Round:
 
     def __init__(self, gangs: Sequence[Gang], room: Room, around: Surroundings) -> None:
         self.gangs, self.room, self.around = gangs, room, around
+        self._others = list(around.others)
         self.result = Plan()
         self.budget = Budget()
         self.standing: list[Gang] = []
@@ -73,7 +74,7 @@ class Round:
         self._behind: dict[str, list[Gang]] = {}
         self._failed: dict[object, tuple[Gang, Shortfall]] = {}
         self._lowest = min(
-            [gang.priority for gang in gangs if gang.members] + [pod.spec.priority for pod, _ in self.around.others],
+            [gang.priority for gang in gangs if gang.members] + [pod.spec.priority for pod, _ in self._others],
             default=0,
         )
 
@@ -123,7 +124,7 @@ class Round:
             # Pods that somebody else has deleted may take as long as they like: nobody is evicted on top of them.
             room.undo(mark)
             if self._lowest < gang.priority:
-                chosen = preemption.choose(gang, self.gangs, self.around.others, room, self.budget)
+                chosen = preemption.choose(gang, self.gangs, self._others, room, self.budget)
                 evictions, placement = chosen or ([], None)
         taken = preemption.net(room, mark)
         room.undo(mark)
@@ -132,18 +133,20 @@ class Round:
         self.result.waiting[gang.name] = Shortfall("leaving", needed=len(evictions or self.around.leaving))
         if not evictions and gang.name not in self.around.claims:
             return True  # nothing is kept for the gang
-        self.result.evictions += evictions
+        gone = {eviction.pod.metadata.uid for eviction in evictions}
+        placed_now = {pod.metadata.uid for pod, _ in self.result.bindings}
+        self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in gone]
+        self.result.evictions += [e for e in evictions if e.pod.metadata.uid not in placed_now]
         self.result.nominated[gang.name] = [(pod, room.name(node)) for pod, node in placement]
         for index, requests in taken:
             room.take(index, requests, 1)
-        gone = {eviction.pod.metadata.uid for eviction in evictions}
         for other in self.gangs:
             if any(pod.metadata.uid in gone for pod, _ in other.members):
                 preemption.drop(other, gone)
                 self._stands[other.name] = bool(other.members)
                 if other in self.standing and not other.floor_reached:
                     self.standing.remove(other)
-        self.around.others = [(pod, node) for pod, node in self.around.others if pod.metadata.uid not in gone]
+        self._others = [(pod, node) for pod, node in self._others if pod.metadata.uid not in gone]
         return True
 
 
