@@ -8,7 +8,7 @@ from hypothesis import given, note, settings
 from conformance.grove.scheduling import scenarios, strategies
 from conformance.grove.scheduling.instance import admitted
 from conformance.grove.scheduling.rules import forbidden, verdict
-from tests.scheduling.driving import settled
+from tests.scheduling.driving import Driver, settled
 
 LEVELS = ("block", "rack", "host")
 ALL = scenarios.load()
@@ -37,7 +37,9 @@ def test_the_scenarios_of_the_specification(scenario):
 @given(strategies.instances())
 @settings(deadline=None)
 def test_generated_instances(instance):
-    outcome = settled(instance, strategies.LEVELS)
+    driver = Driver(instance, strategies.LEVELS)
+    outcome = driver.run()
+    assert not any(lack.kind == "effort" for plan in driver.plans for lack in plan.waiting.values())
     breaches = verdict(instance, outcome)
     if wrong := forbidden(breaches):
         note(scenarios.shown(instance, about="; ".join(map(str, wrong))))
