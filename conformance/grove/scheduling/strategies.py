@@ -40,10 +40,10 @@ def instances() -> SearchStrategy[Instance]:
 
 @st.composite
 def _instances(draw: DrawFn, *, crowded: bool) -> Instance:
-    nodes = tuple(draw(_node(i)) for i in range(draw(st.sampled_from((3, 4, 2, 5, 1)))))
+    nodes = tuple(draw(_node(i)) for i in range(draw(st.sampled_from((1, 2, 3, 3, 4, 4, 5)))))
     gangs: list[Gang] = []
     left = MOST_PODS // 2 if crowded else MOST_PODS
-    for number in range(draw(st.sampled_from((1, 2) if crowded else (2, 3, 1)))):
+    for number in range(draw(st.sampled_from((1, 2) if crowded else (1, 2, 2, 3, 3)))):
         gang = draw(_gang(f"g{number}", gangs))
         pods = sum(group.desired for group in gang.groups)
         if pods <= left:
@@ -65,7 +65,7 @@ def _node(draw: DrawFn, number: int) -> Node:
         labels |= {RACK: f"r{rack}", BLOCK: f"b{rack // 2}"}
     if draw(st.booleans()):
         labels[POOL] = "x"
-    capacity = {"gpus": draw(st.sampled_from((2, 3, 1, 4, 0)))}
+    capacity = {"gpus": draw(st.sampled_from((1, 2, 2, 3, 4, 0)))}
     if draw(st.integers(0, 3)) == 3:
         capacity["cpu"] = draw(st.sampled_from((4, 3, 2, 1)))
     taints = (_TAINT,) if draw(st.integers(0, 7)) == 7 else ()
@@ -82,7 +82,7 @@ def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
     bases = [gang for gang in earlier if not gang.base]
     base = draw(st.sampled_from([None, None, *bases])) if bases else None
     # A scaled gang has the priority of its base: they are of one set.
-    priority = base.priority if base else draw(st.sampled_from((5, 0)))
+    priority = base.priority if base else draw(st.sampled_from((0, 5)))
     return Gang(name, groups, priority, base.name if base else "", draw(_keys), draw(_soft_keys), configs)
 
 
