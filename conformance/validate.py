@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from conformance.cluster import nodes, stages
+from conformance.cluster import fleets, nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, workloads
@@ -23,6 +23,7 @@ Validator = tuple[str, str, Callable[[Path], object]]
 
 VALIDATORS: list[Validator] = [
     ("kwok-profiles", "nodes/*.yaml", nodes.load_profile),
+    ("kwok-profiles", "fleets/*.yaml", fleets.load),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
     ("fixtures", "implementations/*.yaml", descriptor.validate),
     ("fixtures", "workloads/*.yaml", workloads.check),
