@@ -14,6 +14,7 @@ from reference_impl.scheduler import eligibility
 from reference_impl.scheduler.model import Node, Pod, Resources
 
 Requests = tuple[tuple[str, int], ...]
+_MANY = 1 << 60
 
 
 class Room:
@@ -29,6 +30,8 @@ class Room:
         self._eligible: dict[bytes, list[int]] = {}
         self._shapes: dict[tuple[bytes, Requests], Shape] = {}
         self._domains: dict[str, dict[str, list[int]]] = {}
+        self._values: dict[str, list[str]] = {}
+        self._tallies: dict[tuple[str, str], Tally] = {}
 
     def name(self, node: int) -> str:
         return self.nodes[node].metadata.name
@@ -46,15 +49,25 @@ class Room:
         found = self._domains.get(key)
         if found is None:
             found = defaultdict(list)
-            for i, node in enumerate(self.nodes):
-                if value := node.metadata.label(key):
+            for i in range(len(self.nodes)):
+                if value := self.domain(key, i):
                     found[value].append(i)
             self._domains[key] = found = dict(found)
         return found
 
     def domain(self, key: str, node: int) -> str:
         """The domain that a node is in; empty where it has not the label."""
-        return self.nodes[node].metadata.label(key)
+        values = self._values.get(key)
+        if values is None:
+            values = self._values[key] = [node.metadata.label(key) for node in self.nodes]
+        return values[node]
+
+    def tally(self, key: str, resource: str) -> Mapping[str, int]:
+        """Domain → how much of a resource is free on its nodes together."""
+        found = self._tallies.get((key, resource))
+        if found is None:
+            found = self._tallies[(key, resource)] = Tally(self, key, resource)
+        return found.sums
 
     def take(self, node: int, requests: Requests, count: int) -> None:
         """Takes the room of `count` pods; gives it back where the count is negative."""
@@ -141,7 +154,12 @@ class Shape:
 
     def _count(self, node: int) -> int:
         free = self._room.free[node]
-        return max(0, min(free.get(resource, 0) // amount for resource, amount in self.requests))
+        fewest = _MANY
+        for resource, amount in self.requests:  # a loop, because nothing is called more often
+            slots = free.get(resource, 0) // amount
+            if slots < fewest:
+                fewest = slots
+        return max(0, fewest)
 
     def _catch_up(self) -> None:
         log = self._room.log
@@ -159,6 +177,32 @@ class Shape:
                 if value := self._room.domain(key, i):
                     sums[value] += new - old
         self._read = len(log)
+
+
+class Tally:
+    """How much of one resource is free in each domain."""
+
+    def __init__(self, room: Room, key: str, resource: str) -> None:
+        self._room, self._key, self._resource = room, key, resource
+        self._free = [0] * len(room.nodes)
+        self._sums: dict[str, int] = defaultdict(int)
+        self._read = len(room.log)
+        self._look(range(len(room.nodes)))
+
+    @property
+    def sums(self) -> Mapping[str, int]:
+        log = self._room.log
+        if self._read < len(log):
+            self._look(dict.fromkeys(log[self._read :]))
+            self._read = len(log)
+        return self._sums
+
+    def _look(self, nodes: Iterable[int]) -> None:
+        for i in nodes:
+            now = max(0, self._room.free[i].get(self._resource, 0))
+            if now != self._free[i]:
+                self._sums[self._room.domain(self._key, i)] += now - self._free[i]
+                self._free[i] = now
 
 
 def scarcest(requests: Mapping[str, int]) -> str:

@@ -140,7 +140,7 @@ class Search:
             yield settled
         parts = list(zip(needs, base, sums, strict=True))
         if restriction.width:
-            yield from self._single(settled, parts)
+            yield from self._single(restriction.key, settled, parts)
         for width in range(2, restriction.width + 1):
             values = [value for value in sums[0] if value not in settled]
             roomy = sorted(values, key=lambda value: (-sum(of.get(value, 0) for _, _, of in parts), value))
@@ -152,20 +152,40 @@ class Search:
             yield from (settled.union(choice) for _, choice in sorted(ranked))
 
     def _single(
-        self, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
+        self, key: str, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
     ) -> Iterator[frozenset[str]]:
         """One more domain: of those with room for the extras, too, the tightest; then those with the most room."""
         (need, base, first), others = parts[0], parts[1:]
+        too_small = self._too_small(key, settled, [need for need, _, _ in parts])
         roomy = sorted([(held, v) for v, held in first.items() if base + held >= need.hoped and v not in settled])
         passed = set()
         for _, value in roomy:
-            if all(b + of.get(value, 0) >= other.hoped for other, b, of in others):
+            if value not in too_small and all(b + of.get(value, 0) >= other.hoped for other, b, of in others):
                 passed.add(value)
                 yield settled | {value}
         tight = [(-held, v) for v, held in first.items() if base + held >= need.count and v not in settled]
         for _, value in sorted(tight):
-            if value not in passed and all(b + of.get(value, 0) >= other.count for other, b, of in others):
+            if (
+                value not in passed
+                and value not in too_small
+                and all(b + of.get(value, 0) >= other.count for other, b, of in others)
+            ):
                 yield settled | {value}
+
+    def _too_small(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:
+        """Domains that hold each need, perhaps, but not all of them: they have too little of a resource."""
+        if len(needs) == 1:
+            return set()
+        asked: dict[str, int] = defaultdict(int)
+        for need in needs:
+            for resource, amount in need.shape.requests:
+                asked[resource] += amount * need.count
+        found: set[str] = set()
+        for resource, amount in asked.items():
+            free = self.room.tally(key, resource)
+            lacking = amount - sum(free.get(value, 0) for value in settled)
+            found.update(value for value in self.room.domains(key) if free.get(value, 0) < lacking)
+        return found
 
     def _sums(self, key: str, need: int, allowed: Nodes) -> dict[str, int]:
         shape = self.needs[need].shape
