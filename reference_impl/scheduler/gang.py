@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from reference_impl.scheduler.model import Pod
@@ -67,6 +67,19 @@ class Gang:
     @property
     def members(self) -> list[tuple[Pod, str]]:
         return [member for group in self.groups for member in group.members]
+
+
+def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
+    """How well a gang's preferences are met: the mean, over the scopes that prefer something, of one by the number of
+    domains that they use (OR-9); 1.0 without preferences, None without pods. `domain` is asked with key and node."""
+    if not gang.members:
+        return None
+    parts = []
+    for scope in gang.scopes:
+        used = {domain(scope.preferred, node) for i in scope.groups for _, node in gang.groups[i].members}
+        if scope.preferred and used:
+            parts.append(1 / len(used))
+    return sum(parts) / len(parts) if parts else 1.0
 
 
 def scopes(groups: Sequence[str], *levels: tuple[Sequence[str], str, str]) -> tuple[Scope, ...]:

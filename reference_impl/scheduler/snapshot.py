@@ -42,9 +42,11 @@ def _evictable(pod: Pod) -> bool:
     return not pod.metadata.label(labels.PODGANG) and (owner is None or owner.kind not in ("Node", "DaemonSet"))
 
 
-def gang(item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str]) -> Gang:
+def gang(
+    item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
+) -> Gang:
     """A gang with its present pods: those that its groups refer to, and that are alive. Its priority is that of its
-    pods, which the API server has read from the class (GS-49)."""
+    pods, which the API server has read from the class (GS-49). `levels` are those of the gang's topology binding."""
     by_name = {pod.metadata.name: pod for pod in pods if pod.metadata.deletion_timestamp is None}
     groups, priority, base, preempts = [], None, "", True
     for group in item.spec.podgroups:
@@ -65,7 +67,7 @@ def gang(item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[
     name = f"{item.metadata.namespace}/{item.metadata.name}"
     if base:
         base = f"{item.metadata.namespace}/{base}"
-    return Gang(name, groups, _scopes(item), priority or 0, base, preempts=preempts)
+    return Gang(name, groups, _scopes(item), priority or 0, base, levels, preempts)
 
 
 def _scopes(item: PodGang) -> tuple[Scope, ...]:
