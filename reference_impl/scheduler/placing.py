@@ -35,13 +35,20 @@ def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement |
     if (placement := _run(room, needs, required + hard, budget)) is not None:
         return placement
     accepted, mark = required, room.mark()
+    budget.begin()  # what preferences cost is no reason to wait
+    if _run(room, needs, required, budget) is None:
+        return None
+    room.undo(mark)
     for scope in softly:
         for extra in _preferences(gang, scope, needs, room):
             if _run(room, needs, accepted + extra, budget) is not None:
                 room.undo(mark)
                 accepted = accepted + extra
                 break
-    return _run(room, needs, accepted, budget)
+    budget.begin()
+    if (placement := _run(room, needs, accepted, budget)) is not None or accepted == required:
+        return placement
+    return _run(room, needs, required, budget)
 
 
 def needs_of(gang: Gang, wanted: Wanted, room: Room) -> list[Need]:

@@ -100,7 +100,7 @@ class Round:
         if gang.floor_reached:
             return True
         form = _form(gang, self.room)
-        if form in self._failed:  # room has only become less since
+        if form in self._failed and gang.name not in self.around.claims:  # room has only become less since
             example, shortfall = self._failed[form]
             self.result.waiting[gang.name] = renamed(shortfall, example, gang)
             return False
@@ -112,7 +112,7 @@ class Round:
         return False
 
     def _make_room(self, gang: Gang) -> bool:
-        """Whether pods are going, or are told to go, in favour of the gang."""
+        """Tells pods to go in favour of the gang, if that helps; says whether room is kept for it."""
         room, mark = self.room, self.room.mark()
         if not gang.preempts:
             return False
@@ -130,9 +130,11 @@ class Round:
         room.undo(mark)
         if placement is None:
             return False
-        self.result.waiting[gang.name] = Shortfall("leaving", needed=len(evictions or self.around.leaving))
+        there = {room.name(index) for _, index in placement}
+        going = len(evictions) or sum(node in there for _, node in self.around.leaving)
+        self.result.waiting[gang.name] = Shortfall("leaving", needed=going)
         if not evictions and gang.name not in self.around.claims:
-            return True  # nothing is kept for the gang
+            return False
         gone = {eviction.pod.metadata.uid for eviction in evictions}
         placed_now = {pod.metadata.uid for pod, _ in self.result.bindings}
         self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in gone]
