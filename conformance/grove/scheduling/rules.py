@@ -6,7 +6,7 @@ MUST breaches make an outcome forbidden; SHOULD breaches are told as quality (sp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import Literal
@@ -45,7 +45,9 @@ class Breach:
 def verdict(instance: Instance, outcome: Outcome) -> list[Breach]:
     """All breaches of an outcome at rest. Progress is judged of what is legal only: it would mislead otherwise."""
     found = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
-    return found or [*_progress(instance, outcome), *_thrift(instance, outcome)]
+    if not forbidden(found):
+        found += [*_progress(instance, outcome), *_thrift(instance, outcome)]
+    return found
 
 
 def forbidden(breaches: list[Breach]) -> list[Breach]:
@@ -90,16 +92,14 @@ def _places(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach
 def _domains(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
     labels = {node.name: node.labels for node in instance.nodes}
     for scope in required_scopes(gang):
-        old, new = (
-            {
-                labels.get(node, {}).get(scope.key, NO_DOMAIN)
-                for group in scope.groups
-                for node in of(instance, outcome, gang.name, group)
-            }
-            for of in (survivors, lambda _, o, gang_name, group: o.of(gang_name, group))
-        )
+
+        def domains(nodes: Iterable[str], key: str = scope.key) -> set[str]:
+            return {labels.get(node, {}).get(key, NO_DOMAIN) for node in nodes}
+
+        old = domains(node for group in scope.groups for node in survivors(instance, outcome, gang.name, group))
+        new = domains(node for group in scope.groups for node in outcome.of(gang.name, group))
         about = f"{scope.key} of {', '.join(scope.groups)}"
-        if new and NO_DOMAIN in new:
+        if NO_DOMAIN in new:
             yield Breach("GS-34", gang.name, f"{about}: a node without the label is used")
         elif new and len(old | new) > 1:
             rule = "GS-35" if old else "GS-34"
@@ -107,10 +107,14 @@ def _domains(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breac
 
 
 def _base(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
-    if gang.base and outcome.placed.get(gang.name) and not _base_stands(instance, outcome, gang):
-        base = next((other for other in instance.gangs if other.name == gang.base), None)
-        if base is None or not any(survivors(instance, outcome, base.name, group.name) for group in base.groups):
-            yield Breach("GS-03", gang.name, f"has pods bound, and its base gang {gang.base} has not its floors")
+    if not gang.base or not outcome.placed.get(gang.name) or _base_stands(instance, outcome, gang):
+        return
+    if not any(survivors(instance, outcome, gang.base, group) for group in _groups(instance, gang.base)):
+        yield Breach("GS-03", gang.name, f"has pods bound, and its base gang {gang.base} has not its floors")
+
+
+def _groups(instance: Instance, gang: str) -> list[str]:
+    return [group.name for other in instance.gangs if other.name == gang for group in other.groups]
 
 
 def _base_stands(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
@@ -147,7 +151,17 @@ def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     for pod in victims:
         if not any(gang.priority > instance.priority(pod) for gang in bound):
             yield Breach("GS-30", pod.gang, f"{pod.name} was evicted, and no gang of higher priority was placed")
+    yield from _bereft(instance, victims)
     yield from _needless(instance, outcome, victims, bound)
+
+
+def _bereft(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
+    """Scaled gangs that run on without their base (GS-31)."""
+    left = [pod for pod in instance.running if pod not in victims and pod.counts]
+    gone = {pod.gang for pod in victims} - {pod.gang for pod in left}
+    for gang in instance.gangs:
+        if gang.base in gone and any(pod.gang == gang.name for pod in left):
+            yield Breach("GS-31", gang.name, f"runs on, though its base gang {gang.base} was evicted", "SHOULD")
 
 
 def _torn(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
