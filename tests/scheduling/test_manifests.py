@@ -32,7 +32,7 @@ def decided(instance: Instance):
     """One round over the objects, and what a watch of the pods would show then."""
     priorities = {made["metadata"]["name"]: made["value"] for made in manifests.priority_classes(instance)}
     documents = [*manifests.pods(instance, GROUND), *manifests.running(instance, GROUND)]
-    states = {pod.name: pod.state for pod in instance.running}
+    states = {manifests.object_name(pod.name): pod.state for pod in instance.running}
     for document in documents:  # as admission and the cluster would
         document["metadata"]["uid"] = document["metadata"]["name"]
         document["spec"]["priority"] = priorities.get(document["spec"].get("priorityClassName"), 0)

@@ -72,7 +72,7 @@ async def furnish(client: Client, instance: Instance, where: Ground) -> None:
     fleet = manifests.nodes(instance, where)
     await nodes.create_nodes(client, fleet)
     await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in fleet])
-    states = {pod.name: pod.state for pod in instance.running}
+    states = {manifests.object_name(pod.name): pod.state for pod in instance.running}
     await asyncio.gather(
         *(run(client, pod, states[pod["metadata"]["name"]]) for pod in manifests.running(instance, where))
     )
@@ -108,9 +108,9 @@ async def change(client: Client, what: Change, where: Ground) -> None:
     await submit(client, more, where)
     for name in what.deleted:
         for pod in await client.list(PODS, where.namespace):
-            if pod["metadata"]["labels"].get("grove.io/podgang") == name:
+            if pod["metadata"]["labels"].get("grove.io/podgang") == manifests.object_name(name):
                 await client.delete(PODS, where.namespace, pod["metadata"]["name"])
-        await client.delete(PODGANGS, where.namespace, name)
+        await client.delete(PODGANGS, where.namespace, manifests.object_name(name))
 
 
 def afterwards(scenario: Scenario) -> Instance:
@@ -120,18 +120,21 @@ def afterwards(scenario: Scenario) -> Instance:
     return replace(changed, running=tuple(pod for pod in changed.running if pod.gang not in scenario.change.deleted))
 
 
-def rests(instance: Instance, where: Ground, history: History) -> None:
-    """Waits until the pods are where they may be, and nothing moves; then judges."""
+def rest(cases: list[tuple[Instance, Ground]], recorder: Recorder) -> None:
+    """Waits until the pods of all are where they may be; once nothing has moved for a while, they still have to be."""
+    histories = [(instance, where, History(recorder, where.namespace)) for instance, where in cases]
+    for instance, where, history in histories:
 
-    def permitted(view: View) -> bool | Miss:
-        found = manifests.outcome(instance, view.list("pods"), where)
-        wrong = verdict(instance, found)
-        return not wrong or Miss(f"{scenarios.notation(found)}: {wrong[0]}")
+        def permitted(view: View, instance: Instance = instance, where: Ground = where) -> bool | Miss:
+            found = manifests.outcome(instance, view.list("pods"), where)
+            wrong = verdict(instance, found)
+            return not wrong or Miss(f"{scenarios.notation(found)}: {wrong[0]}")
 
-    history.wait(f"{instance.name} is at rest where it may be", permitted, WAIT)
+        history.wait(f"{instance.name} is at rest where it may be", permitted, WAIT)
     history.quiet(REST, WAIT, resources=("pods",))
-    found = manifests.outcome(instance, history.view().list("pods"), where)
-    assert not forbidden(verdict(instance, found)), f"{instance.name}: {scenarios.notation(found)}"
+    for instance, where, history in histories:
+        found = manifests.outcome(instance, history.view().list("pods"), where)
+        assert not forbidden(verdict(instance, found)), f"{instance.name}: {scenarios.notation(found)}"
 
 
 async def play(cluster: Cluster) -> None:
@@ -147,14 +150,12 @@ async def play(cluster: Cluster) -> None:
             await asyncio.gather(*(client.create(CLASSES, made) for made in classes.values()))
             await asyncio.gather(*(furnish(client, scenario.instance, where) for scenario, where in cases))
             task = asyncio.create_task(GangScheduler(client, name=SCHEDULER).run())
-            for scenario, where in cases:
-                await asyncio.to_thread(rests, scenario.instance, where, History(recorder, where.namespace))
+            await asyncio.to_thread(rest, [(scenario.instance, where) for scenario, where in cases], recorder)
             changing = [(scenario, where) for scenario, where in cases if scenario.change is not None]
             for scenario, where in changing:
                 assert scenario.change is not None
                 await change(client, scenario.change, where)
-            for scenario, where in changing:
-                await asyncio.to_thread(rests, afterwards(scenario), where, History(recorder, where.namespace))
+            await asyncio.to_thread(rest, [(afterwards(scenario), where) for scenario, where in changing], recorder)
             await death(task)
             assert len(await client.list(NODES)) > len(cases)
     finally:

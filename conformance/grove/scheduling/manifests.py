@@ -44,7 +44,7 @@ class Ground:
     """Label keys of an instance → those of the nodes; other keys stand for themselves."""
 
     def node(self, name: str) -> str:
-        return f"{self.pool}-{name}"
+        return f"{self.pool}-{object_name(name)}"
 
     def key(self, name: str) -> str:
         return self.keys.get(name, name)
@@ -52,6 +52,11 @@ class Ground:
     def label(self, key: str, value: str) -> tuple[str, str]:
         """A label of a node: values of domains are the pool's own."""
         return self.key(key), f"{self.pool}-{value}" if key in self.keys else value
+
+
+def object_name(*parts: str) -> str:
+    """The name of an object; instances may use capital letters, which Kubernetes does not take."""
+    return "-".join(parts).lower()
 
 
 def priority_class(priority: int) -> str:
@@ -101,7 +106,7 @@ def running(instance: Instance, ground: Ground) -> list[Manifest]:
         group = gang.group(pod.group) if gang else None
         own = _pod_labels(gang, group) if gang and group else {}
         demands = group.demands if group else {}
-        manifest = _pod(pod.name, pod.asks, instance.priority(pod), ground, demands, own)
+        manifest = _pod(object_name(pod.name), pod.asks, instance.priority(pod), ground, demands, own)
         manifest["spec"]["nodeName"] = ground.node(pod.node)
         found.append(manifest)
     return found
@@ -115,16 +120,17 @@ def gang_status(now: str) -> Manifest:
 
 def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], ground: Ground) -> Outcome:
     """What has come of an instance, from all pods of its namespace. Pods that are being deleted are gone."""
-    names = {ground.node(node.name): node.name for node in instance.nodes}
+    nodes_of = {ground.node(node.name): node.name for node in instance.nodes}
+    groups = {object_name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in found if not pod["metadata"].get("deletionTimestamp")}
-    before = {pod.name: pod for pod in instance.running}
+    before = {object_name(pod.name): pod for pod in instance.running}
     placed: dict[str, dict[str, Counter[str]]] = {}
     for name, pod in alive.items():
-        node, own = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {})
-        if node and name not in before and labels.GANG in own:
-            group = own[labels.CLIQUE].removeprefix(f"{own[labels.GANG]}-")
-            placed.setdefault(own[labels.GANG], {}).setdefault(group, Counter())[names.get(node, node)] += 1
-    evicted = {name for name, pod in before.items() if pod.state == "running" and name not in alive}
+        node, clique = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {}).get(labels.CLIQUE)
+        if node and name not in before and clique in groups:
+            gang, group = groups[clique]
+            placed.setdefault(gang, {}).setdefault(group, Counter())[nodes_of.get(node, node)] += 1
+    evicted = {pod.name for name, pod in before.items() if pod.state == "running" and name not in alive}
     return Outcome(placed, frozenset(evicted))
 
 
@@ -153,20 +159,28 @@ def _gang(instance: Instance, gang: Gang, ground: Ground) -> Manifest:
     if gang.configs:
         spec["topologyConstraintGroupConfigs"] = [
             {
-                "name": f"{gang.name}-config-{number}",
-                "podGroupNames": [f"{gang.name}-{group}" for group in scope.groups],
+                "name": object_name(gang.name, "config", str(number)),
+                "podGroupNames": [object_name(gang.name, group) for group in scope.groups],
                 **_constraint(scope, ground),
             }
             for number, scope in enumerate(gang.configs)
         ]
-    metadata = {"name": gang.name, "namespace": ground.namespace, "labels": {labels.SCHEDULER: ground.scheduler}}
+    metadata = {
+        "name": object_name(gang.name),
+        "namespace": ground.namespace,
+        "labels": {labels.SCHEDULER: ground.scheduler},
+    }
     return {"apiVersion": PODGANGS.api_version, "kind": PODGANGS.kind, "metadata": metadata, "spec": spec}
 
 
 def _podgroup(instance: Instance, gang: Gang, group: Group, ground: Ground) -> Manifest:
-    old = [pod.name for pod in instance.running if (pod.gang, pod.group) == (gang.name, group.name) and pod.counts]
+    old = [
+        object_name(pod.name)
+        for pod in instance.running
+        if (pod.gang, pod.group) == (gang.name, group.name) and pod.counts
+    ]
     return {
-        "name": f"{gang.name}-{group.name}",
+        "name": object_name(gang.name, group.name),
         "minReplicas": group.floor,
         "podReferences": [
             {"namespace": ground.namespace, "name": name} for name in sorted([*old, *_waiting(instance, gang, group)])
@@ -183,7 +197,7 @@ def _constraint(constrained: Gang | Group | Scope, ground: Ground) -> Manifest:
 
 def _waiting(instance: Instance, gang: Gang, group: Group) -> list[str]:
     old = sum((pod.gang, pod.group) == (gang.name, group.name) and pod.counts for pod in instance.running)
-    return [f"{gang.name}-{group.name}-{number}" for number in range(max(0, group.desired - old))]
+    return [object_name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - old))]
 
 
 def _pod(
@@ -207,8 +221,8 @@ def _pod(
 
 
 def _pod_labels(gang: Gang, group: Group) -> dict[str, str]:
-    own = {labels.GANG: gang.name, labels.CLIQUE: f"{gang.name}-{group.name}"}
-    return {**own, labels.BASE_GANG: gang.base} if gang.base else own
+    own = {labels.GANG: object_name(gang.name), labels.CLIQUE: object_name(gang.name, group.name)}
+    return {**own, labels.BASE_GANG: object_name(gang.base)} if gang.base else own
 
 
 def _term(term: Mapping[str, Any], ground: Ground) -> Manifest:
