@@ -160,7 +160,7 @@ def _bereft(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
     left = [pod for pod in instance.running if pod not in victims and pod.counts]
     gone = {pod.gang for pod in victims} - {pod.gang for pod in left}
     for gang in instance.gangs:
-        if gang.base in gone and any(pod.gang == gang.name for pod in left):
+        if gang.base and gang.base in gone and any(pod.gang == gang.name for pod in left):
             yield Breach("GS-31", gang.name, f"runs on, though its base gang {gang.base} was evicted", "SHOULD")
 
 
