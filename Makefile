@@ -42,8 +42,9 @@ mutants: $(READY)  ## prove that the suite sees each registered fault of the ref
 scale: $(READY)  ## 500 replicas × 2 pods on 100 nodes, with the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale $(if $(filter file,$(origin IMPL)),,--implementation "$(IMPL)") $(ARGS)
 
-bench: $(READY)  ## what requests cost the API server, and lists the clients (docs/design.md)
+bench: $(READY)  ## what requests cost the API server, lists the clients (docs/design.md), rounds the scheduler (docs/scheduling.md)
 	@$(BIN)/python tests/bench/api_costs.py
+	@$(BIN)/python tests/bench/gang_placement.py
 
 assets: $(READY)  ## fetch or build the control-plane binaries, and say where they are
 	@$(RUN) assets

@@ -11,11 +11,12 @@ from pathlib import Path
 import typer
 
 from conformance import documents
-from conformance.cluster import lives, nodes, stages
+from conformance.cluster import fleets, lives, nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, served, workloads
 from conformance.grove.admission import manifests
+from conformance.grove.scheduling import scenarios
 from conformance.implementation import descriptor
 from conformance.scale import scenario
 from conformance.suite import coverage
@@ -33,6 +34,7 @@ Validator = tuple[str, str, Callable[[Path], object]]
 VALIDATORS: list[Validator] = [
     ("kwok-profiles", "nodes/*.yaml", nodes.load_profile),
     ("kwok-profiles", "lives.yaml", lives.read),
+    ("kwok-profiles", "fleets/*.yaml", fleets.load),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
     ("fixtures", "implementations/*.yaml", descriptor.validate),
     ("fixtures", "workloads/*.yaml", _workload),
@@ -42,6 +44,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "api/*.yaml", served.read),
     ("fixtures", "coverage/scenarios.yaml", coverage.scenarios),
     ("fixtures", "coverage/rows.yaml", coverage.rows),
+    ("fixtures", "scheduling/*.yaml", scenarios.read),
 ]
 """Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
 

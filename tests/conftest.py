@@ -10,6 +10,7 @@ from hypothesis import settings
 
 settings.register_profile("same", derandomize=True)
 settings.register_profile("search", derandomize=False)
+settings.register_profile("thorough", max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would all that the tests start.

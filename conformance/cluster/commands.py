@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.cluster import assets as programs
-from conformance.cluster import nodes, progress
+from conformance.cluster import fleets, nodes, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import ClusterSettings
@@ -29,7 +29,14 @@ Name = Annotated[str, typer.Argument(help="Name of the cluster.")]
 def up(
     name: Name = "dev",
     node: Annotated[
-        list[str] | None, typer.Option("--nodes", metavar="PROFILE:COUNT", help="Nodes to make; can be repeated.")
+        list[str] | None,
+        typer.Option("--nodes", metavar="PROFILE:COUNT", help=f"Nodes to make, {fleets.EXAMPLES}; can be repeated."),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVEL=KEY", help="The label key of zone, block or rack on these nodes, if it is to be another."
+        ),
     ] = None,
     pool: Annotated[str, typer.Option(help="Label and taint the nodes as this pool.")] = "",
     apiserver_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the API server; 0: a free one.")] = 0,
@@ -39,7 +46,8 @@ def up(
 ) -> None:
     """Bring up a cluster that stays until `cluster down`."""
     lives_for = Owner.of(owner) if owner else None
-    wanted = [manifest for text in node or [] for manifest in _fleet(text, pool)]
+    keys = fleets.keys(level or [])
+    wanted = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
     if len({manifest["metadata"]["name"] for manifest in wanted}) < len(wanted):
         raise UsageError("a profile is given twice", where="--nodes", mend="add the counts up")
     settings = ClusterSettings(scheduler=scheduler, scheduler_name=scheduler_name, apiserver_port=apiserver_port)
@@ -110,13 +118,6 @@ def assets() -> None:
     for program in programs.programs():
         path = getattr(found, program.name.replace("-", "_"))
         typer.echo(f"{program.name:24} {program.group.version:8} {path} ({sources[program.name]})")
-
-
-def _fleet(text: str, pool: str) -> list[nodes.Manifest]:
-    profile, colon, count = text.partition(":")
-    if colon and not count.isdigit():
-        raise UsageError(f"{text!r} is not PROFILE:COUNT", where="--nodes", mend="for example --nodes tiny:10")
-    return nodes.manifests(profile, int(count or 1), pool)
 
 
 async def _make(cluster: Cluster, wanted: list[nodes.Manifest]) -> None:

@@ -32,6 +32,18 @@ Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Keys:
+    """The label keys that stand for the levels of the topology."""
+
+    zone: str = ZONE
+    block: str = BLOCK
+    rack: str = RACK
+
+
+KEYS = Keys()
+
+
+@dataclass(frozen=True)
 class NodeProfile:
     """One kind of node. Quantities are texts as Kubernetes writes them."""
 
@@ -42,6 +54,7 @@ class NodeProfile:
     capacity: Mapping[str, str]
     allocatable: Mapping[str, str]
     nodes_per_rack: int
+    """0 for nodes that stand in no rack and no block."""
     racks_per_block: int
     rack_is_nvlink_domain: bool = False
 
@@ -82,8 +95,8 @@ def load_profile(path: Path) -> NodeProfile:
         labels=data.get("labels", {}),
         capacity=capacity,
         allocatable={**capacity, **data.get("allocatable", {})},
-        nodes_per_rack=data["nodesPerRack"],
-        racks_per_block=data["racksPerBlock"],
+        nodes_per_rack=data.get("nodesPerRack", 0),
+        racks_per_block=data.get("racksPerBlock", 1),
         rack_is_nvlink_domain=data.get("rackIsNvlinkDomain", False),
     )
     count = found.labels.get("nvidia.com/gpu.count")
@@ -97,29 +110,39 @@ def load_profile(path: Path) -> NodeProfile:
 
 
 def node_manifest(
-    kind: NodeProfile, index: int, pool: str = "", extra_labels: Mapping[str, str] | None = None
+    kind: NodeProfile,
+    index: int,
+    pool: str = "",
+    extra_labels: Mapping[str, str] | None = None,
+    *,
+    fleet: str = "",
+    block: str = "",
+    keys: Keys = KEYS,
 ) -> Manifest:
-    """One node: the `index`-th (from 0) of its profile and pool, in the rack and block that the index gives.
+    """One node: the `index`-th (from 0) of its profile, fleet and pool, in the rack and block that the index gives.
 
-    With a pool it has the pool's label and taint, so that only pods that ask for the pool come to it.
+    With a pool it has the pool's label and taint, so that only pods that ask for the pool come to it. `block` is a
+    block that it shares with other profiles of its fleet, instead of one of its own.
     """
-    stem = f"{pool}-{kind.name}" if pool else kind.name
+    around = "-".join(filter(None, (pool, fleet)))
+    stem = "-".join(filter(None, (around, kind.name)))
     name = f"{stem}-{index}"
-    rack = index // kind.nodes_per_rack
     labels = {
         HOSTNAME: name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": kind.architecture,
         "type": "kwok",
         PROFILE: kind.name,
-        ZONE: "zone-a",
-        # With the stem in them, no two fleets of a cluster share a rack or a block (TP-05).
-        BLOCK: f"{stem}-block-{rack // kind.racks_per_block}",
-        RACK: f"{stem}-rack-{rack}",
+        keys.zone: "zone-a",
         **kind.labels,
     }
-    if kind.rack_is_nvlink_domain:
-        labels["nvidia.com/gpu.clique"] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[RACK])}.0"
+    if kind.nodes_per_rack:
+        # With the stem in them, no two fleets of a cluster share a rack or a block (TP-05).
+        rack = index // kind.nodes_per_rack
+        labels[keys.rack] = f"{stem}-rack-{rack}"
+        labels[keys.block] = f"{around}-{block}" if block else f"{stem}-block-{rack // kind.racks_per_block}"
+        if kind.rack_is_nvlink_domain:
+            labels["nvidia.com/gpu.clique"] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[keys.rack])}.0"
     spec: dict[str, Any] = {}
     if pool:
         labels[POOL] = pool

@@ -1,1 +1,1 @@
-"""The gang scheduler: snapshot, fit, binding."""
+"""The gang scheduler. `rounds.plan` decides, purely; `scheduler` watches, binds and evicts (docs/scheduling.md)."""

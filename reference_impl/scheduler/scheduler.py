@@ -16,9 +16,12 @@ from reference_impl.api import models
 from reference_impl.api.models import PodGang, wire
 from reference_impl.control.writer import now, precise_now
 from reference_impl.plan import events, labels
-from reference_impl.scheduler import fit, snapshot, standing
+from reference_impl.scheduler import rounds, snapshot, standing
+from reference_impl.scheduler.gang import Gang, score
 from reference_impl.scheduler.metrics import SchedulerMetrics
 from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.preemption import Eviction
+from reference_impl.scheduler.room import Room
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +42,14 @@ class GangScheduler:
         self._nodes = Informer(client, NODES, typed(Node))
         self._pods = Informer(client, PODS, typed(Pod))
         self._gangs = Informer(client, models.PODGANGS, typed(PodGang))
+        self._bindings = Informer(client, models.TOPOLOGY_BINDINGS, typed(models.ClusterTopologyBinding))
         self._pods.add_index(GANG, self._gang_of)
         self._assumed: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
+        self._claims: set[str] = set()
+        """Gangs that pods have been evicted for, and that wait for them to go."""
+        self._preempted: dict[str, str] = {}
+        """Gang whose pods are just being evicted → for whom."""
         self._told: dict[str, str] = {}
         self._changed = asyncio.Event()
         self._stale: set[tuple[str, str]] = set()
@@ -55,6 +63,8 @@ class GangScheduler:
         async with asyncio.TaskGroup() as group:
             for informer in (self._nodes, self._pods, self._gangs):
                 group.create_task(informer.run())
+            # How a preference is widened is no reason to wait, and not every cluster has such bindings.
+            group.create_task(self._bindings.run())
             for informer in (self._nodes, self._pods, self._gangs):
                 await informer.synced()
             gc.freeze()
@@ -102,9 +112,11 @@ class GangScheduler:
         self._stale.add(key)
         self._stale_event.set()
 
-    def _gang(self, item: PodGang) -> fit.Gang:
+    def _gang(self, item: PodGang) -> Gang:
         pods = self._pods.indexed(GANG, f"{item.metadata.namespace}/{item.metadata.name}")
-        return snapshot.gang(item, pods, self._name, self._assumed)
+        binding = self._bindings.get("", (item.metadata.annotations or {}).get(labels.TOPOLOGY_NAME, ""))
+        levels = tuple(level.key for level in binding.spec.levels) if binding else ()
+        return snapshot.gang(item, pods, self._name, self._assumed, levels)
 
     async def _round(self) -> None:
         """One decision over everything that waits, then the bindings."""
@@ -112,24 +124,56 @@ class GangScheduler:
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
         gangs = {(g := self._gang(item)).name: (g, item) for item in items}
-        open_gangs = [g for g, _ in gangs.values() if any(group.waiting or group.lacking for group in g.groups)]
+        open_gangs = sum(any(group.waiting or group.lacking for group in g.groups) for g, _ in gangs.values())
         if not open_gangs:
             self.metrics.decided(0, 0, perf_counter() - began)
             return
-        room = fit.Room(self._nodes, snapshot.used(self._pods, self._assumed))
-        plan = fit.plan(open_gangs, room)
+        self._claims &= {name for name, (g, _) in gangs.items() if not g.floor_reached}
+        room = Room(self._nodes, snapshot.used(self._pods, self._assumed))
+        around = snapshot.around(self._pods, gangs, self._claims)
+        plan = rounds.plan([g for g, _ in gangs.values()], room, around)
         for pod, node in plan.bindings:
             self._assumed[pod.metadata.uid] = node
-        self._waiting = plan.waiting
-        self.metrics.decided(len(open_gangs) - len(plan.waiting), len(plan.waiting), perf_counter() - began)
+        self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
+        self._waiting = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
+        self._claims |= {eviction.preemptor for eviction in plan.evictions}
+        await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})
         results = await asyncio.gather(*(self._bind(pod, node) for pod, node in plan.bindings))
         if not all(results):
             self._changed.set()
         touched = {f"{p.metadata.namespace}/{p.metadata.label(labels.PODGANG)}" for p, _ in plan.bindings}
         for name in touched | set(plan.waiting):
             self._mark(gangs[name][1].metadata.key)
-        for name, reason in plan.waiting.items():
+        for name, reason in self._waiting.items():
             await self._tell(gangs[name][1], reason)
+
+    def _domain(self, key: str, node: str) -> str:
+        """The domain of a node; of a node without the label it is the node itself."""
+        found = self._nodes.get("", node)
+        return (found.metadata.label(key) if found else "") or node
+
+    async def _preempt(self, evictions: list[Eviction], items: dict[str, PodGang]) -> None:
+        """Deletes pods that have to go for gangs of higher priority. Gangs that end with it say so before (GS-33)."""
+        self._preempted = {e.gang: e.preemptor for e in evictions if e.whole and e.gang in items}
+        await asyncio.gather(*(self._write_status(items[name].metadata.key) for name in self._preempted))
+        await asyncio.gather(*(self._evict(eviction) for eviction in evictions))
+        for name, preemptor in {e.gang: e.preemptor for e in evictions if e.gang in items}.items():
+            text = f"evicted {sum(e.gang == name for e in evictions)} pods in favour of {preemptor}"
+            await self._tell(items[name], text, "Preempted")
+        self._preempted = {}
+
+    async def _evict(self, eviction: Eviction) -> None:
+        """Deletes a pod; its room is free once it is gone."""
+        pod, meta = eviction.pod, eviction.pod.metadata
+        log.debug("evicting %s/%s from %s for %s", meta.namespace, meta.name, eviction.node, eviction.preemptor)
+        try:
+            await self._client.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
+        except (ApiError, OSError, TimeoutError) as error:
+            if not isinstance(error, ApiError) or not error.conflict:
+                log.warning("evicting %s/%s: %s", meta.namespace, meta.name, error)
+            self._changed.set()
+        else:
+            self._pods.observe_deletion(pod)
 
     async def _bind(self, pod: Pod, node: str) -> bool:
         """Binds a pod; False where that failed and its room is free again."""
@@ -151,8 +195,8 @@ class GangScheduler:
         self.metrics.bound.inc()
         return True
 
-    async def _tell(self, item: PodGang, reason: str) -> None:
-        """An event with the reason why a gang waits, once for each reason."""
+    async def _tell(self, item: PodGang, reason: str, kind: str = "GangWaiting") -> None:
+        """An event with the reason why a gang waits, or has to go, once for each reason."""
         name = f"{item.metadata.namespace}/{item.metadata.name}"
         if self._told.get(name) == reason:
             return
@@ -161,7 +205,7 @@ class GangScheduler:
             models.PODGANGS,
             item.metadata,
             kind="Warning",
-            reason="GangWaiting",
+            reason=kind,
             action="Scheduling",
             note=reason,
             controller=self._name,
@@ -191,8 +235,16 @@ class GangScheduler:
             for pod in self._pods.indexed(GANG, f"{key[0]}/{key[1]}")
             if pod.metadata.deletion_timestamp is None
         }
-        reason = self._waiting.get(f"{key[0]}/{key[1]}")
-        status = standing.status(item, self._gang(item), pods, reason, now())
+        name, gang = f"{key[0]}/{key[1]}", self._gang(item)
+        status = standing.status(
+            item,
+            gang,
+            pods,
+            self._waiting.get(name),
+            now(),
+            preemptor=self._preempted.get(name, ""),
+            score=score(gang, self._domain),
+        )
         if status == item.status:
             return
         meta = item.metadata

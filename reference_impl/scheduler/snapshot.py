@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from reference_impl.api.models import PodGang
+from reference_impl.api.models import GangTopology, PodGang
 from reference_impl.plan import conditions, gangs, labels
-from reference_impl.scheduler.fit import Gang, Group
+from reference_impl.scheduler.gang import Gang, Group, Scope, scopes
 from reference_impl.scheduler.model import Pod, Resources
+from reference_impl.scheduler.rounds import Surroundings
 
 
 def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
@@ -22,20 +23,68 @@ def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
     return result
 
 
-def gang(item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str]) -> Gang:
-    """A gang with its present pods: those that its groups refer to, and that are alive."""
+def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str]) -> Surroundings:
+    """What else there is on the nodes: pods of no gang in `gangs`, and pods that are going."""
+    others, leaving = [], []
+    for pod in pods:
+        if not pod.spec.node_name or not pod.holds_resources:
+            continue
+        if pod.metadata.deletion_timestamp is not None:
+            leaving.append((pod, pod.spec.node_name))
+        elif f"{pod.metadata.namespace}/{pod.metadata.label(labels.PODGANG)}" not in gangs and _evictable(pod):
+            others.append((pod, pod.spec.node_name))
+    return Surroundings(others, leaving, claims)
+
+
+def _evictable(pod: Pod) -> bool:
+    """Pods of a node itself come back whatever is done to them; pods of other gangs are not ours to tear."""
+    owner = pod.metadata.controller
+    return not pod.metadata.label(labels.PODGANG) and (owner is None or owner.kind not in ("Node", "DaemonSet"))
+
+
+def gang(
+    item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
+) -> Gang:
+    """A gang with its present pods: those that its groups refer to, and that are alive. Its priority is that of its
+    pods, which the API server has read from the class (GS-49). `levels` are those of the gang's topology binding."""
     by_name = {pod.metadata.name: pod for pod in pods if pod.metadata.deletion_timestamp is None}
-    result = []
+    groups, priority, base, preempts = [], None, "", True
     for group in item.spec.podgroups:
-        members = [pod for ref in group.pod_references if (pod := by_name.get(ref.name)) is not None]
-        bound = sum(bool(pod.spec.node_name) or pod.metadata.uid in assumed for pod in members)
-        waiting = [
-            pod
-            for pod in members
-            if pod.waiting and pod.metadata.uid not in assumed and pod.spec.scheduler_name == scheduler_name
-        ]
-        result.append(Group(group.name, group.min_replicas, bound, waiting))
-    return Gang(f"{item.metadata.namespace}/{item.metadata.name}", result)
+        found = Group(group.name, group.min_replicas, [])
+        for ref in group.pod_references:
+            pod = by_name.get(ref.name)
+            if pod is None or not pod.holds_resources:
+                continue
+            priority = pod.spec.priority if priority is None else max(priority, pod.spec.priority)
+            base = base or pod.metadata.label(labels.BASE_PODGANG)
+            preempts = preempts and pod.spec.preemption_policy != "Never"
+            node = pod.spec.node_name or assumed.get(pod.metadata.uid)
+            if node:
+                found.members.append((pod, node))
+            elif pod.waiting and pod.spec.scheduler_name == scheduler_name:
+                found.waiting.append(pod)
+        groups.append(found)
+    name = f"{item.metadata.namespace}/{item.metadata.name}"
+    if base:
+        base = f"{item.metadata.namespace}/{base}"
+    return Gang(name, groups, _scopes(item), priority or 0, base, levels, preempts)
+
+
+def _scopes(item: PodGang) -> tuple[Scope, ...]:
+    """The constraints of all three levels, the widest first."""
+    spec = item.spec
+    names = [group.name for group in spec.podgroups]
+    return scopes(
+        names,
+        (names, *_keys(spec.topology_constraint)),
+        *((c.pod_group_names, *_keys(c.topology_constraint)) for c in spec.topology_constraint_group_configs or ()),
+        *(([group.name], *_keys(group.topology_constraint)) for group in spec.podgroups),
+    )
+
+
+def _keys(constraint: GangTopology | None) -> tuple[str, str]:
+    pack = constraint.pack_constraint if constraint else None
+    return (pack.required or "", pack.preferred or "") if pack else ("", "")
 
 
 def served(item: PodGang, scheduler_name: str) -> bool:

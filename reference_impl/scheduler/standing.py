@@ -1,4 +1,5 @@
-"""What a PodGang's status says about its placement: conditions Scheduled and Ready, and the phase (GS-F15, GS-F16)."""
+"""What a PodGang's status says about its placement: conditions Scheduled, Ready and DisruptionTarget, the phase and the
+placement score (GS-F15, GS-F16, GS-F20, GS-33)."""
 
 from __future__ import annotations
 
@@ -6,12 +7,24 @@ import msgspec
 
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
 from reference_impl.plan import conditions
-from reference_impl.scheduler.fit import Gang
+from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 
+DISRUPTION = "DisruptionTarget"
 
-def status(item: PodGang, gang: Gang, pods: dict[str, Pod], reason: str | None, now: str) -> PodGangStatus:
-    """The status of a gang after a round. `pods` are its living pods by name; `reason` says why its floor waits."""
+
+def status(
+    item: PodGang,
+    gang: Gang,
+    pods: dict[str, Pod],
+    reason: str | None,
+    now: str,
+    *,
+    preemptor: str = "",
+    score: float | None = None,
+) -> PodGangStatus:
+    """The status of a gang after a round. `pods` are its living pods by name; `reason` says why its floor waits;
+    `preemptor` is the gang that all its pods are evicted for; `score` says how well it is placed."""
     old = item.status or PodGangStatus()
     scheduled = gang.floor_reached
     ready = scheduled and all(
@@ -31,8 +44,19 @@ def status(item: PodGang, gang: Gang, pods: dict[str, Pod], reason: str | None, 
         message=f"{'Every' if ready else 'Not every'} group has at least minReplicas ready pods",
         last_transition_time=now,
     )
+    kept = conditions.put(conditions.put(old.conditions, placed), running)
+    if preemptor:
+        text = f"All pods are evicted in favour of {preemptor}, which has a higher priority"
+        kept = conditions.put(kept, _disruption("True", "Preempted", text, now))
+    elif scheduled and conditions.is_true(kept, DISRUPTION):
+        kept = conditions.put(kept, _disruption("False", "FloorsPlaced", "The gang is placed again", now))
     return msgspec.structs.replace(
         old,
         phase="Running" if ready else "Starting" if scheduled else "Pending",
-        conditions=conditions.put(conditions.put(old.conditions, placed), running),
+        conditions=kept,
+        placement_score=score if scheduled else old.placement_score,
     )
+
+
+def _disruption(value: str, reason: str, message: str, now: str) -> Condition:
+    return Condition(type=DISRUPTION, status=value, reason=reason, message=message, last_transition_time=now)

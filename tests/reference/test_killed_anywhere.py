@@ -29,30 +29,13 @@ from kube.resource import NAMESPACES
 from reference_impl.api import models
 from reference_impl.control.operator import Operator
 from reference_impl.scheduler.scheduler import GangScheduler
+from tests.reference.mortal import Mortal, death
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 SCHEDULER = "grove-gang-scheduler"
 KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "services", "pods")
 PODS = 2 + 2 * 2
-
-
-class Mortal(Client):
-    """A client whose process dies with its `k`-th write (from 1); 0 lives for ever."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.writes, self.k = 0, 0
-        self.dead = asyncio.Event()
-
-    async def request(self, method: str, path: str, **options: Any) -> bytes:
-        answer = await super().request(method, path, **options)
-        if method != "GET":
-            self.writes += 1
-            if self.k and self.writes >= self.k:
-                self.dead.set()
-                await asyncio.Event().wait()
-        return answer
 
 
 @pytest.fixture(scope="module")
@@ -168,12 +151,6 @@ async def life(kubeconfig: Path, k: int, namespace: str, create: bool) -> tuple[
             await Operator(client, scheduler_name=SCHEDULER, init_image="registry.example/wait:1").run()
 
     return asyncio.create_task(run()), client
-
-
-async def death(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError, BaseExceptionGroup):
-        await task
 
 
 async def play(

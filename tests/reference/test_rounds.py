@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_impl.scheduler import eligibility, fit
+from reference_impl.scheduler import eligibility, rounds
+from reference_impl.scheduler.gang import Gang, Group
 from reference_impl.scheduler.quantity import thousandths
+from reference_impl.scheduler.room import Room
 from tests.reference.examples import gpu_pod, node
 
 GPU = "nvidia.com/gpu"
@@ -14,10 +16,10 @@ GPU = "nvidia.com/gpu"
 
 def gang(name, *groups):
     """Groups as (floor, pods, GPUs a pod)."""
-    return fit.Gang(
+    return Gang(
         name,
         [
-            fit.Group(f"{name}-{g}", floor, 0, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
+            Group(f"{name}-{g}", floor, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
             for g, (floor, pods, gpus) in enumerate(groups)
         ],
     )
@@ -28,45 +30,45 @@ def placed(plan, name):
 
 
 def test_a_gang_whose_floors_do_not_fit_binds_nothing():
-    plan = fit.plan([gang("a", (2, 2, 4), (1, 1, 4))], fit.Room([node("n", 8)], {}))
+    plan = rounds.plan([gang("a", (2, 2, 4), (1, 1, 4))], Room([node("n", 8)], {}))
     assert plan.bindings == []
-    assert GPU in plan.waiting["a"]
+    assert GPU in str(plan.waiting["a"])
 
 
 def test_a_waiting_gang_holds_no_room_and_nobody_up():
-    plan = fit.plan([gang("big", (3, 3, 4)), gang("small", (2, 2, 4))], fit.Room([node("n", 8)], {}))
+    plan = rounds.plan([gang("big", (3, 3, 4)), gang("small", (2, 2, 4))], Room([node("n", 8)], {}))
     assert placed(plan, "small") == 2 and placed(plan, "big") == 0
 
 
 def test_extras_of_one_group_do_not_take_the_floor_of_another():
-    plan = fit.plan([gang("a", (1, 4, 4), (1, 1, 4))], fit.Room([node("n", 8)], {}))
+    plan = rounds.plan([gang("a", (1, 4, 4), (1, 1, 4))], Room([node("n", 8)], {}))
     assert sorted(pod.metadata.name for pod, _ in plan.bindings) == ["a-0-0", "a-1-0"]
 
 
 def test_extras_of_one_gang_do_not_take_the_floor_of_another():
-    plan = fit.plan([gang("a", (1, 9, 4)), gang("b", (1, 1, 4))], fit.Room([node("n", 8)], {}))
+    plan = rounds.plan([gang("a", (1, 9, 4)), gang("b", (1, 1, 4))], Room([node("n", 8)], {}))
     assert placed(plan, "a") == 1 and placed(plan, "b") == 1
 
 
 def test_extras_are_placed_where_there_is_room():
-    plan = fit.plan([gang("a", (1, 3, 2))], fit.Room([node("n", 8)], {}))
+    plan = rounds.plan([gang("a", (1, 3, 2))], Room([node("n", 8)], {}))
     assert placed(plan, "a") == 3
 
 
 def test_a_gang_whose_pods_are_still_gated_is_left_alone_and_no_shortage_is_told():
-    plan = fit.plan([gang("a", (2, 1, 1))], fit.Room([node("n", 8)], {}))
+    plan = rounds.plan([gang("a", (2, 1, 1))], Room([node("n", 8)], {}))
     assert plan.bindings == [] and plan.waiting == {}
 
 
 def test_bound_pods_count_to_the_floor():
     half = gang("a", (2, 1, 1))
-    half.groups[0].bound = 1
-    assert placed(fit.plan([half], fit.Room([node("n", 8)], {})), "a") == 1
+    half.groups[0].members = [(gpu_pod("a-0-x", 1), "n")]
+    assert placed(rounds.plan([half], Room([node("n", 8)], {})), "a") == 1
 
 
 def test_what_is_used_is_not_free():
-    room = fit.Room([node("n", 8)], {"n": {GPU: 6000}})
-    assert fit.plan([gang("a", (1, 1, 4))], room).bindings == []
+    room = Room([node("n", 8)], {"n": {GPU: 6000}})
+    assert rounds.plan([gang("a", (1, 1, 4))], room).bindings == []
 
 
 def test_taints_selectors_and_affinity_are_kept():
@@ -131,7 +133,8 @@ shapes = st.lists(
 @given(shapes, st.lists(st.integers(0, 8), min_size=1, max_size=4))
 def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
     made = [gang(f"g{i}", *groups) for i, groups in enumerate(gangs)]
-    plan = fit.plan(made, fit.Room([node(f"n{i}", gpus) for i, gpus in enumerate(nodes)], {}))
+    pods = {item.name: [list(group.waiting) for group in item.groups] for item in made}
+    plan = rounds.plan(made, Room([node(f"n{i}", gpus) for i, gpus in enumerate(nodes)], {}))
     used = dict.fromkeys((f"n{i}" for i in range(len(nodes))), 0)
     for pod, name in plan.bindings:
         used[name] += pod.requests.get(GPU, 0) // 1000
@@ -139,7 +142,7 @@ def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
     assert len({pod.metadata.uid for pod, _ in plan.bindings}) == len(plan.bindings)
     bound = {pod.metadata.uid for pod, _ in plan.bindings}
     for item in made:
-        counts = [sum(pod.metadata.uid in bound for pod in group.waiting) for group in item.groups]
+        counts = [sum(pod.metadata.uid in bound for pod in of_group) for of_group in pods[item.name]]
         whole = all(count >= group.floor for count, group in zip(counts, item.groups, strict=True))
         assert whole or not any(counts)
         assert whole != (item.name in plan.waiting)

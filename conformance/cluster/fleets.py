@@ -1,0 +1,131 @@
+"""Fleets: nodes of one or several profiles, as a command line or a test asks for them.
+
+tiny:10            ten nodes
+gb200-nvl72:2racks two full racks of 18
+dgx-h100:1block    a block of 8 racks of 4
+mixed              a fleet of several profiles, from `kwok-profiles/fleets/`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from conformance import documents
+from conformance.cluster import nodes
+from conformance.cluster.nodes import KEYS, Keys, Manifest, NodeProfile
+from conformance.data import folder
+from conformance.errors import UsageError
+
+_WANTED = re.compile(r"(?P<name>[a-z0-9-]+)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
+EXAMPLES = "for example tiny:10, gb200-nvl72:2racks or mixed"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Nodes of one profile in a fleet."""
+
+    profile: str
+    nodes: int
+    block: str = ""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    name: str
+    description: str
+    parts: tuple[Part, ...]
+
+
+def names() -> list[str]:
+    """Names of all fleets of several profiles."""
+    return sorted(path.stem for path in _fleets().glob("*.yaml"))
+
+
+def asked(text: str, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
+    """The nodes that a text asks for. Raises UsageError."""
+    found = _WANTED.fullmatch(text)
+    if found is None:
+        raise UsageError(f"{text!r} is not PROFILE:COUNT", where="--nodes", mend=EXAMPLES)
+    name, count, unit = found["name"], found["count"], (found["unit"] or "").rstrip("s")
+    if name in names():
+        if count is not None:
+            raise UsageError(f"the fleet {name} has a size of its own", where="--nodes", mend=f"write {name}")
+        return manifests(fleet(name), pool, keys)
+    if name not in nodes.profile_names():
+        known = [*nodes.profile_names(), *names()]
+        raise UsageError(f"there is no node profile {name!r}", where="--nodes", mend=documents.suggestion(name, known))
+    kind = nodes.profile(name)
+    wanted = int(count or 1) * _size(kind, unit)
+    return [nodes.node_manifest(kind, index, pool, keys=keys) for index in range(wanted)]
+
+
+@cache
+def fleet(name: str) -> Fleet:
+    """The fleet `name`; UsageError if there is none or its file is wrong (file, line, field)."""
+    path = _fleets() / f"{name}.yaml"
+    if not path.is_file():
+        raise UsageError(f"there is no fleet {name!r}", mend=documents.suggestion(name, names()))
+    return load(path)
+
+
+def load(path: Path) -> Fleet:
+    """Reads and checks one fleet file. Raises UsageError."""
+    document = documents.read(path, folder("kwok-profiles") / "fleets.schema.json")
+    parts: list[Part] = []
+    for index, entry in enumerate(document.value["parts"]):
+        where = document.where("parts", index, "profile")
+        name = entry["profile"]
+        if name not in nodes.profile_names():
+            mend = documents.suggestion(name, nodes.profile_names())
+            raise UsageError(f"there is no node profile {name!r}", where=where, mend=mend)
+        if name in {part.profile for part in parts}:
+            raise UsageError("a profile is given twice", where=where, mend="add the counts up")
+        count = entry["nodes"] if "nodes" in entry else entry["racks"] * _size(nodes.profile(name), "rack")
+        parts.append(Part(name, count, entry.get("block", "")))
+    return Fleet(path.stem, document.value["description"], tuple(parts))
+
+
+def manifests(wanted: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
+    """All nodes of a fleet, profile by profile."""
+    return [
+        nodes.node_manifest(nodes.profile(part.profile), i, pool, fleet=wanted.name, block=part.block, keys=keys)
+        for part in wanted.parts
+        for i in range(part.nodes)
+    ]
+
+
+def degraded(whole: Iterable[Manifest], count: int) -> list[Manifest]:
+    """The fleet with its first `count` nodes cordoned: they keep their labels and take no pods (TP-35)."""
+    return [
+        {**node, "spec": {**node["spec"], "unschedulable": True}} if index < count else node
+        for index, node in enumerate(whole)
+    ]
+
+
+def keys(texts: Iterable[str]) -> Keys:
+    """Label keys from texts such as `rack=example.com/nvlink-domain`. Raises UsageError."""
+    chosen: dict[str, str] = {}
+    for text in texts:
+        level, equals, key = text.partition("=")
+        if level not in Keys.__dataclass_fields__ or not equals or not key:
+            mend = f"write LEVEL=KEY, the level one of {', '.join(Keys.__dataclass_fields__)}"
+            raise UsageError(f"{text!r} names no level", where="--level", mend=mend)
+        chosen[level] = key
+    return Keys(**chosen)
+
+
+def _size(kind: NodeProfile, unit: str) -> int:
+    """Nodes in a unit of a profile."""
+    if unit in ("", "node"):
+        return 1
+    if not kind.nodes_per_rack:
+        raise UsageError(f"nodes of the profile {kind.name} stand in no {unit}", mend="give a number of nodes")
+    return kind.nodes_per_rack * (kind.racks_per_block if unit == "block" else 1)
+
+
+def _fleets() -> Path:
+    return folder("kwok-profiles") / "fleets"

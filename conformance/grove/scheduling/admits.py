@@ -1,0 +1,62 @@
+"""Whether a node may take a pod of a group, room apart: cordons, taints, node selector, required node affinity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove.scheduling.instance import Group, Node
+
+
+def admits(node: Node, group: Group) -> bool:
+    return node.schedulable and not refusal(node, group)
+
+
+def refusal(node: Node, group: Group) -> str:
+    """Why a schedulable node may not take a pod of a group; empty where it may."""
+    for taint in node.taints:
+        if taint["effect"] != "PreferNoSchedule" and not any(
+            _tolerates(t, taint) for t in group.demands.get("tolerations", ())
+        ):
+            return f"the taint {taint['key']} is not tolerated"
+    if wrong := {k: v for k, v in group.demands.get("nodeSelector", {}).items() if node.labels.get(k) != v}:
+        return f"the node selector asks for {wrong}"
+    terms = group.demands.get("nodeAffinity")
+    if terms is not None and not any(_term(term, node) for term in terms):
+        return "the required node affinity does not match"
+    return ""
+
+
+def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+    if toleration.get("effect") not in (None, "", taint["effect"]):
+        return False
+    exists = toleration.get("operator", "Equal") == "Exists"
+    if not toleration.get("key"):
+        return exists
+    same_value = toleration.get("value", "") == taint.get("value", "")
+    return toleration["key"] == taint["key"] and (exists or same_value)
+
+
+def _term(term: Mapping[str, Any], node: Node) -> bool:
+    """All expressions of a term hold; one without expressions matches nothing."""
+    expressions = term.get("matchExpressions", [])
+    return bool(expressions) and all(_holds(e, node.labels.get(e["key"])) for e in expressions)
+
+
+def _holds(expression: Mapping[str, Any], value: str | None) -> bool:
+    operator, values = expression["operator"], expression.get("values", [])
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    if operator == "NotIn":
+        return value is None or value not in values
+    if value is None:
+        return False
+    if operator == "In":
+        return value in values
+    try:
+        have, bound = int(value), int(values[0])
+    except (ValueError, IndexError):
+        return False
+    return have > bound if operator == "Gt" else operator == "Lt" and have < bound

@@ -1,0 +1,54 @@
+"""What must hold at each moment of a placement, not only at its end: room, domains, the base gang first.
+
+The steps are those that a watch shows, in their order. A gang may be bound in part while it is being bound (GS-23 is
+about time, and judged by whoever has the clock); where the history ends it must be at rest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from conformance.grove.scheduling.instance import Instance, Outcome
+from conformance.grove.scheduling.rules import Breach, safety, verdict
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A pod was bound to a node."""
+
+    pod: str
+    gang: str
+    group: str
+    node: str
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A pod is gone: one that ran before, or one that was bound in this history."""
+
+    pod: str
+
+
+def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool = False) -> list[Breach]:
+    """The breaches on the way, each once, and then those of the end. `recreated`: see `Outcome`."""
+    alive: dict[str, Bound] = {}
+    evicted: set[str] = set()
+    found: dict[Breach, None] = {}
+    for step in steps:
+        if isinstance(step, Bound):
+            alive[step.pod] = step
+        elif alive.pop(step.pod, None) is None:
+            evicted.add(step.pod)
+        found |= dict.fromkeys(safety(instance, outcome(alive.values(), evicted, recreated=recreated)))
+    found |= dict.fromkeys(verdict(instance, outcome(alive.values(), evicted, recreated=recreated)))
+    return list(found)
+
+
+def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: bool = False) -> Outcome:
+    """The outcome in which just these pods are bound."""
+    placed: dict[str, dict[str, Counter[str]]] = {}
+    for pod in bound:
+        placed.setdefault(pod.gang, {}).setdefault(pod.group, Counter())[pod.node] += 1
+    return Outcome(placed, frozenset(evicted), recreated)

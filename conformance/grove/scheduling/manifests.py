@@ -1,0 +1,238 @@
+"""An instance as Kubernetes objects, and the pods of a cluster as an outcome: how a scheduler alone is asked.
+
+What an operator would make is made by hand: nodes, PodGangs and pods without a gate. Pods that run already are created
+with their node. `gang_status` is to be written to each PodGang, so that the scheduler knows that all its pods exist.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from conformance.grove import labels
+from conformance.grove.kinds import PODGANGS
+from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, Outcome, Resources, Scope
+
+Manifest = dict[str, Any]
+
+HOSTNAME = "kubernetes.io/hostname"
+KEYS: Mapping[str, str] = MappingProxyType(
+    {"block": "kubernetes.io/block", "rack": "kubernetes.io/rack", HOST: HOSTNAME}
+)
+_RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
+_PLENTY = {"cpu": 1000, "memory": 10000}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where an instance is played. Names and domains get the pool's name before them, so that many can be played at
+    once."""
+
+    namespace: str
+    pool: str
+    scheduler: str
+    selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the pool's nodes, which every pod asks for."""
+    taints: tuple[Mapping[str, str], ...] = ()
+    """Taints of the pool's nodes."""
+    tolerations: tuple[Mapping[str, str], ...] = ()
+    """What every pod needs to come to them."""
+    keys: Mapping[str, str] = field(default_factory=lambda: KEYS)
+    """Label keys of an instance → those of the nodes; other keys stand for themselves."""
+
+    def node(self, name: str) -> str:
+        return f"{self.pool}-{object_name(name)}"
+
+    def key(self, name: str) -> str:
+        return self.keys.get(name, name)
+
+    def label(self, key: str, value: str) -> tuple[str, str]:
+        """A label of a node: values of domains are the pool's own."""
+        return self.key(key), f"{self.pool}-{value}" if key in self.keys else value
+
+
+def object_name(*parts: str) -> str:
+    """The name of an object; instances may use capital letters, which Kubernetes does not take."""
+    return "-".join(parts).lower()
+
+
+def priority_class(priority: int) -> str:
+    """The name of the class of a priority; empty for 0, which needs none."""
+    return f"conformance-{priority}" if priority else ""
+
+
+def priority_classes(instance: Instance) -> list[Manifest]:
+    """The classes that an instance needs; they belong to the whole cluster, and may be there already."""
+    wanted = {gang.priority for gang in instance.gangs} | {pod.priority for pod in instance.running}
+    return [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": priority_class(priority)},
+            "value": priority,
+        }
+        for priority in sorted(wanted - {0})
+    ]
+
+
+def nodes(instance: Instance, ground: Ground) -> list[Manifest]:
+    return [_node(node, ground) for node in instance.nodes]
+
+
+def gangs(instance: Instance, ground: Ground) -> list[Manifest]:
+    """The PodGangs, with references to all their pods, those that run included."""
+    return [_gang(instance, gang, ground) for gang in instance.gangs]
+
+
+def pods(instance: Instance, ground: Ground) -> list[Manifest]:
+    """The pods that wait: of each group as many as are desired and do not run."""
+    return [
+        _pod(name, group.asks, gang.priority, ground, group.demands, _pod_labels(gang, group))
+        for gang in instance.gangs
+        for group in gang.groups
+        for name in _waiting(instance, gang, group)
+    ]
+
+
+def running(instance: Instance, ground: Ground) -> list[Manifest]:
+    """The pods that run before, bound by hand. Whoever plays the instance deletes those that are `terminating` (with a
+    finalizer that holds them) and ends those that are `finished`."""
+    found = []
+    for pod in instance.running:
+        gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
+        group = gang.group(pod.group) if gang else None
+        own = _pod_labels(gang, group) if gang and group else {}
+        demands = group.demands if group else {}
+        manifest = _pod(object_name(pod.name), pod.asks, instance.priority(pod), ground, demands, own)
+        manifest["spec"]["nodeName"] = ground.node(pod.node)
+        found.append(manifest)
+    return found
+
+
+def gang_status(now: str) -> Manifest:
+    """The status that says that all pods exist (GS-F17)."""
+    condition = {"type": "Initialized", "status": "True", "reason": "PodGangPodsCreated", "lastTransitionTime": now}
+    return {"status": {"phase": "Pending", "conditions": [{**condition, "message": "All pods exist"}]}}
+
+
+def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], ground: Ground) -> Outcome:
+    """What has come of an instance, from all pods of its namespace. Pods that are being deleted are gone."""
+    nodes_of = {ground.node(node.name): node.name for node in instance.nodes}
+    groups = {object_name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
+    alive = {pod["metadata"]["name"]: pod for pod in found if not pod["metadata"].get("deletionTimestamp")}
+    before = {object_name(pod.name): pod for pod in instance.running}
+    placed: dict[str, dict[str, Counter[str]]] = {}
+    for name, pod in alive.items():
+        node, clique = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {}).get(labels.CLIQUE)
+        if node and name not in before and clique in groups:
+            gang, group = groups[clique]
+            placed.setdefault(gang, {}).setdefault(group, Counter())[nodes_of.get(node, node)] += 1
+    evicted = {pod.name for name, pod in before.items() if pod.state == "running" and name not in alive}
+    return Outcome(placed, frozenset(evicted))
+
+
+def _node(node: Node, ground: Ground) -> Manifest:
+    own = dict(ground.label(key, value) for key, value in node.labels.items())
+    capacity = {**{_RESOURCES[name]: amount for name, amount in _PLENTY.items()}, **_amounts(node.capacity)}
+    amounts = {name: f"{amount}Gi" if name == "memory" else str(amount) for name, amount in capacity.items()}
+    amounts["pods"] = "110"
+    spec: Manifest = {"taints": [dict(taint) for taint in (*ground.taints, *node.taints)]}
+    if not node.schedulable:
+        spec["unschedulable"] = True
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": ground.node(node.name), "labels": {"type": "kwok", **ground.selector, **own}},
+        "spec": spec,
+        "status": {"capacity": amounts, "allocatable": dict(amounts)},
+    }
+
+
+def _gang(instance: Instance, gang: Gang, ground: Ground) -> Manifest:
+    spec: Manifest = {"podgroups": [_podgroup(instance, gang, group, ground) for group in gang.groups]}
+    spec |= _constraint(gang, ground)
+    if gang.priority:
+        spec["priorityClassName"] = priority_class(gang.priority)
+    if gang.configs:
+        spec["topologyConstraintGroupConfigs"] = [
+            {
+                "name": object_name(gang.name, "config", str(number)),
+                "podGroupNames": [object_name(gang.name, group) for group in scope.groups],
+                **_constraint(scope, ground),
+            }
+            for number, scope in enumerate(gang.configs)
+        ]
+    metadata = {
+        "name": object_name(gang.name),
+        "namespace": ground.namespace,
+        "labels": {labels.SCHEDULER: ground.scheduler},
+    }
+    return {"apiVersion": PODGANGS.api_version, "kind": PODGANGS.kind, "metadata": metadata, "spec": spec}
+
+
+def _podgroup(instance: Instance, gang: Gang, group: Group, ground: Ground) -> Manifest:
+    old = [
+        object_name(pod.name)
+        for pod in instance.running
+        if (pod.gang, pod.group) == (gang.name, group.name) and pod.counts
+    ]
+    return {
+        "name": object_name(gang.name, group.name),
+        "minReplicas": group.floor,
+        "podReferences": [
+            {"namespace": ground.namespace, "name": name} for name in sorted([*old, *_waiting(instance, gang, group)])
+        ],
+        **_constraint(group, ground),
+    }
+
+
+def _constraint(constrained: Gang | Group | Scope, ground: Ground) -> Manifest:
+    named = {"required": constrained.required, "preferred": constrained.preferred}
+    pack = {kind: ground.key(key) for kind, key in named.items() if key}
+    return {"topologyConstraint": {"packConstraint": pack}} if pack else {}
+
+
+def _waiting(instance: Instance, gang: Gang, group: Group) -> list[str]:
+    old = sum((pod.gang, pod.group) == (gang.name, group.name) and pod.counts for pod in instance.running)
+    return [object_name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - old))]
+
+
+def _pod(
+    name: str, asks: Resources, priority: int, ground: Ground, demands: Mapping[str, Any], own: Mapping[str, str]
+) -> Manifest:
+    amounts = {n: f"{a}Gi" if n == "memory" else str(a) for n, a in _amounts(asks).items() if a}
+    selector = {**ground.selector, **dict(ground.label(k, v) for k, v in demands.get("nodeSelector", {}).items())}
+    spec: Manifest = {
+        "schedulerName": ground.scheduler,
+        "nodeSelector": selector,
+        "tolerations": [dict(t) for t in (*ground.tolerations, *demands.get("tolerations", ()))],
+        "containers": [{"name": "main", "image": "registry.example/x:1", "resources": {"limits": amounts}}],
+    }
+    if priority:
+        spec["priorityClassName"] = priority_class(priority)
+    if "nodeAffinity" in demands:
+        required = {"nodeSelectorTerms": [_term(term, ground) for term in demands["nodeAffinity"]]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    metadata = {"name": name, "namespace": ground.namespace, "labels": dict(own)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _pod_labels(gang: Gang, group: Group) -> dict[str, str]:
+    own = {labels.GANG: object_name(gang.name), labels.CLIQUE: object_name(gang.name, group.name)}
+    return {**own, labels.BASE_GANG: object_name(gang.base)} if gang.base else own
+
+
+def _term(term: Mapping[str, Any], ground: Ground) -> Manifest:
+    expressions = []
+    for expression in term.get("matchExpressions", ()):
+        values = [ground.label(expression["key"], value)[1] for value in expression.get("values", ())]
+        kept = {"key": ground.key(expression["key"]), "operator": expression["operator"]}
+        expressions.append({**kept, "values": values} if values else kept)
+    return {"matchExpressions": expressions}
+
+
+def _amounts(resources: Resources) -> dict[str, int]:
+    return {_RESOURCES[name]: amount for name, amount in resources.items()}

@@ -1,0 +1,80 @@
+"""All outcomes that an instance permits, by enumeration, and how good an outcome is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, combinations, product
+
+from conformance.grove.scheduling.instance import Gang, Instance, Outcome, Placed, Spread, members, survivors
+from conformance.grove.scheduling.rules import Breach, forbidden, room, settled_domains, verdict
+from conformance.grove.scheduling.search import distributions
+
+
+def permitted(instance: Instance) -> Iterator[Outcome]:
+    """Every outcome at rest without a MUST breach, each once. For small instances only: about 6 nodes, 8 pods, 3 gangs.
+
+    Gangs that were evicted do not come back (nobody makes their pods anew), and pods of running gangs that lost some
+    are placed whole or not at all.
+    """
+    for evicted in _evictions(instance):
+        for placed in _placements(instance, list(instance.gangs), Outcome(evicted=evicted)):
+            outcome = Outcome(placed, evicted)
+            if not forbidden(verdict(instance, outcome)):
+                yield outcome
+
+
+def recommended(instance: Instance) -> list[Outcome]:
+    """Of the permitted ones, those without a SHOULD breach and with the best score."""
+    good = [outcome for outcome in permitted(instance) if not verdict(instance, outcome)]
+    best = max((score(instance, outcome) for outcome in good), default=1.0)
+    return [outcome for outcome in good if score(instance, outcome) == best]
+
+
+def score(instance: Instance, outcome: Outcome) -> float:
+    """Mean over the preferred scopes of the placed gangs of 1 / domains used; 1.0 without any (OR-9)."""
+    labels = {node.name: node.labels for node in instance.nodes}
+    scores = []
+    for gang in instance.gangs:
+        for scope in gang.scopes:
+            nodes = chain.from_iterable(members(instance, outcome, gang.name, group) for group in scope.groups)
+            used = {labels[node].get(scope.preferred, f"none of {node}") for node in nodes}
+            if scope.preferred and used:
+                scores.append(1 / len(used))
+    return sum(scores) / len(scores) if scores else 1.0
+
+
+def unsound(instance: Instance, outcome: Outcome) -> list[Breach]:
+    """The MUST breaches of an outcome."""
+    return forbidden(verdict(instance, outcome))
+
+
+def _evictions(instance: Instance) -> Iterator[frozenset[str]]:
+    highest = max((gang.priority for gang in instance.gangs), default=0)
+    names = [pod.name for pod in instance.running if pod.state == "running" and instance.priority(pod) < highest]
+    for size in range(len(names) + 1):
+        yield from map(frozenset, combinations(names, size))
+
+
+def _placements(instance: Instance, gangs: list[Gang], so_far: Outcome) -> Iterator[Placed]:
+    """Each gang in turn: nothing new, or any counts from its floors to what is desired, anywhere they fit."""
+    if not gangs:
+        yield so_far.placed
+        return
+    gang, rest = gangs[0], gangs[1:]
+    yield from _placements(instance, rest, so_far)
+    evicted = any(pod.gang == gang.name and pod.name in so_far.evicted for pod in instance.running)
+    if evicted:
+        return
+    for spreads in _of_gang(instance, gang, so_far):
+        more = Outcome({**so_far.placed, gang.name: spreads}, so_far.evicted)
+        yield from _placements(instance, rest, more)
+
+
+def _of_gang(instance: Instance, gang: Gang, so_far: Outcome) -> Iterator[Mapping[str, Spread]]:
+    old = {group.name: survivors(instance, so_far, gang.name, group.name).total() for group in gang.groups}
+    ranges = [range(max(0, g.floor - old[g.name]), max(0, g.desired - old[g.name]) + 1) for g in gang.groups]
+    left, domains = room(instance, so_far), settled_domains(instance, so_far, gang)
+    for counts in product(*ranges):
+        named = {group.name: count for group, count in zip(gang.groups, counts, strict=True) if count}
+        if named:
+            yield from distributions(instance, gang, named, left, domains)

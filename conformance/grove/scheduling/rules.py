@@ -1,0 +1,316 @@
+"""The verdict on an outcome at rest: its breaches, each with the rule of the specification that it breaks.
+
+MUST breaches make an outcome forbidden; SHOULD breaches are told as quality (spec E.1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, product
+from typing import Literal
+
+from conformance.grove.scheduling.admits import refusal
+from conformance.grove.scheduling.instance import (
+    Gang,
+    Group,
+    Instance,
+    Outcome,
+    Running,
+    admitted,
+    free,
+    members,
+    survivors,
+)
+from conformance.grove.scheduling.search import Room, fits, required_scopes
+
+Level = Literal["MUST", "SHOULD"]
+NO_DOMAIN = ""
+"""The domain of a scope whose pods share none: no node is in it."""
+
+
+@dataclass(frozen=True)
+class Breach:
+    rule: str
+    """`GS-…` of spec A.3, or `OR-…` of spec E.1 where only that says it."""
+    gang: str
+    text: str
+    level: Level = "MUST"
+
+    def __str__(self) -> str:
+        return f"{self.rule} {self.gang + ': ' if self.gang else ''}{self.text}"
+
+
+def verdict(instance: Instance, outcome: Outcome) -> list[Breach]:
+    """All breaches of an outcome at rest. Progress is judged of what is legal only: it would mislead otherwise."""
+    found = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
+    if not forbidden(found):
+        found += [*_progress(instance, outcome), *_thrift(instance, outcome)]
+    return found
+
+
+def forbidden(breaches: list[Breach]) -> list[Breach]:
+    """Those that make an outcome forbidden."""
+    return [breach for breach in breaches if breach.level == "MUST"]
+
+
+# What must hold at each moment, not only at rest.
+
+
+def safety(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+    yield from _capacity(instance, outcome)
+    for gang in instance.gangs:
+        yield from _places(instance, outcome, gang)
+        yield from _domains(instance, outcome, gang)
+        yield from _base(instance, outcome, gang)
+
+
+def _capacity(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+    before = free(instance, Outcome(evicted=outcome.evicted))
+    for node, left in free(instance, outcome).items():
+        for resource, amount in left.items():
+            if amount < min(0, before[node][resource]):
+                yield Breach("OR-1", "", f"node {node} has {-amount} {resource} more than it can hold")
+
+
+def _places(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
+    known = {node.name: node for node in instance.nodes}
+    for group in gang.groups:
+        spread = outcome.of(gang.name, group.name)
+        for name in spread:
+            if name not in known:
+                yield Breach("OR-1", gang.name, f"a pod of {group.name} is on {name}, which is no node")
+            elif not known[name].schedulable:
+                yield Breach("GS-42", gang.name, f"a pod of {group.name} went to {name}, which is not schedulable")
+            elif why := refusal(known[name], group):
+                yield Breach("OR-1", gang.name, f"a pod of {group.name} went to {name}: {why}")
+        if (count := members(instance, outcome, gang.name, group.name).total()) > group.desired:
+            yield Breach("OR-2", gang.name, f"{group.name} has {count} pods, {group.desired} are desired")
+
+
+def _domains(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
+    labels = {node.name: node.labels for node in instance.nodes}
+    for scope in required_scopes(gang):
+
+        def domains(nodes: Iterable[str], key: str = scope.key) -> set[str]:
+            return {labels.get(node, {}).get(key, NO_DOMAIN) for node in nodes}
+
+        old = domains(node for group in scope.groups for node in survivors(instance, outcome, gang.name, group))
+        new = domains(node for group in scope.groups for node in outcome.of(gang.name, group))
+        about = f"{scope.key} of {', '.join(scope.groups)}"
+        if NO_DOMAIN in new:
+            yield Breach("GS-34", gang.name, f"{about}: a node without the label is used")
+        elif new and len(old | new) > 1:
+            rule = "GS-35" if old else "GS-34"
+            yield Breach(rule, gang.name, f"{about}: pods are in {', '.join(sorted(old | new))}, not in one domain")
+
+
+def _base(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
+    if not gang.base or not outcome.placed.get(gang.name) or _base_stands(instance, outcome, gang):
+        return
+    if not any(survivors(instance, outcome, gang.base, group) for group in _groups(instance, gang.base)):
+        yield Breach("GS-03", gang.name, f"has pods bound, and its base gang {gang.base} has not its floors")
+
+
+def _groups(instance: Instance, gang: str) -> list[str]:
+    return [group.name for other in instance.gangs if other.name == gang for group in other.groups]
+
+
+def _base_stands(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+    """Whether a scaled gang has to be placed; true of any other gang. Where its base runs and has lost pods, it may."""
+    base = next((other for other in instance.gangs if other.name == gang.base), None)
+    return not gang.base or (base is not None and admitted(instance, outcome, base))
+
+
+# What must hold once nothing moves any more.
+
+
+def whole(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+    """Floors whole or not at all; a gang that has lost pods may rest below its floors (GS-41)."""
+    for gang in instance.gangs:
+        if not any(outcome.placed.get(gang.name, {}).values()) or admitted(instance, outcome, gang):
+            continue
+        if any(survivors(instance, outcome, gang.name, group.name) for group in gang.groups):
+            continue
+        counts = [(group, members(instance, outcome, gang.name, group.name).total()) for group in gang.groups]
+        short = [f"{group.name} {count} of {group.floor}" for group, count in counts if count < group.floor]
+        surplus = any(count > group.floor for group, count in counts)
+        yield Breach("GS-21" if surplus else "GS-20", gang.name, f"is bound in part: {', '.join(short)}")
+
+
+def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+    """Who was evicted, and for whom (GS-30 to GS-32)."""
+    victims = [pod for pod in instance.running if pod.name in outcome.evicted]
+    if strange := outcome.evicted - {pod.name for pod in victims}:
+        yield Breach("OR-8", "", f"evicted {', '.join(sorted(strange))}, which did not run")
+    if not victims:
+        return
+    yield from _torn(instance, victims)
+    bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
+    for pod in victims:
+        if not any(gang.priority > instance.priority(pod) for gang in bound):
+            yield Breach("GS-30", pod.gang, f"{pod.name} was evicted, and no gang of higher priority was placed")
+    yield from _bereft(instance, victims)
+    yield from _needless(instance, outcome, victims, bound)
+
+
+def _bereft(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
+    """Scaled gangs that run on without their base (GS-31)."""
+    left = [pod for pod in instance.running if pod not in victims and pod.counts]
+    gone = {pod.gang for pod in victims} - {pod.gang for pod in left}
+    for gang in instance.gangs:
+        if gang.base and gang.base in gone and any(pod.gang == gang.name for pod in left):
+            yield Breach("GS-31", gang.name, f"runs on, though its base gang {gang.base} was evicted", "SHOULD")
+
+
+def _torn(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
+    for gang in instance.gangs:
+        mine = [pod for pod in instance.running if pod.gang == gang.name and pod.counts]
+        gone = {pod.name for pod in victims if pod.gang == gang.name}
+        if not gone or gone == {pod.name for pod in mine}:
+            continue
+        before, after = Counter(p.group for p in mine), Counter(p.group for p in mine if p.name not in gone)
+        torn = [g for g in gang.groups if after[g.name] < min(g.floor, before[g.name])]
+        if torn:
+            yield Breach("GS-31", gang.name, f"was evicted in part: {torn[0].name} is left with {after[torn[0].name]}")
+
+
+def _needless(instance: Instance, outcome: Outcome, victims: list[Running], bound: list[Gang]) -> Iterator[Breach]:
+    """Whether fewer victims would have done (one preemptor; OR-8): any legal part of them."""
+    preemptors = [gang for gang in bound if all(gang.priority > instance.priority(pod) for pod in victims)]
+    if len(preemptors) != 1 or any(pod.gang == preemptors[0].name for pod in victims):
+        return
+    preemptor = preemptors[0]
+    gone = {pod.gang for pod in victims}
+    # Scaled gangs should go with their base (GS-31): they are not counted as too many.
+    needed = [pod for pod in victims if not _goes_with_base(instance, outcome, pod, gone)]
+    others = {name: groups for name, groups in outcome.placed.items() if name not in {preemptor.name, *gone}}
+    for size in range(len(needed)):
+        for part in combinations(needed, size):
+            less = Outcome({}, frozenset(pod.name for pod in part))
+            rest = [pod for pod in victims if pod in part]
+            if any(_torn(instance, rest)):
+                continue
+            if _floor_fits(instance, replace(less, placed=others), preemptor):
+                names = ", ".join(sorted(less.evicted)) or "no victim at all"
+                yield Breach("GS-32", preemptor.name, f"evicted more than it needs: {names} would do", "SHOULD")
+                return
+
+
+def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, gone: set[str]) -> bool:
+    gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
+    if gang is None or not gang.base or gang.base not in gone:
+        return False
+    base = instance.gang(gang.base)
+    return not admitted(instance, outcome, base)
+
+
+def _progress(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+    """Nothing waits that could be placed, and nobody waits for room that a lower gang was given."""
+    for gang in waiting(instance, outcome):
+        if _floor_fits(instance, outcome, gang):
+            yield Breach("GS-26", gang.name, "waits, though its floors fit into what is free")
+            continue
+        lower = {other.name for other in instance.gangs if other.priority < gang.priority}
+        upper = {name: groups for name, groups in outcome.placed.items() if name not in lower}
+        if upper.keys() != outcome.placed.keys() and _floor_fits(instance, replace(outcome, placed=upper), gang):
+            yield Breach("GS-28", gang.name, "waits, and would fit without gangs of lower priority that were placed")
+        elif _fits_without_extras(instance, outcome, gang):
+            yield Breach("OR-6", gang.name, "waits, and would fit if other gangs had no extra pods", "SHOULD")
+    for gang in instance.gangs:
+        if admitted(instance, outcome, gang) and _pending(instance, outcome, gang):
+            for group in gang.groups:
+                count = members(instance, outcome, gang.name, group.name).total()
+                if count < group.desired and _fits(instance, outcome, gang, {group.name: 1}):
+                    yield Breach("GS-26", gang.name, f"an extra pod of {group.name} waits, though it fits")
+
+
+def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
+    """Gangs whose floors are not reached and that could be placed: a scaled gang only once its base stands (OR-7)."""
+    return [
+        gang
+        for gang in instance.gangs
+        if not admitted(instance, outcome, gang)
+        and _pending(instance, outcome, gang)
+        and _base_stands(instance, outcome, gang)
+    ]
+
+
+def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+    """Whether the pods that it lacks are there: those of evicted gangs only if somebody has made them anew."""
+    lost = any(pod.gang == gang.name and pod.name in outcome.evicted for pod in instance.running)
+    return (outcome.recreated or not lost) and _base_stands(instance, outcome, gang)
+
+
+def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+    """Of several that could have been evicted for one gang, those of the lowest priority (GS-32)."""
+    victims = [pod for pod in instance.running if pod.name in outcome.evicted]
+    bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
+    pending = [gang for gang in bound if gang.name not in {pod.gang for pod in instance.running}]
+    if not victims or len(pending) != 1 or outcome.recreated:
+        return
+    gang = pending[0]
+    highest = max(instance.priority(pod) for pod in victims)
+    lower = [pod for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"]
+    cheaper = Outcome(evicted=frozenset(pod.name for pod in lower))
+    if lower and _floor_fits(instance, cheaper, gang):
+        yield Breach("GS-32", gang.name, "evicted pods of a higher priority than it had to", "SHOULD")
+
+
+def _fits_without_extras(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+    """Whether its floors fit if gangs of no higher priority give up some choice of their new extra pods."""
+    choices: list[list[tuple[str, str, Mapping[str, int]]]] = []
+    for other in instance.gangs:
+        if other.priority <= gang.priority and admitted(instance, outcome, other):
+            for group in other.groups:
+                spread = outcome.of(other.name, group.name)
+                old = survivors(instance, outcome, other.name, group.name).total()
+                surplus = min(sum(spread.values()), old + sum(spread.values()) - group.floor)
+                if surplus > 0:
+                    kept = {tuple(sorted(part)) for part in _parts(spread, sum(spread.values()) - surplus)}
+                    choices.append([(other.name, group.name, dict(Counter(part))) for part in sorted(kept)])
+    for choice in product(*choices) if choices else ():
+        placed = {name: dict(groups) for name, groups in outcome.placed.items()}
+        for name, group_name, spread in choice:
+            placed[name][group_name] = spread
+        if _floor_fits(instance, replace(outcome, placed=placed), gang):
+            return True
+    return False
+
+
+def _parts(spread: Mapping[str, int], size: int) -> Iterator[tuple[str, ...]]:
+    return combinations(chain.from_iterable([node] * count for node, count in spread.items()), size)
+
+
+def _floor_fits(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+    """Whether all that a gang lacks to its floors can be placed beside what an outcome has placed."""
+    lacking = {g.name: _lacking(instance, outcome, gang, g) for g in gang.groups}
+    return _fits(instance, outcome, gang, lacking)
+
+
+def _lacking(instance: Instance, outcome: Outcome, gang: Gang, group: Group) -> int:
+    return max(0, group.floor - members(instance, outcome, gang.name, group.name).total())
+
+
+def _fits(instance: Instance, outcome: Outcome, gang: Gang, counts: Mapping[str, int]) -> bool:
+    return fits(instance, gang, counts, room(instance, outcome), settled_domains(instance, outcome, gang))
+
+
+def room(instance: Instance, outcome: Outcome) -> Room:
+    return free(instance, outcome)
+
+
+def settled_domains(instance: Instance, outcome: Outcome, gang: Gang) -> dict[int, str]:
+    """The domains that a gang's bound pods are in, by index of the required scope."""
+    labels = {node.name: node.labels for node in instance.nodes}
+    found = {}
+    for index, scope in enumerate(required_scopes(gang)):
+        values = {
+            labels.get(node, {}).get(scope.key, NO_DOMAIN)
+            for group in scope.groups
+            for node in members(instance, outcome, gang.name, group)
+        }
+        if values:
+            found[index] = values.pop() if len(values) == 1 else NO_DOMAIN
+    return found

@@ -1,0 +1,262 @@
+"""Instances as data: `fixtures/scheduling/*.yaml`, and any instance as the YAML that reproduces it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance import data, documents
+from conformance.documents import Document
+from conformance.errors import UsageError
+from conformance.grove.scheduling.instance import (
+    HOST,
+    Change,
+    Gang,
+    Group,
+    Instance,
+    Node,
+    Outcome,
+    Running,
+    Scope,
+)
+
+SCHEMA = "scenarios.schema.json"
+RESOURCES = ("gpus", "cpu", "memory")
+_DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the specification says of the outcomes of an instance; None or empty where it says nothing."""
+
+    must: int | None = None
+    should: int | None = None
+    always: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    admitted: int | None = None
+    victims: tuple[frozenset[str], ...] = ()
+    forbidden: tuple[Outcome, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    id: str
+    about: str
+    instance: Instance
+    expected: Expectation
+    enumerable: bool = True
+    change: Change | None = None
+    """What happens then, if anything does."""
+    afterwards: Expectation = Expectation()
+
+
+def folder() -> Path:
+    return data.folder("fixtures") / "scheduling"
+
+
+def load(place: Path | None = None) -> list[Scenario]:
+    """All scenarios, in the order of files and entries. Raises UsageError (file, line, field)."""
+    return [scenario for path in sorted((place or folder()).glob("*.yaml")) for scenario in read(path)]
+
+
+def read(path: Path) -> list[Scenario]:
+    """The scenarios of one file, a printed counterexample for instance. Raises UsageError."""
+    document = documents.read(path, folder() / SCHEMA)
+    found = []
+    for index, entry in enumerate(document.value["scenarios"]):
+        _check(document, index, entry)
+        found.append(_scenario(entry))
+    return found
+
+
+def shown(instance: Instance, about: str = "") -> str:
+    """An instance as a file of one scenario, which `read` reads back."""
+    entry: dict[str, Any] = {"id": instance.name or "instance"}
+    if about:
+        entry["about"] = about
+    entry["nodes"] = [_node_entry(node) for node in instance.nodes]
+    if instance.running:
+        entry["running"] = [_running_entry(pod) for pod in instance.running]
+    entry["gangs"] = [_gang_entry(gang) for gang in instance.gangs]
+    return yaml.safe_dump({"scenarios": [entry]}, sort_keys=False, default_flow_style=None, width=120)
+
+
+def notation(outcome: Outcome) -> str:
+    """An outcome in one line: `A.w n1x2+n2; B -`."""
+    parts = [
+        f"{gang}.{group} "
+        + "+".join(f"{node}x{count}" if count > 1 else node for node, count in sorted(spread.items()))
+        for gang, groups in outcome.placed.items()
+        for group, spread in groups.items()
+        if spread
+    ]
+    gone = [f"evicted {', '.join(sorted(outcome.evicted))}"] if outcome.evicted else []
+    return "; ".join(parts + gone) or "nothing is placed"
+
+
+def _scenario(entry: Mapping[str, Any]) -> Scenario:
+    instance = Instance(
+        nodes=tuple(node for item in entry["nodes"] for node in _nodes(item)),
+        gangs=tuple(_gang(item) for item in entry["gangs"]),
+        name=entry["id"],
+    )
+    running = tuple(_running(item, instance) for item in entry.get("running", ()))
+    instance = Instance(instance.nodes, instance.gangs, running, instance.name)
+    then = entry.get("then")
+    change = then and Change(
+        nodes=tuple(node for item in then.get("nodes", ()) for node in _nodes(item)),
+        deleted=tuple(then.get("deleted", ())),
+        gangs=tuple(_gang(item) for item in then.get("gangs", ())),
+    )
+    return Scenario(
+        entry["id"],
+        entry.get("about", ""),
+        instance,
+        _expectation(entry),
+        entry.get("enumerable", True),
+        change,
+        _expectation(then or {}),
+    )
+
+
+def _expectation(entry: Mapping[str, Any]) -> Expectation:
+    return Expectation(
+        entry.get("must"),
+        entry.get("should", entry.get("must")),
+        tuple(entry.get("always", ())),
+        tuple(entry.get("never", ())),
+        entry.get("admitted"),
+        tuple(frozenset(names) for names in entry.get("victims", ())),
+        tuple(Outcome(placed) for placed in entry.get("forbidden", ())),
+    )
+
+
+def _nodes(entry: Mapping[str, Any]) -> list[Node]:
+    count = entry.get("count")
+    names = [entry["name"]] if count is None else [f"{entry['name']}-{i}" for i in range(count)]
+    return [
+        Node(
+            name,
+            _resources(entry),
+            {HOST: name, **entry.get("labels", {})},
+            tuple(entry.get("taints", ())),
+            entry.get("schedulable", True),
+        )
+        for name in names
+    ]
+
+
+def _gang(entry: Mapping[str, Any]) -> Gang:
+    return Gang(
+        entry["name"],
+        tuple(_group(item) for item in entry["groups"]),
+        entry.get("priority", 0),
+        entry.get("base", ""),
+        entry.get("required", ""),
+        entry.get("preferred", ""),
+        tuple(
+            Scope(tuple(item["groups"]), item.get("required", ""), item.get("preferred", ""))
+            for item in entry.get("configs", ())
+        ),
+    )
+
+
+def _group(entry: Mapping[str, Any]) -> Group:
+    return Group(
+        entry["name"],
+        entry["min"],
+        entry["desired"],
+        {"gpus": 1, **_resources(entry)},
+        entry.get("required", ""),
+        entry.get("preferred", ""),
+        {key: entry[key] for key in _DEMANDS if key in entry},
+    )
+
+
+def _running(entry: Mapping[str, Any], instance: Instance) -> Running:
+    gang, group = entry.get("gang", ""), entry.get("group", "")
+    asks = instance.gang(gang).group(group).asks if gang else {"gpus": 1, **_resources(entry)}
+    state = entry.get("state", "running")
+    return Running(entry["name"], entry["node"], asks, entry.get("priority", 0), gang, group, state)
+
+
+def _resources(entry: Mapping[str, Any]) -> dict[str, int]:
+    return {name: entry[name] for name in RESOURCES if name in entry}
+
+
+def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
+    """What the schema cannot say: names that must exist, floors not above what is desired."""
+    gangs = {gang["name"]: {group["name"] for group in gang["groups"]} for gang in entry["gangs"]}
+    nodes = {node.name for item in entry["nodes"] for node in _nodes(item)}
+
+    def known(name: str, names: set[str], *field: str | int) -> None:
+        if name not in names:
+            where = document.where("scenarios", index, *field)
+            raise UsageError(f"nothing is called {name!r}", where=where, mend=documents.suggestion(name, names))
+
+    for i, pod in enumerate(entry.get("running", ())):
+        known(pod["node"], nodes, "running", i, "node")
+        if "gang" in pod:
+            known(pod["gang"], set(gangs), "running", i, "gang")
+            known(pod.get("group", ""), gangs[pod["gang"]], "running", i, "group")
+    for i, gang in enumerate(entry["gangs"]):
+        if "base" in gang:
+            known(gang["base"], set(gangs), "gangs", i, "base")
+        for j, config in enumerate(gang.get("configs", ())):
+            for k, name in enumerate(config["groups"]):
+                known(name, gangs[gang["name"]], "gangs", i, "configs", j, "groups", k)
+        for j, group in enumerate(gang["groups"]):
+            if group["min"] > group["desired"]:
+                where = document.where("scenarios", index, "gangs", i, "groups", j, "min")
+                raise UsageError("is more than is desired", where=where, mend="lower it")
+    for key in ("always", "never"):
+        for i, name in enumerate(entry.get(key, ())):
+            known(name, set(gangs), key, i)
+
+
+def _node_entry(node: Node) -> dict[str, Any]:
+    labels = {key: value for key, value in node.labels.items() if (key, value) != (HOST, node.name)}
+    entry: dict[str, Any] = {"name": node.name, **node.capacity}
+    if labels:
+        entry["labels"] = labels
+    if node.taints:
+        entry["taints"] = [dict(taint) for taint in node.taints]
+    if not node.schedulable:
+        entry["schedulable"] = False
+    return entry
+
+
+def _running_entry(pod: Running) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": pod.name, "node": pod.node}
+    if pod.gang:
+        entry |= {"gang": pod.gang, "group": pod.group}
+    else:
+        entry |= {"priority": pod.priority, **pod.asks}
+    return entry if pod.state == "running" else {**entry, "state": pod.state}
+
+
+def _gang_entry(gang: Gang) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": gang.name}
+    entry |= {key: value for key in ("priority", "base", "required", "preferred") if (value := getattr(gang, key))}
+    if gang.configs:
+        entry["configs"] = [{"groups": list(scope.groups), **_keys(scope)} for scope in gang.configs]
+    entry["groups"] = [
+        {
+            "name": group.name,
+            "min": group.floor,
+            "desired": group.desired,
+            **group.asks,
+            **_keys(group),
+            **group.demands,
+        }
+        for group in gang.groups
+    ]
+    return entry
+
+
+def _keys(constrained: Scope | Group) -> dict[str, str]:
+    return {key: value for key in ("required", "preferred") if (value := getattr(constrained, key))}

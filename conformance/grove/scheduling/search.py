@@ -1,0 +1,108 @@
+"""Brute force: every way to distribute pods of a gang's groups over nodes within room and required domains.
+
+No cleverness beyond giving up where the rest cannot hold what is left: this is what clever schedulers are judged by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from conformance.grove.scheduling.admits import admits
+from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, Resources, Spread
+
+Room = Mapping[str, Mapping[str, int]]
+"""Node → resource → what is free."""
+
+Domains = Mapping[int, str]
+"""Index in `required_scopes(gang)` → the value of its label that all of its pods share."""
+
+
+class RequiredScope(NamedTuple):
+    key: str
+    groups: tuple[str, ...]
+
+
+def required_scopes(gang: Gang) -> list[RequiredScope]:
+    return [RequiredScope(scope.required, scope.groups) for scope in gang.scopes if scope.required]
+
+
+def fits(instance: Instance, gang: Gang, counts: Mapping[str, int], room: Room, domains: Domains) -> bool:
+    """Whether there is any such distribution."""
+    return next(distributions(instance, gang, counts, room, domains), None) is not None
+
+
+def distributions(
+    instance: Instance, gang: Gang, counts: Mapping[str, int], room: Room, domains: Domains
+) -> Iterator[dict[str, Spread]]:
+    """Every way to place `counts` pods (by group), each once. `domains` are those that bound pods have settled."""
+    groups = [group for group in gang.groups if counts.get(group.name)]
+    yield from _groups(instance, gang, groups, counts, room, dict(domains))
+
+
+def _groups(
+    instance: Instance, gang: Gang, groups: list[Group], counts: Mapping[str, int], room: Room, domains: dict[int, str]
+) -> Iterator[dict[str, Spread]]:
+    if not groups:
+        yield {}
+        return
+    group, rest = groups[0], groups[1:]
+    scopes = required_scopes(gang)
+    mine = [index for index, scope in enumerate(scopes) if group.name in scope.groups]
+    for chosen in _choices(instance, scopes, mine, domains):
+        nodes = [
+            node
+            for node in instance.nodes
+            if admits(node, group) and all(node.labels.get(scopes[i].key) == chosen[i] for i in mine)
+        ]
+        for spread in _spreads(nodes, group.asks, counts[group.name], room):
+            for others in _groups(instance, gang, rest, counts, without(room, group.asks, spread), chosen):
+                yield {group.name: spread, **others}
+
+
+def _choices(
+    instance: Instance, scopes: list[RequiredScope], mine: list[int], domains: dict[int, str]
+) -> Iterator[dict[int, str]]:
+    """Every way to settle the domains of the scopes `mine` that are still open, of the values that occur together."""
+    unsettled = [i for i in mine if i not in domains]
+    seen = set()
+    for node in instance.nodes:
+        values = tuple(node.labels.get(scopes[i].key, "") for i in unsettled)
+        if all(values) and values not in seen:
+            seen.add(values)
+            yield {**domains, **dict(zip(unsettled, values, strict=True))}
+    if not unsettled and not instance.nodes:
+        yield domains
+
+
+def _spreads(nodes: list[Node], asks: Resources, count: int, room: Room) -> Iterator[dict[str, int]]:
+    """Every way to put `count` pods on `nodes`."""
+    hold = [_holds(room[node.name], asks, count) for node in nodes]
+    behind = [sum(hold[i:]) for i in range(len(hold) + 1)]
+
+    def spread(index: int, left: int) -> Iterator[dict[str, int]]:
+        if not left:
+            yield {}
+            return
+        if behind[index] < left:
+            return
+        for here in range(min(hold[index], left), -1, -1):
+            for rest in spread(index + 1, left - here):
+                yield {nodes[index].name: here, **rest} if here else rest
+
+    yield from spread(0, count)
+
+
+def _holds(room: Mapping[str, int], asks: Resources, count: int) -> int:
+    """How many of `count` pods a node has room for."""
+    limits = [room[resource] // amount for resource, amount in asks.items() if amount and resource in room]
+    return max(0, min([count, *limits]))
+
+
+def without(room: Room, asks: Resources, spread: Spread) -> Room:
+    """The room that is left beside pods of one kind."""
+    left = dict(room)
+    for node, count in spread.items():
+        here = room[node]
+        left[node] = {**here, **{r: here[r] - amount * count for r, amount in asks.items() if r in here}}
+    return left

@@ -1,0 +1,140 @@
+"""Generated instances, small enough for brute force (hypothesis).
+
+Draw from `instances()`. A counterexample shrinks to few nodes and pods; `scenarios.shown` prints it as the YAML that
+reproduces it, and `scenarios.read` reads that again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, Outcome, Running, Scope
+from conformance.grove.scheduling.rules import room
+from conformance.grove.scheduling.search import distributions
+
+RACK, BLOCK = "rack", "block"
+LEVELS = (BLOCK, RACK, HOST)
+"""The keys of generated nodes, the widest first; they nest."""
+POOL = "pool"
+MOST_PODS = 9
+"""Of all pending gangs together: beyond that, brute force takes too long."""
+
+_keys = st.sampled_from(("", "", RACK, BLOCK, HOST))
+_soft_keys = st.sampled_from(("", "", "", RACK, HOST))
+_floors = st.sampled_from((1, 2, 1, 1, 2, 3, 0))
+_states: SearchStrategy[Literal["running", "terminating", "finished"]] = st.sampled_from(
+    ("running", "running", "terminating", "finished")
+)
+_TAINT = {"key": POOL, "value": "x", "effect": "NoSchedule"}
+
+
+def instances() -> SearchStrategy[Instance]:
+    """Gangs that wait, and now and then gangs and pods that run already; or few that wait among many that run."""
+    return st.one_of(_instances(crowded=False), _instances(crowded=True))
+
+
+@st.composite
+def _instances(draw: DrawFn, *, crowded: bool) -> Instance:
+    nodes = tuple(draw(_node(i)) for i in range(draw(st.sampled_from((1, 2, 3, 3, 4, 4, 5)))))
+    gangs: list[Gang] = []
+    left = MOST_PODS // 2 if crowded else MOST_PODS
+    for number in range(draw(st.sampled_from((1, 2) if crowded else (1, 2, 2, 3, 3)))):
+        gang = draw(_gang(f"g{number}", gangs))
+        pods = sum(group.desired for group in gang.groups)
+        if pods <= left:
+            gangs.append(gang)
+            left -= pods
+    instance = Instance(nodes, tuple(gangs), name="generated")
+    for name in ("run", "row", "rye") if crowded else ("run",) if draw(st.booleans()) else ():
+        instance = _with_running_gang(draw, instance, name)
+    if draw(st.integers(0, 3)) == 3:
+        instance = _with_single_pods(draw, instance)
+    return instance
+
+
+@st.composite
+def _node(draw: DrawFn, number: int) -> Node:
+    rack = draw(st.integers(0, 2))
+    labels: dict[str, str] = {HOST: f"n{number}"}
+    if draw(st.integers(0, 9)) < 9:
+        labels |= {RACK: f"r{rack}", BLOCK: f"b{rack // 2}"}
+    if draw(st.booleans()):
+        labels[POOL] = "x"
+    capacity = {"gpus": draw(st.sampled_from((1, 2, 2, 3, 4, 0)))}
+    if draw(st.integers(0, 3)) == 3:
+        capacity["cpu"] = draw(st.sampled_from((4, 3, 2, 1)))
+    taints = (_TAINT,) if draw(st.integers(0, 7)) == 7 else ()
+    return Node(f"n{number}", capacity, labels, taints, schedulable=draw(st.integers(0, 9)) < 9)
+
+
+@st.composite
+def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
+    groups = tuple(draw(_group(letter)) for letter in "pqr"[: draw(st.sampled_from((1, 2, 1, 2, 3)))])
+    configs: tuple[Scope, ...] = ()
+    if len(groups) > 1 and draw(st.booleans()):
+        some = tuple(group.name for group in groups[: draw(st.integers(1, len(groups) - 1))])
+        configs = (Scope(some, draw(_keys), draw(_soft_keys)),)
+    bases = [gang for gang in earlier if not gang.base]
+    base = draw(st.sampled_from([None, None, *bases])) if bases else None
+    # A scaled gang has the priority of its base: they are of one set.
+    priority = base.priority if base else draw(st.sampled_from((0, 5)))
+    return Gang(name, groups, priority, base.name if base else "", draw(_keys), draw(_soft_keys), configs)
+
+
+@st.composite
+def _group(draw: DrawFn, name: str) -> Group:
+    floor = draw(_floors)
+    asks = {"gpus": draw(st.sampled_from((1, 1, 1, 2, 2, 0, 3)))}
+    if draw(st.integers(0, 3)) == 3:
+        asks["cpu"] = draw(st.integers(1, 2))
+    demands: dict[str, Any] = {}
+    kind = draw(st.integers(0, 15))
+    if kind == 15:
+        demands["nodeSelector"] = {POOL: "x"}
+    if kind == 14:
+        demands["nodeAffinity"] = [{"matchExpressions": [{"key": POOL, "operator": "DoesNotExist"}]}]
+    if draw(st.integers(0, 3)) == 3:
+        demands["tolerations"] = [{"key": POOL, "operator": "Exists"}]
+    required = draw(st.sampled_from(("", "", "", RACK, HOST)))
+    return Group(name, floor, floor + draw(st.sampled_from((0, 1, 0, 2))) + (not floor), asks, required, "", demands)
+
+
+def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
+    """A gang that was placed before, in any way that fits; it may have lost a pod since."""
+    gang = replace(draw(_gang(name, [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
+    counts = {group.name: draw(st.integers(group.floor, group.desired)) for group in gang.groups}
+    ways = list(islice(distributions(instance, gang, counts, room(instance, Outcome()), {}), 20))
+    if not ways or not 0 < sum(counts.values()) < 6:
+        return instance
+    chosen = draw(st.sampled_from(ways))
+    pods = [
+        (group, node)
+        for group in gang.groups
+        for node, count in chosen.get(group.name, {}).items()
+        for _ in range(count)
+    ]
+    running = [
+        Running(f"{name}-{number}", node, group.asks, 0, gang.name, group.name)
+        for number, (group, node) in enumerate(pods)
+    ]
+    if len(running) > 1 and draw(st.integers(0, 2)) == 0:
+        running.pop(draw(st.integers(0, len(running) - 1)))
+    return replace(instance, gangs=(*instance.gangs, gang), running=(*instance.running, *running))
+
+
+def _with_single_pods(draw: DrawFn, instance: Instance) -> Instance:
+    """One or two pods of no gang, where there is room."""
+    for number in range(draw(st.integers(1, 2))):
+        left = room(instance, Outcome())
+        roomy = [node.name for node in instance.nodes if left[node.name]["gpus"] > 0]
+        if roomy:
+            state = draw(_states)
+            where, priority = draw(st.sampled_from(roomy)), draw(st.sampled_from((0, 5)))
+            pod = Running(f"plain-{number}", where, {"gpus": 1}, priority, state=state)
+            instance = replace(instance, running=(*instance.running, pod))
+    return instance

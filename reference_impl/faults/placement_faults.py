@@ -1,0 +1,292 @@
+"""Faults of the scheduler's planning, each with the rules of the specification that its outcomes break.
+
+They are proved against the oracle (tests/scheduling/test_mutants.py). To have the suite prove one on a cluster,
+register it with `fault` and the ids of the requirements that must fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from typing import Any
+
+from reference_impl.faults import replace
+from reference_impl.scheduler import eligibility, placing, preemption, rounds
+from reference_impl.scheduler.gang import Gang, Group, Scope
+from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.placing import Placement, Wanted
+from reference_impl.scheduler.preemption import Unit
+from reference_impl.scheduler.room import Requests, Room, Shape
+from reference_impl.scheduler.rounds import Plan, Round, Surroundings
+from reference_impl.scheduler.search import Budget, Need, Restriction, Search
+from reference_impl.scheduler.shortfall import Shortfall
+
+
+@dataclass(frozen=True)
+class PlacementFault:
+    name: str
+    text: str
+    rules: tuple[str, ...]
+    """The oracle has to tell at least one of these."""
+    apply: Callable[[], None]
+
+
+FAULTS: list[PlacementFault] = []
+
+
+def breaks(name: str, text: str, *rules: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def register(apply: Callable[[], None]) -> Callable[[], None]:
+        FAULTS.append(PlacementFault(name, text, rules, apply))
+        return apply
+
+    return register
+
+
+# Order and floors.
+
+
+@breaks("priority-ignored", "takes gangs in the order in which they came", "GS-28")
+def _priority_ignored() -> None:
+    right = rounds.plan
+
+    def plan(gangs: Sequence[Gang], room: Room, around: Surroundings | None = None) -> Plan:
+        return right([changed(gang, priority=0) for gang in gangs], room, around)
+
+    replace(rounds, "plan", plan)
+
+
+@breaks("scaled-before-base", "places scaled gangs whatever their base gang does", "GS-03")
+def _scaled_before_base() -> None:
+    replace(rounds, "base_stands", lambda gang, standing: True)
+
+
+@breaks("zero-floor-counts", "wants a pod of each group, of those without a floor, too", "GS-26")
+def _zero_floor_counts() -> None:
+    replace(Group, "lacking", property(lambda self: max(0, max(1, self.floor) - self.bound)))
+
+
+@breaks("lost-pod-stays-lost", "looks at a gang no more once it has been placed", "GS-26")
+def _lost_pod_stays_lost() -> None:
+    right = rounds.place_floor
+
+    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
+        if not gang.members:
+            return right(gang, room, result, budget)
+        result.waiting[gang.name] = Shortfall("effort")
+        return False
+
+    replace(rounds, "place_floor", place_floor)
+
+
+# Room.
+
+
+@breaks("room-counted-twice", "takes the room of each pod twice", "GS-26")
+def _room_counted_twice() -> None:
+    right = Room.take
+
+    def take(self: Room, node: int, requests: Requests, count: int) -> None:
+        right(self, node, requests, 2 * count)
+
+    replace(Room, "take", take)
+
+
+@breaks("room-overbooked", "puts a pod more on a node than there is room for", "OR-1")
+def _room_overbooked() -> None:
+    right = Shape._count
+    replace(Shape, "_count", lambda self, node: right(self, node) + 1)
+
+
+@breaks("only-gpus-count", "forgets CPU and memory where GPUs are asked for", "OR-1")
+def _only_gpus_count() -> None:
+    def count(self: Shape, node: int) -> int:
+        free = self._room.free[node]
+        asked = [(r, a) for r, a in self.requests if r == self.scarce]
+        return max(0, min(free.get(resource, 0) // amount for resource, amount in asked))
+
+    replace(Shape, "_count", count)
+
+
+@breaks("quick-only", "gives up where big pods first, on the fullest nodes, find no placement", "GS-26")
+def _quick_only() -> None:
+    replace(Search, "_exactly", lambda self, at, allowed: False)
+
+
+# What nodes may take.
+
+
+@breaks("taints-ignored", "puts pods on tainted nodes", "OR-1")
+def _taints_ignored() -> None:
+    replace(eligibility, "tolerated", lambda pod, node: True)
+
+
+@breaks("selector-ignored", "does not read node selectors and affinity", "OR-1")
+def _selector_ignored() -> None:
+    replace(eligibility, "selected", lambda pod, node: True)
+
+
+@breaks("cordon-ignored", "puts pods on nodes that are cordoned", "GS-42")
+def _cordon_ignored() -> None:
+    def eligible(pod: Pod, node: Node) -> bool:
+        return eligibility.tolerated(pod, node) and eligibility.selected(pod, node)
+
+    replace(eligibility, "eligible", eligible)
+
+
+# Domains.
+
+
+def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
+    """Constraints of some level are not seen."""
+    right = placing.place
+
+    def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement | None:
+        kept = tuple(scope for scope in gang.scopes if not size(gang, scope))
+        return right(changed(gang, scopes=kept), wanted, room, budget)
+
+    replace(rounds, "place", place)
+
+
+@breaks("gang-level-ignored", "does not see constraints of the whole gang", "GS-34")
+def _gang_level_ignored() -> None:
+    _without(size=lambda gang, scope: len(scope.groups) == len(gang.groups))
+
+
+@breaks("config-level-ignored", "does not see constraints over some of the groups", "GS-34")
+def _config_level_ignored() -> None:
+    _without(size=lambda gang, scope: 1 < len(scope.groups) < len(gang.groups))
+
+
+@breaks("group-level-ignored", "does not see constraints of single groups in a gang of several", "GS-34")
+def _group_level_ignored() -> None:
+    _without(size=lambda gang, scope: len(scope.groups) == 1 < len(gang.groups))
+
+
+@breaks("wrong-level", "packs into the next wider domain than is required", "GS-34")
+def _wrong_level() -> None:
+    right = placing.restrictions
+
+    def restrictions(gang: Gang, needs: Sequence[Need], room: Room) -> list[Restriction] | None:
+        wider = dict(zip(gang.levels[1:], gang.levels, strict=False))
+        scopes = tuple(changed(scope, required=wider.get(scope.required, "")) for scope in gang.scopes)
+        return right(changed(gang, scopes=scopes), needs, room)
+
+    replace(placing, "restrictions", restrictions)
+
+
+@breaks("no-label-is-a-domain", "takes all nodes without the label for one domain", "GS-34")
+def _no_label_is_a_domain() -> None:
+    def domain(self: Room, key: str, node: int) -> str:
+        return self.nodes[node].metadata.label(key) or "none"
+
+    def domains(self: Room, key: str) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for node in range(len(self.nodes)):
+            found.setdefault(domain(self, key, node), []).append(node)
+        return found
+
+    replace(Room, "domain", domain)
+    replace(Room, "domains", domains)
+
+
+@breaks("domain-left", "chooses a new domain for extras and replacements", "GS-35")
+def _domain_left() -> None:
+    replace(placing, "settled_domains", lambda gang, scope, key, room: frozenset())
+
+
+@breaks("first-domain-only", "gives up where the first domain that looks good does not do", "GS-26")
+def _first_domain_only() -> None:
+    right = Search._candidates
+
+    def candidates(self: Search, restriction: Restriction, allowed: list[Any]) -> Any:
+        return list(right(self, restriction, allowed))[:1]
+
+    replace(Search, "_candidates", candidates)
+
+
+@breaks("preferred-is-required", "keeps a gang waiting for the domain that it prefers", "GS-26")
+def _preferred_is_required() -> None:
+    right = placing.place
+
+    def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement | None:
+        hard = tuple(Scope(s.groups, s.preferred) for s in gang.scopes if s.preferred)
+        return right(changed(gang, scopes=gang.scopes + hard), wanted, room, budget)
+
+    replace(rounds, "place", place)
+
+
+@breaks("preferred-ignored", "does not see what is preferred", "OR-9")
+def _preferred_ignored() -> None:
+    right = placing.place
+
+    def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement | None:
+        hard = tuple(changed(scope, preferred="") for scope in gang.scopes)
+        return right(changed(gang, scopes=hard), wanted, room, budget)
+
+    replace(rounds, "place", place)
+
+
+# Preemption.
+
+
+@breaks("preempts-part", "evicts just the pods of a gang that are in the way", "GS-31")
+def _preempts_part() -> None:
+    right = preemption._wholes
+
+    def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
+        return [changed(unit, pods=(pod,)) for unit in right(lower, gangs, preemptor) for pod in unit.pods]
+
+    replace(preemption, "_wholes", wholes)
+
+
+@breaks("preempts-in-vain", "evicts all lower pods even if the gang does not fit then", "GS-30")
+def _preempts_in_vain() -> None:
+    right = preemption.choose
+
+    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, room: Room, budget: Budget) -> Any:
+        found = right(gang, gangs, others, room, budget)
+        gone = [(p, n) for p, n in others if p.spec.priority < gang.priority]
+        return found or ([preemption.Eviction(p, n, gang.name) for p, n in gone], [])
+
+    replace(preemption, "choose", choose)
+
+
+@breaks("preempts-equals", "evicts gangs and pods of equal priority", "GS-30")
+def _preempts_equals() -> None:
+    right = preemption.choose
+
+    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, room: Room, budget: Budget) -> Any:
+        return right(changed(gang, priority=gang.priority + 1), gangs, others, room, budget)
+
+    replace(preemption, "choose", choose)
+    right_init = Round.__init__
+
+    def init(self: Round, gangs: Sequence[Gang], room: Room, around: Surroundings) -> None:
+        right_init(self, gangs, room, around)
+        self._lowest -= 1
+
+    replace(Round, "__init__", init)
+
+
+@breaks("preempts-all", "evicts all that is lower, needed or not", "GS-32")
+def _preempts_all() -> None:
+    def fewest(gang: Gang, wholes: list[Unit], extras: list[Unit], *rest: Any) -> tuple[Unit, ...]:
+        return tuple(wholes)
+
+    replace(preemption, "_fewest", fewest)
+
+
+@breaks("preempts-the-dear", "evicts higher priorities before lower ones", "GS-32")
+def _preempts_the_dear() -> None:
+    right = preemption._fewest
+
+    def fewest(gang: Gang, wholes: list[Unit], *rest: Any) -> Any:
+        return right(gang, [changed(unit, priority=-unit.priority) for unit in wholes], *rest)
+
+    replace(preemption, "_fewest", fewest)
+
+
+@breaks("preempts-gangs-before-extras", "evicts a whole gang where a pod above its floor would do", "GS-32")
+def _preempts_gangs_before_extras() -> None:
+    replace(preemption, "_extras", lambda lower: [])

@@ -1,0 +1,92 @@
+"""A gang as the scheduler sees it: its groups with their pods, its domains, its priority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from reference_impl.scheduler.model import Pod
+
+
+@dataclass
+class Group:
+    """A pod group: its floor, its pods that are bound (with their nodes), and those that could be placed now."""
+
+    name: str
+    floor: int
+    waiting: list[Pod]
+    members: list[tuple[Pod, str]] = field(default_factory=list)
+
+    @property
+    def bound(self) -> int:
+        return len(self.members)
+
+    @property
+    def lacking(self) -> int:
+        """Pods that have to be placed for the floor."""
+        return max(0, self.floor - self.bound)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A topology constraint over some groups of a gang: keys of node labels, empty for none (GS-34 to GS-38)."""
+
+    groups: tuple[int, ...]
+    """Indices of the groups; their pods count together."""
+    required: str = ""
+    preferred: str = ""
+
+
+@dataclass
+class Gang:
+    name: str
+    groups: list[Group]
+    scopes: tuple[Scope, ...] = ()
+    """From the widest to the narrowest: the gang's own, of groups of groups, of single groups."""
+    priority: int = 0
+    base: str = ""
+    """Of a scaled gang: the gang whose floors must be placed first (GS-03)."""
+    levels: tuple[str, ...] = ()
+    """Label keys of the topology, the widest first: how a preference is widened."""
+    preempts: bool = True
+
+    @property
+    def floor_reached(self) -> bool:
+        return all(group.lacking == 0 for group in self.groups)
+
+    @property
+    def incomplete(self) -> bool:
+        """Pods that its floors need are not there yet, or still gated: there is nothing to decide."""
+        return any(len(group.waiting) < group.lacking for group in self.groups)
+
+    @property
+    def lacking(self) -> list[tuple[int, list[Pod]]]:
+        """The pods that its floors lack, by index of their group."""
+        return [(i, group.waiting[: group.lacking]) for i, group in enumerate(self.groups) if group.lacking]
+
+    @property
+    def members(self) -> list[tuple[Pod, str]]:
+        return [member for group in self.groups for member in group.members]
+
+
+def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
+    """How well a gang's preferences are met: the mean, over the scopes that prefer something, of one by the number of
+    domains that they use (OR-9); 1.0 without preferences, None without pods. `domain` is asked with key and node."""
+    if not gang.members:
+        return None
+    parts = []
+    for scope in gang.scopes:
+        used = {domain(scope.preferred, node) for i in scope.groups for _, node in gang.groups[i].members}
+        if scope.preferred and used:
+            parts.append(1 / len(used))
+    return sum(parts) / len(parts) if parts else 1.0
+
+
+def scopes(groups: Sequence[str], *levels: tuple[Sequence[str], str, str]) -> tuple[Scope, ...]:
+    """Scopes from (names of groups, required key, preferred key); those without any key or group are left out."""
+    index = {name: i for i, name in enumerate(groups)}
+    found = (
+        Scope(tuple(index[name] for name in names if name in index), required, preferred)
+        for names, required, preferred in levels
+    )
+    return tuple(scope for scope in found if scope.groups and (scope.required or scope.preferred))

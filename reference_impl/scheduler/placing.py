@@ -1,0 +1,123 @@
+"""Placing some pods of one gang: required domains always, preferred ones as far as they can be had.
+
+A preference that cannot be met is widened level by level up to what is required, and within a level as few of the
+preferred domains are used as possible (GS-37).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reference_impl.scheduler.gang import Gang, Scope
+from reference_impl.scheduler.model import Pod
+from reference_impl.scheduler.room import Room
+from reference_impl.scheduler.search import Budget, Need, Restriction, Search
+
+WIDEST = 4
+"""Of a preferred domain, at most so many new ones are tried together before it is given up."""
+
+Wanted = Sequence[tuple[int, list[Pod]]]
+"""Index of a group, and pods of it that have to be placed."""
+Placement = list[tuple[Pod, int]]
+"""Pod and index of its node in the room."""
+
+
+def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement | None:
+    """Places all the wanted pods, whose room is then taken, or none."""
+    needs = needs_of(gang, wanted, room)
+    required = restrictions(gang, needs, room)
+    if required is None:
+        return None
+    softly = [scope for scope in gang.scopes if scope.preferred and _needs_in(scope, needs)]
+    if not softly:
+        return _run(room, needs, required, budget)
+    hard = [r for scope in softly for r in next(_preferences(gang, scope, needs, room))]
+    if (placement := _run(room, needs, required + hard, budget)) is not None:
+        return placement
+    accepted, mark = required, room.mark()
+    budget.begin()  # what preferences cost is no reason to wait
+    if _run(room, needs, required, budget) is None:
+        return None
+    room.undo(mark)
+    for scope in softly:
+        for extra in _preferences(gang, scope, needs, room):
+            if _run(room, needs, accepted + extra, budget) is not None:
+                room.undo(mark)
+                accepted = accepted + extra
+                break
+    budget.begin()
+    if (placement := _run(room, needs, accepted, budget)) is not None or accepted == required:
+        return placement
+    return _run(room, needs, required, budget)
+
+
+def needs_of(gang: Gang, wanted: Wanted, room: Room) -> list[Need]:
+    """The wanted pods by group and shape, big ones first."""
+    needs: list[Need] = []
+    for group, pods in wanted:
+        own: dict[int, Need] = {}
+        for pod in pods:
+            shape = room.shape(pod)
+            own.setdefault(id(shape), Need(group, shape, [])).pods.append(pod)
+        hoped = len(gang.groups[group].waiting)
+        for need in own.values():
+            need.hoped = max(need.count, hoped if len(own) == 1 else 0)
+        needs += own.values()
+    return sorted(needs, key=lambda need: (need.shape.size, need.count), reverse=True)
+
+
+def restrictions(gang: Gang, needs: Sequence[Need], room: Room) -> list[Restriction] | None:
+    """What is required of the needs' domains; None where bound pods have made it impossible (in two domains already,
+    or in none)."""
+    found = []
+    for scope in gang.scopes:
+        if scope.required and (indices := _needs_in(scope, needs)):
+            settled = settled_domains(gang, scope, scope.required, room)
+            if len(settled) > 1 or "" in settled:
+                return None
+            found.append(Restriction(scope.required, indices, settled, 0 if settled else 1))
+    return found
+
+
+def settled_domains(gang: Gang, scope: Scope, key: str, room: Room) -> frozenset[str]:
+    """The domains in which a scope has pods; those on nodes that are gone say nothing."""
+    nodes = (room.index.get(node) for group in scope.groups for _, node in gang.groups[group].members)
+    return frozenset(room.domain(key, node) for node in nodes if node is not None)
+
+
+def _preferences(gang: Gang, scope: Scope, needs: Sequence[Need], room: Room) -> Iterator[list[Restriction]]:
+    """Ways to meet a preference, the best first: one domain; few domains of one that is wider; few domains."""
+    indices = _needs_in(scope, needs)
+    settled = settled_domains(gang, scope, scope.preferred, room) - {""}
+    first = 0 if settled else 1
+    yield [Restriction(scope.preferred, indices, settled, first)]
+    wider = _wider(gang, scope)
+    pods = sum(needs[n].count for n in indices)
+    for width in range(first + 1, min(WIDEST, pods, len(room.domains(scope.preferred))) + 1):
+        few = Restriction(scope.preferred, indices, settled, width)
+        yield from ([*_within(gang, scope, key, indices, room), few] for key in wider)
+        yield [few]
+    yield from (_within(gang, scope, key, indices, room) for key in wider)
+
+
+def _within(gang: Gang, scope: Scope, key: str, indices: tuple[int, ...], room: Room) -> list[Restriction]:
+    settled = settled_domains(gang, scope, key, room) - {""}
+    return [Restriction(key, indices, settled, 0 if settled else 1)]
+
+
+def _wider(gang: Gang, scope: Scope) -> list[str]:
+    """Label keys wider than what is preferred and narrower than what is required, the narrowest first."""
+    levels = gang.levels
+    if scope.preferred not in levels:
+        return []
+    begin = levels.index(scope.required) + 1 if scope.required in levels else 0
+    return list(reversed(levels[begin : levels.index(scope.preferred)]))
+
+
+def _needs_in(scope: Scope, needs: Sequence[Need]) -> tuple[int, ...]:
+    return tuple(n for n, need in enumerate(needs) if need.group in scope.groups)
+
+
+def _run(room: Room, needs: list[Need], given: list[Restriction], budget: Budget) -> Placement | None:
+    search = Search(room, needs, list(given), budget)
+    return search.placement() if search.run() else None

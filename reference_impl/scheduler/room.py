@@ -1,0 +1,218 @@
+"""Free room of nodes, in thousandths, with a journal so that a try can be undone.
+
+Pods that ask for the same and that every node answers alike are one *shape*. For each shape the room knows how many
+more of its pods each node takes (*slots*), and the sums of these over domains. Both are brought up to date from the
+log of touched nodes when they are asked for, so that a look costs what has changed, not what there is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from reference_impl.scheduler import eligibility
+from reference_impl.scheduler.model import Node, Pod, Resources
+
+Requests = tuple[tuple[str, int], ...]
+_MANY = 1 << 60
+
+
+class Room:
+    """Nodes by index, in the order of their names."""
+
+    def __init__(self, nodes: Iterable[Node], used: Mapping[str, Resources]) -> None:
+        self.nodes = sorted(nodes, key=lambda node: node.metadata.name)
+        self.index = {node.metadata.name: i for i, node in enumerate(self.nodes)}
+        self.free = [_free(node, used.get(node.metadata.name, {})) for node in self.nodes]
+        self.log: list[int] = []
+        """Nodes whose room has changed, in order; shapes read it from where they left off."""
+        self._journal: list[tuple[int, Requests, int]] = []
+        self._eligible: dict[bytes, list[int]] = {}
+        self._shapes: dict[tuple[bytes, Requests], Shape] = {}
+        self._domains: dict[str, dict[str, list[int]]] = {}
+        self._values: dict[str, list[str]] = {}
+        self._tallies: dict[tuple[str, str], Tally] = {}
+
+    def name(self, node: int) -> str:
+        return self.nodes[node].metadata.name
+
+    def shape(self, pod: Pod) -> Shape:
+        """The shape that a pod has."""
+        key = (pod.signature, tuple(sorted(pod.requests.items())))
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = Shape(self, key[1], self._answering(pod))
+        return found
+
+    def domains(self, key: str) -> dict[str, list[int]]:
+        """Value of a node label → the nodes that have it. Nodes without the label are in none."""
+        found = self._domains.get(key)
+        if found is None:
+            found = defaultdict(list)
+            for i in range(len(self.nodes)):
+                if value := self.domain(key, i):
+                    found[value].append(i)
+            self._domains[key] = found = dict(found)
+        return found
+
+    def domain(self, key: str, node: int) -> str:
+        """The domain that a node is in; empty where it has not the label."""
+        values = self._values.get(key)
+        if values is None:
+            values = self._values[key] = [node.metadata.label(key) for node in self.nodes]
+        return values[node]
+
+    def tally(self, key: str, resource: str) -> Mapping[str, int]:
+        """Domain → how much of a resource is free on its nodes together."""
+        found = self._tallies.get((key, resource))
+        if found is None:
+            found = self._tallies[(key, resource)] = Tally(self, key, resource)
+        return found.sums
+
+    def take(self, node: int, requests: Requests, count: int) -> None:
+        """Takes the room of `count` pods; gives it back where the count is negative."""
+        free = self.free[node]
+        for resource, amount in requests:
+            free[resource] = free.get(resource, 0) - amount * count
+        self._journal.append((node, requests, count))
+        self.log.append(node)
+
+    def release(self, pod: Pod, node: str) -> None:
+        """Gives back the room of a pod, if its node is still there."""
+        if (index := self.index.get(node)) is not None:
+            self.take(index, tuple(pod.requests.items()), -1)
+
+    def mark(self) -> int:
+        return len(self._journal)
+
+    def undo(self, mark: int) -> None:
+        """Makes undone what was taken and given back since `mark`."""
+        while len(self._journal) > mark:
+            node, requests, count = self._journal.pop()
+            free = self.free[node]
+            for resource, amount in requests:
+                free[resource] += amount * count
+            self.log.append(node)
+
+    def since(self, mark: int) -> list[tuple[int, Requests, int]]:
+        """What was taken since `mark`: node, what one pod asks for, how many."""
+        return self._journal[mark:]
+
+    def _answering(self, pod: Pod) -> list[int]:
+        """The nodes that may take the pod, room apart."""
+        nodes = self._eligible.get(pod.signature)
+        if nodes is None:
+            nodes = [i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node)]
+            self._eligible[pod.signature] = nodes
+        return nodes
+
+
+class Shape:
+    """How many more pods of one kind each node takes."""
+
+    def __init__(self, room: Room, requests: Requests, eligible: list[int]) -> None:
+        self.requests, self.eligible = requests, eligible
+        self.scarce = scarcest(dict(requests))
+        """The resource that decides where such a pod goes."""
+        self.size = (dict(requests).get(self.scarce, 0) if "/" in self.scarce else 0, dict(requests).get("cpu", 0))
+        self._room = room
+        self._slots = {i: self._count(i) for i in eligible}
+        self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
+        for i, slots in self._slots.items():
+            self._by_slots[slots][i] = None
+        self._sums: dict[str, dict[str, int]] = {}
+        self._total = sum(self._slots.values())
+        self._read = len(room.log)
+
+    @property
+    def slots(self) -> dict[int, int]:
+        """Eligible node → how many more pods it takes."""
+        self._catch_up()
+        return self._slots
+
+    @property
+    def total(self) -> int:
+        self._catch_up()
+        return self._total
+
+    def sums(self, key: str) -> dict[str, int]:
+        """Domain → how many more pods its nodes take."""
+        self._catch_up()
+        found = self._sums.get(key)
+        if found is None:
+            found = self._sums[key] = defaultdict(int)
+            for i, slots in self._slots.items():
+                if value := self._room.domain(key, i):
+                    found[value] += slots
+        return found
+
+    def tightest(self) -> int | None:
+        """The node that takes the fewest, but takes one."""
+        self._catch_up()
+        fewest = min((slots for slots, nodes in self._by_slots.items() if slots and nodes), default=0)
+        return next(iter(self._by_slots[fewest])) if fewest else None
+
+    def _count(self, node: int) -> int:
+        free = self._room.free[node]
+        fewest = _MANY
+        for resource, amount in self.requests:  # a loop, because nothing is called more often
+            slots = free.get(resource, 0) // amount
+            if slots < fewest:
+                fewest = slots
+        return max(0, fewest)
+
+    def _catch_up(self) -> None:
+        log = self._room.log
+        if self._read == len(log):
+            return
+        for i in dict.fromkeys(log[self._read :]):
+            old = self._slots.get(i)
+            if old is None or (new := self._count(i)) == old:
+                continue
+            self._slots[i] = new
+            self._total += new - old
+            del self._by_slots[old][i]
+            self._by_slots[new][i] = None
+            for key, sums in self._sums.items():
+                if value := self._room.domain(key, i):
+                    sums[value] += new - old
+        self._read = len(log)
+
+
+class Tally:
+    """How much of one resource is free in each domain."""
+
+    def __init__(self, room: Room, key: str, resource: str) -> None:
+        self._room, self._key, self._resource = room, key, resource
+        self._free = [0] * len(room.nodes)
+        self._sums: dict[str, int] = defaultdict(int)
+        self._read = len(room.log)
+        self._look(range(len(room.nodes)))
+
+    @property
+    def sums(self) -> Mapping[str, int]:
+        log = self._room.log
+        if self._read < len(log):
+            self._look(dict.fromkeys(log[self._read :]))
+            self._read = len(log)
+        return self._sums
+
+    def _look(self, nodes: Iterable[int]) -> None:
+        for i in nodes:
+            now = max(0, self._room.free[i].get(self._resource, 0))
+            if now != self._free[i]:
+                self._sums[self._room.domain(self._key, i)] += now - self._free[i]
+                self._free[i] = now
+
+
+def scarcest(requests: Mapping[str, int]) -> str:
+    """The extended resource that is asked for, else CPU or memory."""
+    extended = sorted(name for name in requests if "/" in name)
+    return extended[0] if extended else next((name for name in ("cpu", "memory") if name in requests), "pods")
+
+
+def _free(node: Node, used: Resources) -> Resources:
+    free = dict(node.allocatable)
+    for name, amount in used.items():
+        free[name] = free.get(name, 0) - amount
+    return free

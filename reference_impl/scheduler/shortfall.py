@@ -1,0 +1,138 @@
+"""Why a gang waits: which group, and which resource or domain it lacks; for conditions and events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler.placing import needs_of, restrictions, settled_domains
+from reference_impl.scheduler.room import Room
+from reference_impl.scheduler.search import Need, Restriction
+
+Kind = Literal["nodes", "resource", "domain", "together", "torn", "base", "leaving", "effort"]
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """What a gang lacks. Which of the fields say something depends on `kind`:
+
+    - `nodes`     no node may take a pod of the group: taints, selectors, affinity, readiness
+    - `resource`  the nodes have too little of `resource`
+    - `domain`    no single domain of `key` has room; `domain` is the best, and lacks `resource`
+    - `together`  each group would find room, but not all of them at once
+    - `torn`      pods that are bound are in several domains of `key`, or in none
+    - `base`      the base gang `domain` has not its floors
+    - `leaving`   pods on the chosen nodes have been told to go
+    - `effort`    the search was given up
+    """
+
+    kind: Kind
+    group: str = ""
+    resource: str = ""
+    key: str = ""
+    domain: str = ""
+    needed: int = 0
+    possible: int = 0
+    """Pods of the group: how many the floor needs, and how many of them could be placed."""
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "nodes":
+                return f"for {self.group} no node is eligible (taints, node selector, affinity, readiness)"
+            case "resource":
+                part = f"{self.possible} of {self.needed} pods of {self.group}"
+                return f"nodes have room for {part}: {self.resource} is short"
+            case "domain" if not self.domain:
+                return f"no eligible node for {self.group} has the label {self.key}"
+            case "domain":
+                return (
+                    f"no {self.key} has room for all: the best, {self.domain}, takes {self.possible} of {self.needed} "
+                    f"pods of {self.group}: {self.resource} is short"
+                )
+            case "together":
+                where = f" in one {self.key}" if self.key else ""
+                return f"each group has room, but not all of them together{where}: {self.resource} is short"
+            case "torn":
+                return f"its bound pods are not in one {self.key}"
+            case "base":
+                return f"its base gang {self.domain} does not have its floors placed"
+            case "leaving":
+                return f"waits for {self.needed} pods to go"
+            case "effort":
+                return "no placement was found with reasonable effort"
+
+
+def explained(gang: Gang, room: Room, *, exhausted: bool = False) -> Shortfall:
+    """Why what a gang lacks to its floors cannot be placed in the room as it is."""
+    needs = needs_of(gang, gang.lacking, room)
+    for need in needs:
+        name = gang.groups[need.group].name
+        if not need.shape.eligible:
+            return Shortfall("nodes", name, needed=need.count)
+        if need.shape.total < need.count:
+            short = _short(need, need.shape.eligible, room)
+            return Shortfall("resource", name, short, needed=need.count, possible=need.shape.total)
+    required = restrictions(gang, needs, room)
+    if required is None:
+        return _torn(gang, room)
+    for restriction in required:
+        if (found := _no_domain(gang, needs, restriction, room)) is not None:
+            return found
+    if exhausted:
+        return Shortfall("effort")
+    dearest = needs[0].shape.scarce
+    narrowest = required[-1].key if required else ""
+    return Shortfall("together", resource=dearest, key=narrowest)
+
+
+def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
+    """The same said of another gang of the same form."""
+    names = [group.name for group in gang.groups]
+    if shortfall.group not in names:
+        return shortfall
+    return replace(shortfall, group=other.groups[names.index(shortfall.group)].name)
+
+
+def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, room: Room) -> Shortfall | None:
+    """None where some domain holds each need by itself."""
+    own = [needs[n] for n in restriction.needs]
+    sums = [need.shape.sums(restriction.key) for need in own]
+    best: tuple[float, str] | None = None
+    for value in restriction.settled or room.domains(restriction.key):
+        part = min(min(1.0, of.get(value, 0) / need.count) for need, of in zip(own, sums, strict=True))
+        if best is None or part > best[0]:
+            best = (part, value)
+    if best is None:
+        return Shortfall("domain", gang.groups[own[0].group].name, key=restriction.key)
+    if best[0] >= 1:
+        return None
+    need, of = min(zip(own, sums, strict=True), key=lambda pair: pair[1].get(best[1], 0) / pair[0].count)
+    nodes = [i for i in room.domains(restriction.key)[best[1]] if i in need.shape.slots]
+    return Shortfall(
+        "domain",
+        gang.groups[need.group].name,
+        _short(need, nodes, room),
+        restriction.key,
+        best[1],
+        need.count,
+        of.get(best[1], 0),
+    )
+
+
+def _torn(gang: Gang, room: Room) -> Shortfall:
+    for scope in gang.scopes:
+        settled = settled_domains(gang, scope, scope.required, room) if scope.required else frozenset()
+        if len(settled) > 1 or "" in settled:
+            return Shortfall("torn", key=scope.required)
+    return Shortfall("effort")
+
+
+def _short(need: Need, nodes: Sequence[int], room: Room) -> str:
+    """The resource that is short on most of the nodes; where the nodes are few and full, the one it asks for most."""
+    short: Counter[str] = Counter()
+    for i in nodes:
+        short.update(r for r, amount in need.shape.requests if room.free[i].get(r, 0) < amount)
+    return short.most_common(1)[0][0] if short else need.shape.scarce

@@ -1,0 +1,122 @@
+"""How long the reference's scheduler thinks: gangs of mixed shapes on gb200-nvl72 nodes, in one round, no cluster.
+
+    .venv/bin/python tests/bench/gang_placement.py
+
+Prints CPU seconds for 100 to 1,000 gangs, on 1,000 nodes and on as many nodes as gangs, and the exponents of their
+growth; exit code 1 where 1,000 gangs take more than LIMIT_SECONDS or an exponent is above LIMIT_EXPONENT.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import time
+from collections import Counter
+from random import Random
+from typing import Any
+
+import msgspec
+
+from conformance.cluster import nodes
+from reference_impl.scheduler import gang as gangs
+from reference_impl.scheduler import model, rounds
+from reference_impl.scheduler.room import Room
+
+PROFILE, SIZES, REPEATS = "gb200-nvl72", (100, 200, 500, 1000), 3
+LIMIT_SECONDS, LIMIT_EXPONENT = 10.0, 1.3
+LEVELS = (nodes.ZONE, nodes.BLOCK, nodes.RACK, nodes.HOSTNAME)
+
+Groups = list[tuple[str, int, int, dict[str, str]]]
+"""Name, floor, pods, what a pod asks for."""
+
+
+def gpus(count: int) -> dict[str, str]:
+    return {"nvidia.com/gpu": str(count), "cpu": str(8 * count), "memory": f"{64 * count}Gi"}
+
+
+ROUTER = {"cpu": "4", "memory": "8Gi"}
+SHAPES: list[tuple[Groups, dict[str, Any]]] = [
+    ([("worker", 1, 2, gpus(1))], {}),
+    ([("worker", 2, 2, gpus(4))], {"required": nodes.RACK}),
+    ([("router", 1, 2, ROUTER), ("prefill", 1, 3, gpus(1)), ("decode", 1, 2, gpus(2))], {"preferred": nodes.RACK}),
+    ([("router", 1, 1, ROUTER), ("prefill", 2, 2, gpus(2)), ("decode", 1, 1, gpus(4))], {"required": nodes.RACK}),
+    ([("leader", 1, 1, gpus(3)), ("worker", 3, 3, gpus(1))], {"required": nodes.BLOCK, "preferred": nodes.RACK}),
+    ([("worker", 2, 3, gpus(2))], {"required": nodes.HOSTNAME, "floor": 2}),
+    ([("prefill", 2, 2, gpus(1)), ("decode", 2, 2, gpus(1))], {"replicas": nodes.RACK}),
+    ([("worker", 8, 8, gpus(4))], {"required": nodes.RACK}),
+    ([("frontend", 2, 4, ROUTER)], {}),
+]
+WEIGHTS = [6, 3, 4, 3, 3, 2, 3, 1, 2]
+"""Together about as many GPUs as there are with as many gangs as nodes, so that some gangs have to wait."""
+
+
+def fleet(count: int) -> list[model.Node]:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    made = nodes.manifests(PROFILE, count)
+    return [msgspec.convert({**node, "status": {**node["status"], **ready}}, model.Node) for node in made]
+
+
+def workload(count: int, seed: int = 1) -> list[gangs.Gang]:
+    """Gangs of all shapes, in a random order; every ninth has a scaled one behind it."""
+    random = Random(seed)
+    made: list[gangs.Gang] = []
+    while len(made) < count:
+        (groups, how), name = random.choices(SHAPES, WEIGHTS)[0], f"g{len(made)}"
+        made.append(_gang(name, groups, how, priority=random.choice((0, 0, 10))))
+        if len(made) % 9 == 0 and len(made) < count:
+            made.append(_gang(f"g{len(made)}", groups, how, made[-1].priority, base=name))
+    return made
+
+
+def _gang(name: str, groups: Groups, how: dict[str, Any], priority: int, base: str = "") -> gangs.Gang:
+    found = [
+        gangs.Group(f"{name}-{group}", floor, [_pod(f"{name}-{group}-{i}", asks, priority) for i in range(pods)])
+        for group, floor, pods, asks in groups
+    ]
+    names = [group.name for group in found]
+    levels = [(names, how.get("required", ""), how.get("preferred", ""))]
+    levels += [([one], how["replicas"], "") for one in names if "replicas" in how]
+    return gangs.Gang(name, found, gangs.scopes(names, *levels), priority, base, LEVELS)
+
+
+def _pod(name: str, asks: dict[str, str], priority: int) -> model.Pod:
+    spec = {"containers": [{"resources": {"requests": asks}}], "priority": priority}
+    return msgspec.convert({"metadata": {"name": name, "uid": name}, "spec": spec}, model.Pod)
+
+
+def measured(gang_count: int, node_count: int) -> tuple[float, rounds.Plan]:
+    """The least CPU time of some rounds, each of which begins with what the watch caches hold."""
+    best, plan = math.inf, rounds.Plan()
+    for _ in range(REPEATS):
+        there, waiting = fleet(node_count), workload(gang_count)
+        gc.collect()
+        begin = time.process_time()
+        plan = rounds.plan(waiting, Room(there, {}))
+        best = min(best, time.process_time() - begin)
+    return best, plan
+
+
+def main() -> int:
+    print(f"{'gangs':>6}{'nodes':>7}{'CPU':>9}{'pods bound':>12}{'gangs waiting':>15}  why")
+    wrong = []
+    for label, nodes_for in (("1,000 nodes", lambda _: 1000), ("as many nodes as gangs", lambda count: count)):
+        times: dict[int, float] = {}
+        for count in SIZES:
+            times[count], plan = measured(count, nodes_for(count))
+            why = ", ".join(f"{kind} {n}" for kind, n in sorted(Counter(s.kind for s in plan.waiting.values()).items()))
+            waiting = len(plan.waiting)
+            print(f"{count:6}{nodes_for(count):7}{times[count]:7.2f} s{len(plan.bindings):12}{waiting:15}  {why}")
+        exponent = math.log(times[SIZES[-1]] / times[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
+        print(f"{label}: exponent {exponent:.2f}\n")
+        if times[SIZES[-1]] > LIMIT_SECONDS:
+            wrong.append(f"{label}: {times[SIZES[-1]]:.1f} s for {SIZES[-1]} gangs, the limit is {LIMIT_SECONDS:g} s")
+        if exponent > LIMIT_EXPONENT:
+            wrong.append(f"{label}: exponent {exponent:.2f}, the limit is {LIMIT_EXPONENT}")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

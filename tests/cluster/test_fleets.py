@@ -1,0 +1,98 @@
+"""Fleets as a command line asks for them, and fleets of several profiles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import fleets, nodes
+from conformance.cluster.nodes import Keys
+from conformance.errors import UsageError
+
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+def gpus(fleet: list[nodes.Manifest]) -> int:
+    return sum(int(node["status"]["allocatable"].get("nvidia.com/gpu", "0")) for node in fleet)
+
+
+def labels(fleet: list[nodes.Manifest], key: str) -> Counter[str]:
+    return Counter(node["metadata"]["labels"].get(key, "") for node in fleet)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("tiny", 1),
+        ("tiny:10", 10),
+        ("gb200-nvl72:2racks", 36),
+        ("dgx-h100:1rack", 4),
+        ("tiny:1block", 4),
+        ("mixed", 32),
+    ],
+)
+def test_texts_ask_for_nodes_racks_blocks_and_fleets(text: str, count: int) -> None:
+    fleet = fleets.asked(text)
+    assert len(fleet) == count and len({node["metadata"]["name"] for node in fleet}) == count
+
+
+@pytest.mark.parametrize("text", ["tiny:0", "tiny:two", "tinny:3", "tiny:2rocks", "mixed:3", "cpu:1rack", "", ":3"])
+def test_texts_that_ask_for_nothing_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        fleets.asked(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_racks_of_gb200_are_nvlink_domains_of_72_gpus_that_nobody_shares() -> None:
+    fleet = fleets.asked("gb200-nvl72:2racks")
+    assert gpus(fleet) == 144 and set(labels(fleet, CLIQUE).values()) == {18}
+    assert labels(fleet, CLIQUE).keys() != labels(fleet, nodes.RACK).keys() and len(labels(fleet, nodes.RACK)) == 2
+    assert sum(int(node["status"]["capacity"]["cpu"]) for node in fleet[:18]) == 2592  # TP-30
+
+
+def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
+    fleet = fleets.asked("mixed", pool="p")
+    assert gpus(fleet) == 152 and fleet == fleets.asked("mixed", pool="p")
+    assert labels(fleet, nodes.BLOCK) == {"p-mixed-block-0": 8, "p-mixed-block-1": 20, "": 4}
+    assert sorted(labels(fleet, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one of the fours are those in no rack
+    assert len(labels(fleet, nodes.ZONE)) == 1
+    of_racks = {
+        (node["metadata"]["labels"].get(nodes.RACK), node["metadata"]["labels"].get(nodes.BLOCK)) for node in fleet
+    }
+    assert len(of_racks) == len(labels(fleet, nodes.RACK))  # TP-09: a rack is in one block
+
+
+def test_a_degraded_fleet_keeps_its_labels() -> None:
+    whole = fleets.asked("gb200-nvl72:1rack")
+    less = fleets.degraded(whole, 1)
+    assert [node["metadata"] for node in less] == [node["metadata"] for node in whole]
+    assert [node["spec"].get("unschedulable", False) for node in less] == [True] + [False] * 17
+
+
+def test_label_keys_are_parameters() -> None:
+    keys = fleets.keys(["rack=example.com/nvlink-domain", "block=example.com/nvl-block"])
+    assert keys == Keys(block="example.com/nvl-block", rack="example.com/nvlink-domain")
+    (node,) = fleets.asked("dgx-h100", keys=keys)
+    assert nodes.RACK not in node["metadata"]["labels"]
+    assert node["metadata"]["labels"]["example.com/nvlink-domain"] == "dgx-h100-rack-0"
+    for wrong in ("row=x", "rack", "rack="):
+        with pytest.raises(UsageError, match="zone, block, rack"):
+            fleets.keys([wrong])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{profile: tinny, nodes: 1}", "did you mean"),
+        ("{profile: tiny}", "parts"),
+        ("{profile: cpu, racks: 1}", "no rack"),
+        ("{profile: tiny, nodes: 1}, {profile: tiny, racks: 1}", "twice"),
+    ],
+)
+def test_a_wrong_fleet_is_told(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "mine.yaml").write_text(f"description: Mine.\nparts: [{text}]\n")
+    with pytest.raises(UsageError) as caught:
+        fleets.load(tmp_path / "mine.yaml")
+    assert told in str(caught.value) and "\n" not in str(caught.value)

@@ -1,0 +1,105 @@
+"""A gang that waits is told why: which group, which resource, which domain."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_impl.scheduler import rounds
+from reference_impl.scheduler.gang import Gang, Group, scopes
+from reference_impl.scheduler.room import Room
+from tests.reference.examples import gpu_pod, node
+
+GPU, RACK = "nvidia.com/gpu", "example.com/rack"
+
+
+def gang(name, *groups, rack=False, **more):
+    """Groups as (pods, GPUs a pod), all of them needed."""
+    made = [
+        Group(f"{name}-{g}", pods, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
+        for g, (pods, gpus) in enumerate(groups)
+    ]
+    names = [group.name for group in made]
+    return Gang(name, made, scopes(names, (names, RACK if rack else "", "")), **more)
+
+
+def racked(**gpus_of):
+    """Nodes called rack_number."""
+    return [node(name, gpus, labels={RACK: name.split("_")[0]}) for name, gpus in gpus_of.items()]
+
+
+def why(item, nodes, **around):
+    return rounds.plan([item], Room(nodes, {}), rounds.Surroundings(**around)).waiting[item.name]
+
+
+def test_a_resource_that_is_short():
+    lack = why(gang("a", (3, 4)), [node("n", 8)])
+    assert (lack.kind, lack.group, lack.resource, lack.needed, lack.possible) == ("resource", "a-0", GPU, 3, 2)
+    assert "2 of 3 pods of a-0" in str(lack) and GPU in str(lack)
+
+
+def test_no_node_that_may_take_it():
+    lack = why(gang("a", (1, 1)), [node("n", 8, unschedulable=True)])
+    assert lack.kind == "nodes" and "a-0" in str(lack)
+
+
+def test_the_domain_that_comes_nearest():
+    lack = why(gang("a", (3, 1), rack=True), racked(r1_a=1, r1_b=1, r2_a=1))
+    assert (lack.kind, lack.key, lack.domain, lack.possible) == ("domain", RACK, "r1", 2)
+    assert RACK in str(lack) and "r1" in str(lack) and GPU in str(lack)
+
+
+def test_no_node_with_the_label():
+    lack = why(gang("a", (1, 1), rack=True), [node("n", 8)])
+    assert lack.kind == "domain" and lack.domain == "" and RACK in str(lack)
+
+
+def test_each_group_fits_but_not_both():
+    lack = why(gang("a", (2, 2), (2, 2)), [node("n", 6)])
+    assert lack.kind == "together" and GPU in str(lack)
+
+
+def test_bound_pods_in_two_domains():
+    item = gang("a", (1, 1), rack=True)
+    item.groups[0].floor = 3
+    item.groups[0].members = [(gpu_pod("x", 1), "r1_a"), (gpu_pod("y", 1), "r2_a")]
+    lack = why(item, racked(r1_a=4, r2_a=4))
+    assert lack.kind == "torn" and RACK in str(lack)
+
+
+def test_a_base_that_waits():
+    base, scaled = gang("base", (9, 1)), gang("scaled", (1, 1), base="base")
+    plan = rounds.plan([base, scaled], Room([node("n", 8)], {}))
+    assert plan.waiting["scaled"].kind == "base" and "base" in str(plan.waiting["scaled"])
+
+
+def test_gangs_alike_are_told_alike_with_their_own_groups():
+    plan = rounds.plan([gang("a", (9, 1)), gang("b", (9, 1))], Room([node("n", 8)], {}))
+    assert plan.waiting["a"].group == "a-0" and plan.waiting["b"].group == "b-0"
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_room_is_kept_only_for_a_gang_that_pods_were_evicted_for(claimed):
+    big, small = gang("big", (2, 4), priority=5), gang("small", (1, 4))
+    leaving = [(gpu_pod("old", 4), "n")]
+    room = Room([node("n", 8)], {"n": {GPU: 4000}})
+    around = rounds.Surroundings(leaving=leaving, claims=["big"] if claimed else [])
+    plan = rounds.plan([big, small], room, around)
+    assert plan.waiting["big"].kind == "leaving" and plan.evictions == []
+    assert [pod.metadata.name for pod, _ in plan.bindings] == ([] if claimed else ["small-0-0"])
+    assert list(plan.nominated) == (["big"] if claimed else [])
+
+
+def test_room_that_victims_leave_over_is_not_given_away_before_they_are_gone():
+    victim = Gang("victim", [Group("victim-0", 2, [], [(gpu_pod(f"v{i}", 4), "n") for i in range(2)])])
+    high, low = gang("high", (1, 4), priority=5), gang("low", (1, 4))
+    plan = rounds.plan([victim, high, low], Room([node("n", 8)], {"n": {GPU: 8000}}))
+    assert {eviction.pod.metadata.name for eviction in plan.evictions} == {"v0", "v1"}
+    assert all(eviction.whole and eviction.preemptor == "high" for eviction in plan.evictions)
+    assert plan.bindings == [] and list(plan.nominated) == ["high"]
+
+
+def test_a_gang_that_does_not_preempt_evicts_nobody():
+    others = [(gpu_pod("old", 8), "n")]
+    high = gang("high", (1, 4), priority=5, preempts=False)
+    plan = rounds.plan([high], Room([node("n", 8)], {"n": {GPU: 8000}}), rounds.Surroundings(others=others))
+    assert plan.evictions == [] and plan.waiting["high"].kind == "resource"

@@ -1,0 +1,52 @@
+"""What the scheduler says of a gang in its status."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from reference_impl.api.models import PodGang
+from reference_impl.plan import conditions
+from reference_impl.scheduler import standing
+from reference_impl.scheduler.gang import Gang, Group, Scope, score
+from tests.reference.examples import gpu_pod
+
+ITEM = msgspec.convert(
+    {"metadata": {"name": "g"}, "spec": {"podgroups": [{"name": "w", "minReplicas": 1, "podReferences": []}]}}, PodGang
+)
+
+
+def gang(bound):
+    return Gang("ns/g", [Group("w", 1, [], [(gpu_pod(f"w{i}", 1), f"n{i}") for i in range(bound)])])
+
+
+def after(item, bound, **how):
+    return msgspec.structs.replace(item, status=standing.status(item, gang(bound), {}, None, "now", **how))
+
+
+def disruption(item):
+    found = conditions.find(item.status.conditions, standing.DISRUPTION)
+    return found and (found.status, found.reason)
+
+
+def test_a_gang_that_is_evicted_says_so_until_it_is_placed_again():
+    running = after(ITEM, 1)
+    assert disruption(running) is None
+    victim = after(running, 1, preemptor="ns/high")
+    assert disruption(victim) == ("True", "Preempted")
+    waiting = after(victim, 0)
+    assert disruption(waiting) == ("True", "Preempted")
+    assert disruption(after(waiting, 1)) == ("False", "FloorsPlaced")
+
+
+@pytest.mark.parametrize(
+    ("racks", "wanted"), [({"n0": "a", "n1": "a"}, 1.0), ({"n0": "a", "n1": "b"}, 0.5), ({"n0": "a"}, 0.5)]
+)
+def test_the_score_is_one_by_the_domains_that_are_used(racks, wanted):
+    item = gang(2)
+    item.scopes = (Scope((0,), "", "rack"),)
+    assert score(item, lambda key, node: racks.get(node, node)) == wanted
+
+
+def test_a_gang_without_preferences_could_not_be_placed_better():
+    assert score(gang(1), lambda key, node: node) == 1.0 and score(gang(0), lambda key, node: node) is None

@@ -1,0 +1,124 @@
+"""The reference's scheduler on an instance of the oracle: rounds until nothing changes, as a cluster plays them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome
+from reference_impl.scheduler import gang as ours
+from reference_impl.scheduler import model, rounds
+from reference_impl.scheduler.room import Room
+
+RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
+PLENTY = "1000000"
+MOST_ROUNDS = 12
+
+
+def settled(instance: Instance, levels: tuple[str, ...] = ()) -> Outcome:
+    """Where the scheduler comes to rest. Evicted pods are gone at once, and those of gangs are made anew."""
+    return Driver(instance, levels).run()
+
+
+class Driver:
+    def __init__(self, instance: Instance, levels: tuple[str, ...] = ()) -> None:
+        self.instance, self.levels = instance, levels
+        self.nodes = [node(item) for item in instance.nodes]
+        self.old = {pod.name: (pod, made(pod.name, pod.asks, {}, instance.priority(pod))) for pod in instance.running}
+        self.evicted: set[str] = set()
+        self.bound: dict[str, tuple[str, str, model.Pod, str]] = {}
+        """Name of a new pod → gang, group, pod, node."""
+        self.claims: set[str] = set()
+        self.plans: list[rounds.Plan] = []
+
+    def run(self) -> Outcome:
+        for _ in range(MOST_ROUNDS):
+            plan = self.round()
+            if not plan.bindings and not plan.evictions:
+                return self.outcome()
+        raise AssertionError(f"no rest after {MOST_ROUNDS} rounds")
+
+    def round(self) -> rounds.Plan:
+        gangs = [self.gang(item) for item in self.instance.gangs]
+        running = [(running, pod) for name, (running, pod) in self.old.items() if name not in self.evicted]
+        used: dict[str, Counter[str]] = {}
+        for where, pod in [(r.node, p) for r, p in running if r.holds] + [(n, p) for *_, p, n in self.bound.values()]:
+            used.setdefault(where, Counter()).update(pod.requests)
+        around = rounds.Surroundings(
+            others=[(p, r.node) for r, p in running if not r.gang and r.state == "running"],
+            leaving=[(p, r.node) for r, p in running if r.state == "terminating"],
+            claims=self.claims,
+        )
+        plan = rounds.plan(gangs, Room(self.nodes, {name: dict(total) for name, total in used.items()}), around)
+        self.plans.append(plan)
+        for gang in gangs:
+            for group in gang.groups:
+                fresh = {pod.metadata.uid for pod, _ in plan.bindings}
+                for pod, node_name in group.members:
+                    if pod.metadata.uid in fresh:
+                        self.bound[pod.metadata.name] = (gang.name, group.name, pod, node_name)
+        for eviction in plan.evictions:
+            name = eviction.pod.metadata.name
+            self.claims.add(eviction.preemptor)
+            if name in self.old:
+                self.evicted.add(name)
+            else:
+                del self.bound[name]
+        return plan
+
+    def gang(self, item: Gang) -> ours.Gang:
+        groups = []
+        for group in item.groups:
+            members = [
+                (pod, running.node)
+                for name, (running, pod) in self.old.items()
+                if (running.gang, running.group) == (item.name, group.name)
+                and running.counts
+                and name not in self.evicted
+            ]
+            members += [(pod, at) for g, n, pod, at in self.bound.values() if (g, n) == (item.name, group.name)]
+            waiting = []
+            for number in range(group.desired):
+                name = f"{item.name}-{group.name}-new-{number}"
+                if len(members) + len(waiting) < group.desired and name not in self.bound:
+                    waiting.append(made(name, group.asks, group.demands, item.priority))
+            groups.append(ours.Group(group.name, group.floor, waiting, members))
+        names = [group.name for group in item.groups]
+        levels = ((scope.groups, scope.required, scope.preferred) for scope in item.scopes)
+        return ours.Gang(item.name, groups, ours.scopes(names, *levels), item.priority, item.base, self.levels)
+
+    def outcome(self) -> Outcome:
+        placed: dict[str, dict[str, Counter[str]]] = {}
+        for gang, group, _, where in self.bound.values():
+            placed.setdefault(gang, {}).setdefault(group, Counter())[where] += 1
+        return Outcome(placed, frozenset(self.evicted), recreated=True)
+
+
+def node(item: Node) -> model.Node:
+    allocatable = {
+        real: str(item.capacity[name]) if name in item.capacity else PLENTY for name, real in RESOURCES.items()
+    }
+    return msgspec.convert(
+        {
+            "metadata": {"name": item.name, "labels": dict(item.labels)},
+            "spec": {"taints": [dict(taint) for taint in item.taints], "unschedulable": not item.schedulable},
+            "status": {
+                "allocatable": {**allocatable, "pods": "110"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        },
+        model.Node,
+    )
+
+
+def made(name: str, asks: Mapping[str, int], demands: Mapping[str, Any], priority: int) -> model.Pod:
+    requests = {RESOURCES[key]: str(amount) for key, amount in asks.items() if amount}
+    spec: dict[str, Any] = {"containers": [{"resources": {"requests": requests}}], "priority": priority}
+    spec |= {key: demands[key] for key in ("nodeSelector", "tolerations") if key in demands}
+    if "nodeAffinity" in demands:
+        required = {"nodeSelectorTerms": demands["nodeAffinity"]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return msgspec.convert({"metadata": {"name": name, "uid": name, "namespace": "ns"}, "spec": spec}, model.Pod)

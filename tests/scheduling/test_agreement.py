@@ -1,0 +1,47 @@
+"""The reference's scheduler comes to rest only where the oracle permits it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, note, settings
+
+from conformance.grove.scheduling import scenarios, strategies
+from conformance.grove.scheduling.instance import admitted
+from conformance.grove.scheduling.rules import forbidden, verdict
+from tests.scheduling.driving import Driver, settled
+
+LEVELS = ("block", "rack", "host")
+ALL = scenarios.load()
+
+
+def check(instance, expected, outcome):
+    breaches = verdict(instance, outcome)
+    told = f"{scenarios.notation(outcome)}\n" + "\n".join(map(str, breaches))
+    assert not breaches, told
+    placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
+    assert placed >= set(expected.always) and not placed & set(expected.never), told
+    assert expected.admitted in (None, len(placed)), told
+    if expected.victims:
+        assert outcome.evicted in expected.victims, told
+
+
+@pytest.mark.parametrize("scenario", [pytest.param(s, id=s.id) for s in ALL])
+def test_the_scenarios_of_the_specification(scenario):
+    outcome = settled(scenario.instance, LEVELS)
+    check(scenario.instance, scenario.expected, outcome)
+    if scenario.change is not None:
+        after = scenario.instance.after(outcome, scenario.change)
+        check(after, scenario.afterwards, settled(after, LEVELS))
+
+
+@given(strategies.instances())
+@settings(deadline=None)
+def test_generated_instances(instance):
+    driver = Driver(instance, strategies.LEVELS)
+    outcome = driver.run()
+    assert not any(lack.kind == "effort" for plan in driver.plans for lack in plan.waiting.values())
+    breaches = verdict(instance, outcome)
+    if wrong := forbidden(breaches):
+        note(scenarios.shown(instance, about="; ".join(map(str, wrong))))
+        note(f"the scheduler: {scenarios.notation(outcome)}")
+    assert not forbidden(breaches)

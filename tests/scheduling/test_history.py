@@ -1,0 +1,45 @@
+"""What the oracle sees on the way to an end that is right."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.grove.scheduling import history, scenarios
+from conformance.grove.scheduling.history import Bound, Gone
+
+ALL = {scenario.id: scenario.instance for scenario in scenarios.load()}
+
+
+def rules(name, *steps):
+    return [breach.rule for breach in history.judged(ALL[name], steps)]
+
+
+def test_a_placement_in_order_has_no_breach():
+    pods = [Bound(f"p{i}", "A", "w", node) for i, node in enumerate(("n1", "n1", "n2", "n2"))]
+    assert rules("GS-S01", *pods) == []
+
+
+def test_a_history_that_ends_half_way_is_a_torn_gang():
+    assert rules("GS-S01", Bound("p", "A", "w", "n1")) == ["GS-20"]
+
+
+def test_a_scaled_gang_before_its_base_is_seen_even_if_the_base_comes():
+    base = [Bound(f"p{i}", "base", "w", "n1") for i in range(3)]
+    assert rules("GS-S22", Bound("s", "s2", "w", "n1"), *base) == ["GS-03"]
+    assert rules("GS-S22", *base, Bound("s", "s2", "w", "n1")) == []
+
+
+def test_a_node_that_is_overfull_for_a_moment_is_seen():
+    pods = [Bound("h1", "H", "w", "n1"), Bound("h2", "H", "w", "n1")]
+    gone = [Gone("l1"), Gone("l2")]
+    assert rules("GS-S31", *pods, *gone)[:1] == ["OR-1"]
+    assert rules("GS-S31", *gone, *pods) == []
+
+
+def test_a_binding_that_is_undone_counts_no_more():
+    assert rules("GS-S02", Bound("p", "A", "w", "n1"), Gone("p")) == []
+
+
+@pytest.mark.parametrize("gone", [["l1"], ["l1", "l2"]])
+def test_evictions_for_nobody_are_forbidden(gone):
+    assert "GS-30" in rules("GS-S31", *map(Gone, gone))

@@ -1,0 +1,94 @@
+"""Instances as Kubernetes objects: the reference's own snapshot of them is decided as the instance itself is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from conformance.grove.scheduling import manifests, scenarios, strategies
+from conformance.grove.scheduling.instance import Instance
+from conformance.grove.scheduling.rules import forbidden, verdict
+from reference_impl.api.models import PodGang
+from reference_impl.scheduler import rounds, snapshot
+from reference_impl.scheduler.model import Node, Pod
+from reference_impl.scheduler.room import Room
+
+TAINT = {"key": "pool", "value": "p", "effect": "NoSchedule"}
+GROUND = manifests.Ground(
+    "ns",
+    "p",
+    "mine",
+    selector={"example.com/pool": "p"},
+    taints=({**TAINT, "key": "example.com/pool"},),
+    tolerations=({"key": "example.com/pool", "operator": "Exists"},),
+)
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def decided(instance: Instance):
+    """One round over the objects, and what a watch of the pods would show then."""
+    priorities = {made["metadata"]["name"]: made["value"] for made in manifests.priority_classes(instance)}
+    documents = [*manifests.pods(instance, GROUND), *manifests.running(instance, GROUND)]
+    states = {manifests.object_name(pod.name): pod.state for pod in instance.running}
+    for document in documents:  # as admission and the cluster would
+        document["metadata"]["uid"] = document["metadata"]["name"]
+        document["spec"]["priority"] = priorities.get(document["spec"].get("priorityClassName"), 0)
+        state = states.get(document["metadata"]["name"])
+        if state == "terminating":
+            document["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        if state == "finished":
+            document["status"] = {"phase": "Succeeded"}
+    pods = [msgspec.convert(document, Pod) for document in documents]
+    found = [
+        msgspec.convert({**n, "status": {**n["status"], **READY}}, Node) for n in manifests.nodes(instance, GROUND)
+    ]
+    gangs = [
+        snapshot.gang(msgspec.convert({**document, **manifests.gang_status("now")}, PodGang), pods, "mine", {})
+        for document in manifests.gangs(instance, GROUND)
+    ]
+    around = snapshot.around(pods, {gang.name for gang in gangs}, ())
+    plan = rounds.plan(gangs, Room(found, snapshot.used(pods, {})), around)
+    bound = {pod.metadata.name: node for pod, node in plan.bindings}
+    gone = {eviction.pod.metadata.name for eviction in plan.evictions}
+    for document in documents:
+        if node := bound.get(document["metadata"]["name"]):
+            document["spec"]["nodeName"] = node
+    return plan, [document for document in documents if document["metadata"]["name"] not in gone]
+
+
+@pytest.mark.parametrize("scenario", [pytest.param(s, id=s.id) for s in scenarios.load()])
+def test_scenarios_are_decided_as_ever(scenario):
+    plan, pods = decided(scenario.instance)
+    if not plan.evictions:
+        assert verdict(scenario.instance, manifests.outcome(scenario.instance, pods, GROUND)) == []
+
+
+@given(strategies.instances())
+@settings(deadline=None)
+def test_generated_instances_are_decided_as_ever(instance):
+    plan, pods = decided(instance)
+    if not plan.evictions:
+        assert forbidden(verdict(instance, manifests.outcome(instance, pods, GROUND))) == []
+
+
+def test_names_and_domains_are_those_of_the_pool():
+    (scenario,) = [s for s in scenarios.load() if s.id == "GS-S13"]
+    fleet = manifests.nodes(scenario.instance, GROUND)
+    assert [node["metadata"]["name"] for node in fleet] == ["p-a1", "p-a2", "p-b1", "p-b2"]
+    racks = Counter(node["metadata"]["labels"]["kubernetes.io/rack"] for node in fleet)
+    assert racks == {"p-A": 2, "p-B": 2}
+    (gang,) = manifests.gangs(scenario.instance, GROUND)
+    assert gang["spec"]["topologyConstraint"] == {"packConstraint": {"required": "kubernetes.io/rack"}}
+    assert len(gang["spec"]["podgroups"][0]["podReferences"]) == 3
+
+
+def test_what_is_gone_is_an_eviction_and_what_is_bound_is_placed():
+    (scenario,) = [s for s in scenarios.load() if s.id == "GS-S31"]
+    pods = manifests.pods(scenario.instance, GROUND)
+    for pod in pods:
+        pod["spec"]["nodeName"] = "p-n1"
+    found = manifests.outcome(scenario.instance, pods, GROUND)
+    assert found.evicted == {"l1", "l2"} and found.placed == {"H": {"w": {"n1": 2}}}
