@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -172,47 +172,40 @@ def _impatient() -> None:
     replace(statuses, "_lost", lambda pod: not pod.ready)
 
 
-@fault("first-loss-counts", "operator", "counts from the first loss, whatever came between", "TERM-016")
+def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
+    """Has the transition time of a breach move as `moves` says of the old condition and the new one."""
+    right = conditions.put
+
+    def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
+        known = conditions.find(old, new.type)
+        if known is None or new.type != statuses.BREACHED:
+            return right(old, new)
+        moment = new.last_transition_time if moves(known, new) else known.last_transition_time
+        new = msgspec.structs.replace(new, last_transition_time=moment)
+        return [new if condition.type == new.type else condition for condition in old or ()]
+
+    replace(conditions, "put", put)
+
+
+@fault("first-loss-counts", "operator", "counts from the first breach, whatever came between", "TERM-016")
 def _first_loss_counts() -> None:
-    right, first = termination.cause_of_clique, dict[str, float]()
-
-    def cause_of_clique(clique: PodClique) -> float | None:
-        since = right(clique)
-        return since if since is None else first.setdefault(clique.metadata.uid, since)
-
-    replace(termination, "cause_of_clique", cause_of_clique)
+    _transition(lambda known, new: False)
 
 
-def _later(event: Any) -> None:
-    """Counts from when `event`, of a clique, became what it is."""
-    right, seen = termination.cause_of_clique, dict[str, tuple[object, float]]()
-
-    def cause_of_clique(clique: PodClique) -> float | None:
-        since = right(clique)
-        if since is None:
-            return None
-        now = event(clique)
-        if seen.get(clique.metadata.uid, (None, 0.0))[0] != now:
-            seen[clique.metadata.uid] = (now, time.time())
-        return seen[clique.metadata.uid][1]
-
-    replace(termination, "cause_of_clique", cause_of_clique)
-
-
-@fault("last-loss-counts", "operator", "counts from the latest loss", "TERM-017")
+@fault("last-loss-counts", "operator", "counts anew when a breach becomes worse", "TERM-017")
 def _last_loss_counts() -> None:
-    def message(clique: PodClique) -> str:
-        found: Condition | None = conditions.find(
-            clique.status.conditions if clique.status else None, statuses.BREACHED
-        )
-        return found.message if found is not None else ""
-
-    _later(message)
+    _transition(lambda known, new: (known.status, known.message) != (new.status, new.message))
 
 
 @fault("countdown-forgotten", "operator", "counts from its own start", "TERM-019")
 def _countdown_forgotten() -> None:
-    _later(lambda clique: "")
+    right, begin = termination.cause_of_clique, time.time()
+
+    def cause_of_clique(clique: PodClique) -> float | None:
+        since = right(clique)
+        return None if since is None else max(since, begin)
+
+    replace(termination, "cause_of_clique", cause_of_clique)
 
 
 @fault("delay-as-it-was", "operator", "goes by the delay that a set had at first", "TERM-018")

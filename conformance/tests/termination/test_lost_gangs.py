@@ -93,12 +93,12 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     judge_surroundings(case, before, view)
     judge_flags(case, groups, ["pair-0-g", "loose-0-g"], view)
 
+    judge_never(case, never)
+
     scenes.cordon(case, nodes, off=True)
     recovered(case, [*shapes, "never"])
     judge_sizes(case)
-    waited = [*expected(never).cliques, *(name for name in LAST if name.startswith("pair-0-"))]
-    has = scenes.counts(case, waited)
-    same(case, "TERM-010", "cliques of what had never run", dict.fromkeys(waited, 1), has)
+    judge_never(case, never)
 
     # Armed again: three more losses, and two that are none.
     found = scenes.counts(case, known)
@@ -197,6 +197,13 @@ def judge_flags(case: Case, groups: list[str], others: list[str], view: View) ->
         first = next((n for n, record in enumerate(records) if says_so(record)), 0)
         lost += [str(record) for record in records[first:] if not says_so(record)]
     case.expect("TERM-005", "states in which it is no longer said before the recovery", [], lost)
+
+
+def judge_never(case: Case, never: Object) -> None:
+    """What was asked for when no node took pods is still what it was."""
+    waited = [*expected(never).cliques, *(name for name in LAST if name.startswith("pair-0-"))]
+    has = scenes.counts(case, waited)
+    same(case, "TERM-010", "cliques of what had never run", dict.fromkeys(waited, 1), has)
 
 
 def says_so(record: Record) -> bool:
