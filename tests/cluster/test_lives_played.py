@@ -16,13 +16,12 @@ from conformance import documents
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.lives import PREFIX
-from conformance.cluster.loss import LOST
 from conformance.cluster.state import State
 from conformance.data import PROJECT
 from kube.client import Client
 from kube.informer import Informer
 from kube.objects import Envelope, envelope
-from kube.resource import NODES, PODS
+from kube.resource import PODS
 
 pytestmark = pytest.mark.cluster
 Document = dict[str, Any]
@@ -207,50 +206,5 @@ def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster)
             assert watched.now["held"]["metadata"]["deletionTimestamp"]
             await watched.annotate("held", hold_deletion=None)
             await watched.until(lambda: "held" not in watched.now)
-
-    asyncio.run(play())
-
-
-def test_a_node_is_lost_and_comes_back(cluster: Cluster) -> None:
-    async def play() -> None:
-        async with watching(cluster) as watched:
-            on = {name: {"nodeSelector": {nodes.HOSTNAME: name}} for name in ("tiny-0", "tiny-1")}
-            life = {"life": "crash-loop", "restarts": "1000", "restart-after": "1s"}
-            await watched.create("stays", {}, {}, tolerations=[TOLERATION], **on["tiny-0"])
-            await watched.create("goes", {}, {}, tolerations=[TOLERATION], **on["tiny-0"])
-            await watched.create("loops", life, {}, tolerations=[TOLERATION], **on["tiny-0"])
-            await watched.create(
-                "evicted", {}, {}, tolerations=[{**TOLERATION, "tolerationSeconds": 1}], **on["tiny-0"]
-            )
-            await watched.create("elsewhere", {}, {}, **on["tiny-1"])
-            plain = ("stays", "goes", "evicted", "elsewhere")
-            await watched.until(lambda: all(ready(watched.now[name]) for name in plain))
-
-            async def annotate(value: str | None) -> None:
-                await watched.client.patch(NODES, None, "tiny-0", {"metadata": {"annotations": {LOST: value}}})
-
-            async def see(what: Callable[[Document], bool]) -> None:
-                async def missing() -> bool:
-                    return not what(msgspec.json.decode(await watched.client.get(NODES, None, "tiny-0")))
-
-                wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(40))
-                await wait(missing)
-
-            await annotate("yes")
-            await see(lambda node: condition(node, "Ready") == "Unknown")
-            await watched.until(lambda: not any(ready(watched.now[name]) for name in plain[:3]))
-            await watched.until(lambda: watched.now["evicted"]["metadata"]["deletionTimestamp"])
-            await see(lambda node: {t["effect"] for t in node["spec"].get("taints", [])} == {"NoSchedule", "NoExecute"})
-            await watched.client.delete(PODS, "default", "goes")
-            still = watched.now["loops"]["metadata"]["resourceVersion"]
-            await watched.until(lambda: watched.now["goes"]["metadata"]["deletionTimestamp"])
-            assert ready(watched.now["elsewhere"]) and not ready(watched.now["stays"])
-            assert watched.now["loops"]["metadata"]["resourceVersion"] == still
-
-            await annotate(None)
-            await see(lambda node: condition(node, "Ready") == "True" and not node["spec"].get("taints"))
-            await watched.until(lambda: ready(watched.now["stays"]) and "goes" not in watched.now)
-            await watched.until(lambda: "evicted" not in watched.now)
-            await watched.until(lambda: watched.now["loops"]["metadata"]["resourceVersion"] != still)
 
     asyncio.run(play())

@@ -64,7 +64,11 @@ class Ran:
     @property
     def checks(self) -> list[tuple[str, str]]:
         """What was judged, in order: ids and outcomes."""
-        lines = [json.loads(line) for path in (self.folder / "ledger").glob("*.jsonl") for line in path.open()]
+        lines = [
+            json.loads(line)
+            for path in (self.folder / "ledger").glob("*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
         return [(line["id"], line["outcome"]) for line in lines if line["event"] == "check"]
 
     @property
