@@ -67,7 +67,7 @@ def parse(path: Path) -> Document:
     except UnicodeDecodeError as error:
         raise UsageError("is not UTF-8 text", where=shown(path), mend="save it as UTF-8") from error
     lines: dict[Field, int] = {}
-    loader = yaml.SafeLoader(text)
+    loader = yaml.CSafeLoader(text)
     try:
         node = loader.get_single_node()
         value = None if node is None else _construct(loader, node, (), lines, path)
@@ -122,7 +122,7 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(names)}" if names else "none is allowed here"
 
 
-def _construct(loader: yaml.SafeLoader, node: yaml.Node, at: Field, lines: dict[Field, int], path: Path) -> Any:
+def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict[Field, int], path: Path) -> Any:
     lines.setdefault(at, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         _no_key_twice(node, at, path)

@@ -5,6 +5,7 @@ An id is never reused, renamed or silently removed: a retired one stays listed w
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -76,8 +77,9 @@ class Registry:
         return frozenset(r.feature for r in self.requirements.values() if r.feature)
 
 
+@functools.cache
 def load(path: Path = FILE) -> Registry:
-    """Reads a registry. Raises UsageError (file, line, field) for a broken one."""
+    """Reads a registry, once a process. Raises UsageError (file, line, field) for a broken one."""
     document = documents.read(path, SCHEMA)
     profiles: dict[str, str] = document.value["profiles"]
     found: dict[str, Requirement] = {}
