@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from conformance.grove.fields import label
+from conformance.grove.labels import BY_HAND
 from conformance.history.gangs import Gangs
 from conformance.history.gate_rules import BaseGangFirst, GateUntilInitialized, GateUntilReferenced
 from conformance.history.order import server_order
@@ -48,9 +50,14 @@ def rules() -> list[Rule]:
     ]
 
 
+def _by_hand(record: Record) -> bool:
+    """Whether the suite itself has made the object, in the place of an operator."""
+    return record.resource in ("pods", "podgangs") and bool(label(record.object, BY_HAND))
+
+
 def judge(history: History, only: Sequence[str] = ()) -> list[Verdict]:
     """The verdict of every rule (or of those whose ids are given), by id."""
-    records = [record for record in history.records() if record.resource in RELEVANT]
+    records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
     chosen = [rule for rule in rules() if not only or rule.id in only]
     ordered = server_order(records)
     if ordered is None:
