@@ -127,7 +127,12 @@ class Api:
             if "status" in obj:
                 body = {"status": obj["status"]}
                 await self._client.patch(
-                    resource, metadata["namespace"], metadata["name"], body, content_type=MERGE_PATCH, subresource="status"
+                    resource,
+                    metadata["namespace"],
+                    metadata["name"],
+                    body,
+                    content_type=MERGE_PATCH,
+                    subresource="status",
                 )
 
         async def all_of_them() -> None:

@@ -8,7 +8,7 @@ that the scheduler knows that all its pods exist. Each object says in a label of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -108,12 +108,12 @@ def pods(instance: Instance, ground: Ground) -> list[Manifest]:
     for gang in instance.gangs:
         for group in gang.groups:
             own = _pod_labels(gang, group, ground)
-            gates = [labels.GATE] if ground.gates and gang.base else []
-            for name in _waiting(instance, gang, group, ground):
-                found.append(_gated(_pod(name, group.asks, gang.priority, ground, group.demands, own), gates))
-            for name in _held(gang, group, ground):
-                held = _pod(name, group.asks, gang.priority, ground, group.demands, own)
-                found.append(_gated(held, [*gates, FOREIGN_GATE]))
+            gates = (labels.GATE,) if ground.gates and gang.base else ()
+            names = [(name, gates) for name in _waiting(instance, gang, group, ground)]
+            names += [(name, (*gates, FOREIGN_GATE)) for name in _held(gang, group, ground)]
+            for name, of_pod in names:
+                pod = _pod(name, group.asks, gang.priority, ground, group.demands, own)
+                found.append(_gated(pod, of_pod))
     return found
 
 
@@ -225,7 +225,7 @@ def _held(gang: Gang, group: Group, ground: Ground) -> list[str]:
     return [ground.name(gang.name, group.name, "gated", str(number)) for number in range(group.gated or 0)]
 
 
-def _gated(pod: Manifest, gates: list[str]) -> Manifest:
+def _gated(pod: Manifest, gates: Sequence[str]) -> Manifest:
     return {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": gate} for gate in gates]}} if gates else pod
 
 
