@@ -67,6 +67,11 @@ class Case:
     def implementation(self) -> Descriptor:
         return self._driver.descriptor
 
+    @property
+    def time_scale(self) -> float:
+        """What every time-out is multiplied by."""
+        return self._scale
+
     @cached_property
     def kubernetes(self) -> Any:
         """The official client (`kubernetes.client.ApiClient`), for use with dicts: models break on odd objects."""

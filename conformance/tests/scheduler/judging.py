@@ -12,7 +12,7 @@ from conformance.grove.scheduling.instance import Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach
 from conformance.history.verdict import Verdict
 from conformance.suite.case import Case
-from conformance.tests.scheduler.playing import WITHIN, Play, Scene, counted
+from conformance.tests.scheduler.playing import Play, Scene, counted
 
 RULES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
@@ -36,6 +36,33 @@ RULES: Mapping[tuple[str, str], str] = MappingProxyType(
     }
 )
 """Rule and level → the requirement that it breaks, whatever the scenario; beside those that the scenario names."""
+OF_SCHEDULERS = (
+    "SCHED-020",
+    "SCHED-021",
+    "SCHED-022",
+    "SCHED-023",
+    "SCHED-024",
+    "SCHED-025",
+    "SCHED-026",
+    "SCHED-027",
+    "SCHED-028",
+    "SCHED-030",
+    "SCHED-031",
+    "SCHED-032",
+    "SCHED-040",
+    "SCHED-041",
+    "SCHED-042",
+    "SCHED-043",
+    "SCHED-048",
+    "SCHED-050",
+    "SCHED-051",
+    "SCHED-052",
+    "SCHED-053",
+    "SCHED-054",
+    "SCHED-055",
+    "SCHED-060",
+)
+OF_DOMAINS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
 UNGATED = "SCHED-053"
 """What scenes judge whose scaled gangs have no gates."""
 EVICTS = "SCHED-054"
@@ -121,7 +148,7 @@ def _torn_for_long(scene: Scene) -> Iterable[Breach]:
     moments = [*((move.at, move.step) for move in scene.moves), (scene.end, None)]
     for at, step in moments:
         for gang, begin in list(since.items()):
-            if at - begin > WITHIN:
+            if at - begin > scene.within:
                 yield Breach("GS-23", gang, f"was bound in part for {at - begin:.0f} s")
                 del since[gang]
         if isinstance(step, Bound):

@@ -57,6 +57,8 @@ class Scene:
     end: float
     nominated: dict[str, str]
     """Pods that wait, and the nodes that they are said to come to."""
+    within: float = WITHIN
+    """Seconds for which a gang may be bound in part."""
 
 
 @dataclass
@@ -279,6 +281,7 @@ class Play:
             manifests.outcome(part.instance, pods, part.ground),
             now,
             {pod: node for pod, node in nominated.items() if node},
+            WITHIN * self.case.time_scale,
         )
 
     def _moves(self, part: Part) -> list[Move]:

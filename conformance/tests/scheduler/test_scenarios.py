@@ -9,38 +9,12 @@ from conformance.tests.scheduler import judging
 from conformance.tests.scheduler.playing import Play
 
 DRAWN = 10
-IDS = (
-    "SCHED-020",
-    "SCHED-021",
-    "SCHED-022",
-    "SCHED-023",
-    "SCHED-024",
-    "SCHED-025",
-    "SCHED-026",
-    "SCHED-027",
-    "SCHED-028",
-    "SCHED-030",
-    "SCHED-031",
-    "SCHED-032",
-    "SCHED-040",
-    "SCHED-041",
-    "SCHED-042",
-    "SCHED-043",
-    "SCHED-048",
-    "SCHED-050",
-    "SCHED-051",
-    "SCHED-052",
-    "SCHED-053",
-    "SCHED-054",
-    "SCHED-055",
-    "SCHED-060",
-)
 
 
-@requirements(*IDS)
+@requirements(*judging.OF_SCHEDULERS)
 def test_every_scenario_comes_to_rest_where_it_may(case: Case) -> None:
     fixed = [one for one in scenarios.load() if any(id.startswith("SCHED-") for id in one.checks)]
     bases = [one for one in fixed if any(gang.base for gang in one.instance.gangs) and not one.instance.running]
     drawn = drawing.scenarios(case.random.getrandbits(32), DRAWN, checks=("SCHED-060",))
     play = Play(case, [*fixed, *drawn], ungated=bases)
-    judging.judge(case, play, play.run(IDS), IDS)
+    judging.judge(case, play, play.run(judging.OF_SCHEDULERS), judging.OF_SCHEDULERS)

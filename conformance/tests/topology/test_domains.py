@@ -8,10 +8,8 @@ from conformance.suite.requirement import requirements
 from conformance.tests.scheduler import judging
 from conformance.tests.scheduler.playing import Play
 
-IDS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
 
-
-@requirements(*IDS)
+@requirements(*judging.OF_DOMAINS)
 def test_every_scenario_with_domains_comes_to_rest_where_it_may(case: Case) -> None:
     play = Play(case, [one for one in scenarios.load() if any(id.startswith("TOPO-") for id in one.checks)])
-    judging.judge(case, play, play.run(IDS), IDS)
+    judging.judge(case, play, play.run(judging.OF_DOMAINS), judging.OF_DOMAINS)
