@@ -10,6 +10,7 @@ from conformance.grove.scheduling import history, outcomes, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach
+from conformance.grove.scheduling.scenarios import Scenario
 from conformance.history.verdict import Verdict
 from conformance.suite.case import Case
 from conformance.tests.scheduler.playing import Play, Scene, counted
@@ -63,6 +64,8 @@ OF_SCHEDULERS = (
     "SCHED-060",
 )
 OF_DOMAINS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
+WITNESS = "GS-S01"
+"""A scenario in which everybody can be placed."""
 UNGATED = "SCHED-053"
 """What scenes judge whose scaled gangs have no gates."""
 EVICTS = "SCHED-054"
@@ -70,6 +73,11 @@ EVICTS = "SCHED-054"
 FEW = 2_000
 """Ways to distribute pods up to which all permitted outcomes are listed."""
 SHOWN = 4
+
+
+def cast(known: Sequence[Scenario], ids: Sequence[str]) -> list[Scenario]:
+    """The scenarios that show anything about these requirements, and one that shows whether anybody is at work."""
+    return [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
 
 
 def judge(case: Case, play: Play, scenes: Sequence[Scene], ids: Sequence[str]) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from conformance.grove import labels
 from conformance.grove.fields import items, label, name, text
+from conformance.grove.health import HOLD_STATUS
 from conformance.grove.scheduling import manifests, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome, admitted
@@ -322,5 +322,8 @@ def _in_state(pod: Object, state: str) -> Object:
     """A pod that runs, is going and does not go, or has ended."""
     if state == "terminating":
         return {**pod, "metadata": {**pod["metadata"], "finalizers": [HELD]}}
-    ended: dict[str, Any] = {"status": {"phase": "Succeeded"}}
-    return {**pod, **ended} if state == "finished" else pod
+    if state != "finished":
+        return pod
+    metadata = pod["metadata"]
+    held = {**metadata, "annotations": {**metadata.get("annotations", {}), HOLD_STATUS: "true"}}
+    return {**pod, "metadata": held, "status": {"phase": "Succeeded"}}

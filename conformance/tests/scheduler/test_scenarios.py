@@ -13,8 +13,9 @@ DRAWN = 10
 
 @requirements(*judging.OF_SCHEDULERS)
 def test_every_scenario_comes_to_rest_where_it_may(case: Case) -> None:
-    fixed = [one for one in scenarios.load() if any(id.startswith("SCHED-") for id in one.checks)]
-    bases = [one for one in fixed if any(gang.base for gang in one.instance.gangs) and not one.instance.running]
-    drawn = drawing.scenarios(case.random.getrandbits(32), DRAWN, checks=("SCHED-060",))
-    play = Play(case, [*fixed, *drawn], ungated=bases)
-    judging.judge(case, play, play.run(judging.OF_SCHEDULERS), judging.OF_SCHEDULERS)
+    asked = [id for id in judging.OF_SCHEDULERS if id in case.checks.asked]
+    drawn = drawing.scenarios(case.random.getrandbits(32), DRAWN, checks=("SCHED-060",)) if "SCHED-060" in asked else []
+    cast = judging.cast(scenarios.load(), asked)
+    ungated = [one for one in cast if judging.UNGATED in one.checks and judging.UNGATED in asked]
+    play = Play(case, [*cast, *drawn], ungated)
+    judging.judge(case, play, play.run(asked), asked)
