@@ -155,10 +155,10 @@ def _torn_for_long(scene: Scene) -> Iterable[Breach]:
     old = {pod.gang for pod in scene.instance.running}
     moments = [*((move.at, move.step) for move in scene.moves), (scene.end, None)]
     for at, step in moments:
-        for gang, begin in list(since.items()):
+        for name, begin in list(since.items()):
             if at - begin > scene.within:
-                yield Breach("GS-23", gang, f"was bound in part for {at - begin:.0f} s")
-                del since[gang]
+                yield Breach("GS-23", name, f"was bound in part for {at - begin:.0f} s")
+                del since[name]
         if isinstance(step, Bound):
             alive[step.pod] = step
         elif isinstance(step, Gone) and alive.pop(step.pod, None) is None:
