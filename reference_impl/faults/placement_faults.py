@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
 
+import msgspec
+
 from reference_impl.faults import fault, replace
 from reference_impl.scheduler import eligibility, placing, preemption, rounds
 from reference_impl.scheduler.gang import Gang, Group, Scope
@@ -174,8 +176,12 @@ def _selector_ignored() -> None:
 
 @breaks("cordon-ignored", "puts pods on nodes that are cordoned", "GS-42", caught_by="SCHED-042")
 def _cordon_ignored() -> None:
+    right = eligibility.eligible
+
     def eligible(pod: Pod, node: Node) -> bool:
-        return eligibility.tolerated(pod, node) and eligibility.selected(pod, node)
+        taints = [taint for taint in node.spec.taints or () if taint.key != "node.kubernetes.io/unschedulable"]
+        spec = msgspec.structs.replace(node.spec, unschedulable=False, taints=taints)
+        return right(pod, msgspec.structs.replace(node, spec=spec))
 
     replace(eligibility, "eligible", eligible)
 
