@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from conformance.cluster import lives, nodes
+from conformance.cluster import lives, loss, nodes
 from conformance.errors import HarnessError, UsageError
-from conformance.grove import workloads
+from conformance.grove import pods, workloads
+from conformance.grove.fields import condition_is
 from conformance.history.query import History, Miss, NotSeen
 from conformance.history.record import Record
 from conformance.history.verdict import Verdict
@@ -121,6 +122,15 @@ class Case:
                 template["annotations"] = {**template.get("annotations", {}), **annotations}
                 return workload
         raise UsageError(f"no clique is called {clique!r}", where=str(workload["metadata"]["name"]))
+
+    def lose(self, node: str) -> None:
+        """The kubelet of a node is gone: the node is Unknown and its pods are not Ready, when this returns. Nothing on
+        the node moves until `bring_back`; taints and evictions come from Kubernetes."""
+        self._turn(node, "yes", "Unknown")
+
+    def bring_back(self, node: str) -> None:
+        """The kubelet of a lost node is there again, and the node Ready, when this returns."""
+        self._turn(node, None, "True")
 
     def create(self, obj: Object) -> Object:
         """Creates an object; a refusal fails every id of the test that is still open."""
@@ -267,6 +277,21 @@ class Case:
             if rest <= 0 or self._patience.lost:
                 raise
             return self.history.wait(what, careful, rest, **how)  # it lives after all
+
+    def _turn(self, node: str, lost: str | None, ready: str) -> None:
+        self.patch("nodes", node, {"metadata": {"labels": {loss.LOST: lost}}})
+
+        def turned(view: View) -> bool | Miss:
+            if condition_is(view.get("nodes", node), "Ready") != ready:
+                return Miss(f"node {node} is not Ready={ready}")
+            late = [pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node]
+            return not (lost and any(late)) or Miss(f"{sum(late)} pods are still Ready on the lost node {node}")
+
+        try:
+            self.history.wait(f"node {node} is Ready={ready}", turned, 60 * max(1.0, self._scale))
+        except NotSeen as error:
+            self._blame()
+            raise HarnessError(error.miss or str(error), where=f"node {node}") from error
 
     def _create(self, obj: Object) -> Object:
         if "namespace" not in obj.get("metadata", {}) and self._api.of_object(obj).namespaced:
