@@ -13,7 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from conformance.cluster import lives, loss, nodes
+from conformance.cluster import lives, nodes
+from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
 from conformance.grove.fields import condition_is
@@ -155,6 +156,16 @@ class Case:
             lambda: self._api.delete(resource, self._place(resource), [name], propagation),
         )
 
+    def evict(self, pod: str) -> str:
+        """Asks for the eviction of a pod, as `kubectl drain` does. Empty, or why it was refused."""
+        self.made.append((f"evict pods/{pod}", {}))
+        try:
+            self._api.evict(self.namespace, pod)
+        except ApiError as error:
+            self._blame()
+            return words(error)
+        return ""
+
     def kill(self, role: str) -> None:
         """SIGKILL to the process of a role."""
         self._driver.kill(Role(role))
@@ -279,7 +290,7 @@ class Case:
             return self.history.wait(what, careful, rest, **how)  # it lives after all
 
     def _turn(self, node: str, lost: str | None, ready: str) -> None:
-        self.patch("nodes", node, {"metadata": {"labels": {loss.LOST: lost}}})
+        self.patch("nodes", node, {"metadata": {"labels": {LOST: lost}}})
 
         def turned(view: View) -> bool | Miss:
             if condition_is(view.get("nodes", node), "Ready") != ready:
