@@ -27,6 +27,7 @@ _MODULES = (
     "scaling_faults",
     "termination_faults",
     "node_faults",
+    "lifecycle_faults",
 )
 
 
