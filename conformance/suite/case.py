@@ -33,6 +33,8 @@ from kube.resource import NODES
 
 R = TypeVar("R")
 
+_NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that Kubernetes takes from a node some time after it has become Ready."""
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -127,11 +129,11 @@ class Case:
     def lose(self, node: str) -> None:
         """The kubelet of a node is gone: the node is Unknown and its pods are not Ready, when this returns. Nothing on
         the node moves until `bring_back`; taints and evictions come from Kubernetes."""
-        self._turn(node, "yes", "Unknown")
+        self._turn(node, lost=True)
 
     def bring_back(self, node: str) -> None:
-        """The kubelet of a lost node is there again, and the node Ready, when this returns."""
-        self._turn(node, None, "True")
+        """The kubelet of a lost node is there again: the node is Ready and has lost its taints, when this returns."""
+        self._turn(node, lost=False)
 
     def create(self, obj: Object) -> Object:
         """Creates an object; a refusal fails every id of the test that is still open."""
@@ -289,17 +291,20 @@ class Case:
                 raise
             return self.history.wait(what, careful, rest, **how)  # it lives after all
 
-    def _turn(self, node: str, lost: str | None, ready: str) -> None:
-        self.patch("nodes", node, {"metadata": {"labels": {LOST: lost}}})
+    def _turn(self, node: str, *, lost: bool) -> None:
+        self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
 
         def turned(view: View) -> bool | Miss:
-            if condition_is(view.get("nodes", node), "Ready") != ready:
-                return Miss(f"node {node} is not Ready={ready}")
-            late = [pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node]
-            return not (lost and any(late)) or Miss(f"{sum(late)} pods are still Ready on the lost node {node}")
+            found = view.get("nodes", node)
+            if not lost:
+                return _schedulable(found) or Miss(f"node {node} is not Ready, or has its taints still")
+            if condition_is(found, "Ready") != "Unknown":
+                return Miss(f"node {node} is not Ready=Unknown")
+            late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
+            return not late or Miss(f"{late} pods are still Ready on the lost node {node}")
 
         try:
-            self.history.wait(f"node {node} is Ready={ready}", turned, 60 * max(1.0, self._scale))
+            self.history.wait(f"node {node} is {'lost' if lost else 'back'}", turned, 60 * max(1.0, self._scale))
         except NotSeen as error:
             self._blame()
             raise HarnessError(error.miss or str(error), where=f"node {node}") from error
@@ -355,4 +360,4 @@ def _schedulable(node: Mapping[str, Any] | None) -> bool:
     conditions = node.get("status", {}).get("conditions") or []
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
     taints = node.get("spec", {}).get("taints") or []
-    return ready and not any(t.get("key") == "node.kubernetes.io/not-ready" for t in taints)
+    return ready and not any(t.get("key") in _NOT_YET for t in taints)
