@@ -24,7 +24,8 @@ CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 @requirements("LIFE-005", "LIFE-006", "LIFE-007", "LIFE-008", "LIFE-009", "INV-001", "INV-004", "INV-005")
 def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None:
     case.nodes("tiny", 1)
-    shapes = {each: case.workload("kept", setName=each) for each in ALL}
+    small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+    shapes = {each: case.workload("kept", setName=each, **({} if each == "hands" else small)) for each in ALL}
     for workload in shapes.values():
         case.create(workload)
     case.until("LIFE-008", "the sets are available", all_of(*(sights.available(each, 1) for each in ALL)))
