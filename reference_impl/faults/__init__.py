@@ -27,6 +27,8 @@ _MODULES = (
     "scaling_faults",
     "termination_faults",
     "placement_faults",
+    "node_faults",
+    "lifecycle_faults",
 )
 
 
