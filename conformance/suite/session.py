@@ -189,7 +189,7 @@ class ClusterBench:
                 time_scale=self._settings.time_scale,
                 randomness=randomness(trial.test, self._settings.seed),
             )
-            trial.at_end = lambda finished: self._invariants(trial, history, finished)
+            trial.at_end = lambda finished: self._invariants(trial, case, finished)
             try:
                 yield case
             finally:
@@ -227,11 +227,11 @@ class ClusterBench:
         parts = {f"cluster/{name}": self._cluster.log(name) for name in TELLING} if self._cluster else {}
         return self.driver.logs() | parts
 
-    def _invariants(self, trial: Trial, history: History, finished: bool) -> None:
+    def _invariants(self, trial: Trial, case: Case, finished: bool) -> None:
         """The rules of any history: a broken one fails every test, an unknown one only a test that declares it and
         was not cut short before it could give it something to judge."""
         declared = trial.checks.declared if finished else ()
-        for verdict in invariants.judge(history):
+        for verdict in invariants.judge(case.history, deleted=case.deleted_pods):
             known = verdict.id in self._registry.requirements
             if known and (verdict.id in declared or verdict.holds is False):
                 at = round(verdict.records[-1].at, 3) if verdict.records else None

@@ -83,19 +83,33 @@ class Story:
         extra: Mapping[str, str] | None = None,
         owner: tuple[str, str] | None = None,
         terminating: bool = False,
+        ready: bool = False,
+        priority: int = 0,
+        asks: Mapping[str, str] | None = None,
         **how: Any,
     ) -> Record:
         tags = {labels.GANG: gang, labels.CLIQUE: clique, **(extra or {})}
         spec: dict[str, Any] = {"schedulingGates": [{"name": labels.GATE}]} if gated else {}
         if node:
             spec["nodeName"] = node
+        if priority:
+            spec["priority"] = priority
+        if asks:
+            spec["containers"] = [{"name": "main", "resources": {"requests": dict(asks)}}]
         metadata: dict[str, Any] = {
             "labels": {key: value for key, value in tags.items() if value},
             "ownerReferences": self.owners(owner),
         }
         if terminating:
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        return self.tell("pods", name, {"metadata": metadata, "spec": spec}, **how)
+        status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else {}
+        return self.tell("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
+
+    def node(self, name: str, *, ready: bool = True, tags: Mapping[str, str] | None = None, **has: str) -> Record:
+        """`has`: what is allocatable; `gpus` for nvidia.com/gpu."""
+        allocatable = {("nvidia.com/gpu" if resource == "gpus" else resource): n for resource, n in has.items()}
+        status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": allocatable}
+        return self.tell("nodes", name, {"metadata": {"labels": dict(tags or {})}, "status": status})
 
     def gang(
         self,
