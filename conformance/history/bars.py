@@ -186,7 +186,7 @@ def _gang_state(gang: Gang) -> tuple[str, str]:
 
 def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[Mark]:
     """What was asked for, and which nodes came and went, each with its moment."""
-    found = [*_asked(own, begin), *_nodes(fleet, begin)]
+    found = [*_nodes(fleet, begin), *_asked(own, begin)]
     return sorted(found, key=lambda mark: mark.at or 0.0)
 
 

@@ -134,10 +134,10 @@ class Picture:
             self._everything(gangs)
             gangs = [gang for gang in gangs if gang.torn][:MOST_GANGS]
         for gang in gangs:
-            self._gang(gang)
             if not by_pod and not by_clique:
-                self._stack("", [pod for clique in gang.cliques for pod in clique.pods])
+                self._whole(gang)
                 continue
+            self._gang(gang)
             for clique in gang.cliques:
                 self._clique(clique, gang, by_pod)
             self._y += 4
@@ -156,9 +156,19 @@ class Picture:
         lane = gang.lane
         self._write(MARGIN, self._y + 14, _short(lane.name or "no gang", 34), "name strong")
         self._bars(lane, self._y + 3, GANG_ROW - 6)
-        note = f"TORN: {lane.note}" if gang.torn else lane.note
-        self._note(note, self._y + 14, "failure" if gang.torn else "small")
+        for bar in lane.bars:
+            words, x = "TORN: bound in part, its floors are not", self._axis.x(bar.begin)
+            if bar.state == "torn" and self._axis.x(bar.end) - x > CHARACTER * len(words) + 12:
+                self._write(LEFT + x + 6, self._y + 14, words, "on")
+        self._note(_ended(gang), self._y + 14, "failure" if gang.torn else "small")
         self._y += GANG_ROW
+
+    def _whole(self, gang: GangLanes) -> None:
+        """A gang with all its pods in one row."""
+        top, pods = self._y, [pod for clique in gang.cliques for pod in clique.pods]
+        note = _ended(gang) if gang.torn else ", ".join(_tally(pods))
+        self._stack(gang.lane.name or "no gang", pods, note, "failure" if gang.torn else "small", above=7)
+        self._bars(gang.lane, top + 2, 6)
 
     def _clique(self, clique: CliqueLanes, gang: GangLanes, by_pod: bool) -> None:
         bound, there = clique.at_the_end("bound", "ready"), sum(lane.note != "gone" for lane in clique.pods)
@@ -182,14 +192,14 @@ class Picture:
             x, width = LEFT + self._axis.x(bar.begin), self._axis.x(bar.end) - self._axis.x(bar.begin)
             self._box(x, y, max(width, 1.2), height, bar.state, _told(lane.name, bar))
 
-    def _stack(self, name: str, lanes: Sequence[Lane], note: str = "", kind: str = "small") -> None:
-        """How many of several are in which state, as heights."""
+    def _stack(self, name: str, lanes: Sequence[Lane], note: str = "", kind: str = "small", above: float = 0.0) -> None:
+        """How many of several are in which state, as heights. `above` is left free."""
         most = max((sum(states.values()) for _, states in counted(lanes)), default=0)
         self._write(MARGIN + 10, self._y + 14, _short(name, 34), "name")
         self._write(MARGIN + 10, self._y + 27, f"up to {most} at a time", "faint")
         self._note(note or ", ".join(_tally(lanes)), self._y + 14, kind)
-        height, bottom = STACK_ROW - 4, self._y + STACK_ROW - 2
-        self._rect(LEFT, self._y + 2, CHART, height, "frame")
+        height, bottom = STACK_ROW - 4 - above, self._y + STACK_ROW - 2
+        self._rect(LEFT, self._y + 2 + above, CHART, height, "frame")
         for begin, end, states in self._steps(lanes):
             y = bottom
             for state in reversed([*POD_STATES, "whole", "torn", "waits", "forming"]):
@@ -273,6 +283,7 @@ def _style() -> str:
     shapes = (
         "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
         ".title{font-size:15px;font-weight:bold}.strong,.mark,.failure{font-weight:bold}"
+        ".on{font-weight:bold;fill:#fff;paint-order:stroke;stroke:#8d1712;stroke-width:3px}"
         ".middle{text-anchor:middle}.rise{fill:url(#rise)}.fall{fill:url(#fall)}"
         "line.failure{stroke-width:2;stroke-dasharray:6 3}line.change{stroke-dasharray:2 3}"
         ".frame{fill:none}.break{opacity:.75;stroke-dasharray:1 2}"
@@ -282,6 +293,12 @@ def _style() -> str:
     rise = pattern.format("rise", "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2")
     fall = pattern.format("fall", "M-1,5 l2,2 M0,0 l6,6 M5,-1 l2,2")
     return f"<style>{shapes}{colours(LIGHT)}{dark}</style>\n<defs>{rise}{fall}</defs>\n"
+
+
+def _ended(gang: GangLanes) -> str:
+    """How a gang ended, without its own name in it."""
+    note = gang.lane.note.replace(f"{gang.lane.name}-", "")
+    return f"TORN: {note}" if gang.torn else note
 
 
 def _told(name: str, bar: Bar) -> str:
