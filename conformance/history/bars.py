@@ -20,6 +20,8 @@ POD_STATES = ("gated", "waiting", "bound", "ready", "ended", "terminating")
 """`waiting`: its gate is gone and it has no node; `ended`: it failed, or came to its end."""
 GANG_STATES = ("forming", "waits", "torn", "whole")
 """`forming`: not Initialized yet; `waits`: no pod of it is bound; `whole`: its floors are."""
+WORTH = 1.0
+"""Seconds for which a gang has to be torn to be shown before others."""
 SIZED = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques": "clique"}
 """What users change, and how it is called here."""
 
@@ -63,6 +65,12 @@ class GangLanes:
     def torn(self) -> bool:
         """Whether it was so in the end."""
         return bool(self.lane.bars) and self.lane.bars[-1].state == "torn" and self.lane.note != "gone"
+
+    @property
+    def torn_for(self) -> float:
+        """The seconds of its longest spell of it; those to the end count without bound."""
+        longest = max((bar.end - bar.begin for bar in self.lane.bars if bar.state == "torn"), default=0.0)
+        return float("inf") if self.torn else longest
 
 
 @dataclass(frozen=True)
@@ -136,11 +144,20 @@ def _gangs(records: list[Record], begin: float, end: float) -> list[GangLanes]:
         gang = found.setdefault(label(last, labels.GANG), GangLanes(Lane(label(last, labels.GANG))))
         clique = label(last, labels.CLIQUE) or text(controller(last), "name")
         lane = _lane(lives[-1].name, [(r.at - begin, *_pod_state(r)) for r in lives], end - begin)
+        lane.note = lane.note.replace(f" {lives[-1].namespace}-", " ")  # nodes of a pool have the namespace's name
         _clique(gang, clique, floors.get(clique)).pods.append(lane)
     for gang in found.values():
         for clique_lanes in gang.cliques:
             clique_lanes.pods.sort(key=lambda lane: (lane.bars[0].begin if lane.bars else 0.0, lane.name))
-    return [found[name] for name in sorted(found, key=lambda name: (not name, name))]
+    return sorted(
+        found.values(), key=lambda gang: (gang.torn_for < WORTH, not gang.lane.name, _natural(gang.lane.name))
+    )
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """Sorts `a-2` before `a-10`."""
+    parts = name.split("-")
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def _clique(gang: GangLanes, name: str, floor: int | None) -> CliqueLanes:
@@ -148,7 +165,7 @@ def _clique(gang: GangLanes, name: str, floor: int | None) -> CliqueLanes:
         if clique.name == name:
             return clique
     gang.cliques.append(CliqueLanes(name, floor))
-    gang.cliques.sort(key=lambda clique: clique.name)
+    gang.cliques.sort(key=lambda clique: _natural(clique.name))
     return _clique(gang, name, floor)
 
 

@@ -282,7 +282,7 @@ def _style() -> str:
 
     shapes = (
         "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
-        ".title{font-size:15px;font-weight:bold}.strong,.mark,.failure{font-weight:bold}"
+        "rect{shape-rendering:crispEdges}.title{font-size:15px;font-weight:bold}.strong,.mark,.failure{font-weight:bold}"
         ".on{font-weight:bold;fill:#fff;paint-order:stroke;stroke:#8d1712;stroke-width:3px}"
         ".middle{text-anchor:middle}.rise{fill:url(#rise)}.fall{fill:url(#fall)}"
         "line.failure{stroke-width:2;stroke-dasharray:6 3}line.change{stroke-dasharray:2 3}"

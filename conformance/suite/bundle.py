@@ -85,6 +85,8 @@ def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[
 
 def _sentence(check: Check) -> str:
     """A failed check in one line."""
+    if isinstance(check.seen, str) and check.seen.startswith(check.id):  # a verdict, which says it all
+        return brief(check.seen)
     expected = "" if check.expected in (None, check.what) else f": expected {brief(check.expected, 120)}"
     seen = f", seen {brief(check.seen, 240)}" if expected else f": {brief(check.seen, 300)}"
     return f"{check.id} {check.outcome}: {check.what}{expected}{seen}"
