@@ -9,7 +9,7 @@ of its own, in this process, that see nothing but its namespace.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ PRIORITIES = {"low": 10, "high": 20}
 FLEET = {"dgx-h100": 2, "tiny": 1}
 """Nodes by profile. Each life has them to itself: its scheduler sees no pods of others."""
 KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "services", "pods")
-LIVES = 5
+LIVES = 8
 """How many are played at a time."""
 WAIT, REST = 60.0, 2.0
 CHANCE = frozenset(
@@ -121,7 +121,8 @@ class Life:
         mortal.k = 0
         if mortal.dead.is_set() and self.clients[self.victim] is mortal:
             await self._again()
-        assert found == right.setdefault(chapter.name, found), self._about(chapter.name)
+        differences = list(unlike(right.setdefault(chapter.name, found), found))
+        assert not differences, f"{self._about(chapter.name)}: {differences[:10]}"
         chapter.judge(self)
         return mortal.writes
 
@@ -241,3 +242,15 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
                 group["podReferences"] = sorted(group["podReferences"], key=lambda r: str(r["name"]))
             found[f"{kind}/{pods.get(name, name)}"] = document
     return found
+
+
+def unlike(right: Any, found: Any, path: str = "") -> Iterator[str]:
+    """Where two states differ."""
+    if isinstance(right, dict) and isinstance(found, dict):
+        for key in sorted({*right, *found}):
+            yield from unlike(right.get(key), found.get(key), f"{path}.{key}")
+    elif isinstance(right, list) and isinstance(found, list) and len(right) == len(found):
+        for i, (one, other) in enumerate(zip(right, found, strict=True)):
+            yield from unlike(one, other, f"{path}[{i}]")
+    elif right != found:
+        yield f"{path}: {found!r} instead of {right!r}"
