@@ -60,6 +60,8 @@ class Case:
         self.history, self.random = history, randomness
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
+        self.deleted_pods: set[str] = set()
+        """Names of the pods that the test itself deleted."""
         self._api, self._driver, self._kubeconfig, self._scale = api, driver, kubeconfig, time_scale
         self._complaint, self._patience = complaint, patience
         self._nodes: dict[str, int] = {}
@@ -153,6 +155,8 @@ class Case:
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
+        if resource == "pods":
+            self.deleted_pods.add(name)
         self._attempt(
             f"the deletion of {resource}/{name} is accepted",
             lambda: self._api.delete(resource, self._place(resource), [name], propagation),

@@ -28,6 +28,7 @@ _MODULES = (
     "termination_faults",
     "node_faults",
     "lifecycle_faults",
+    "gang_faults",
 )
 
 

@@ -4,7 +4,6 @@ on nodes of its own, all at once. What an operator would make is made by hand.""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.settings import ClusterSettings
 from conformance.grove.kinds import PODGANGS
 from conformance.grove.scheduling import manifests, scenarios
 from conformance.grove.scheduling.instance import Change, Instance, Outcome
@@ -23,14 +21,12 @@ from conformance.grove.scheduling.scenarios import Scenario
 from conformance.history.query import History, Miss
 from conformance.history.recorder import Recorder
 from conformance.history.view import View
-from conformance.implementation import descriptor
-from conformance.implementation.driver import ClusterFacts, Driver
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import NAMESPACES, NODES, PODS
 from reference_impl.scheduler.scheduler import GangScheduler
+from tests.reference.chaos import CLASSES
 from tests.reference.mortal import death
-from tests.reference.test_preemption_killed import CLASSES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -40,18 +36,6 @@ HELD = "tests.example/held"
 """Finalizer of a pod that stays terminating."""
 WAIT, REST = 60.0, 2.0
 """Seconds in which a scenario has to come to rest, and for how long nothing may move then."""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
-        made = Cluster.up("scenarios", settings=ClusterSettings(audit=False), owner=True)
-        facts = ClusterFacts(made.kubeconfig, made.directory, made.environment(), made.port)
-        Driver(descriptor.load("blank"), facts).install()
-        made.learn_new_kinds()
-        yield made
-        made.down()
 
 
 def ground(scenario: Scenario) -> Ground:
@@ -162,5 +146,5 @@ async def play(cluster: Cluster) -> None:
         recorder.stop()
 
 
-def test_every_scenario_comes_to_rest_where_it_may(cluster: Cluster) -> None:
-    asyncio.run(play(cluster))
+def test_every_scenario_comes_to_rest_where_it_may(bare_cluster: Cluster) -> None:
+    asyncio.run(play(bare_cluster))
