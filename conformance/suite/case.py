@@ -18,6 +18,8 @@ from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
 from conformance.grove.fields import condition_is
+from conformance.grove.labels import BY_HAND
+from conformance.grove.scheduling.manifests import Ground
 from conformance.history.query import History, Miss, NotSeen
 from conformance.history.record import Record
 from conformance.history.verdict import Verdict
@@ -71,6 +73,11 @@ class Case:
     def implementation(self) -> Descriptor:
         return self._driver.descriptor
 
+    @property
+    def time_scale(self) -> float:
+        """What every time-out is multiplied by."""
+        return self._scale
+
     @cached_property
     def kubernetes(self) -> Any:
         """The official client (`kubernetes.client.ApiClient`), for use with dicts: models break on odd objects."""
@@ -91,7 +98,11 @@ class Case:
         begin = self._nodes.get(profile, 0)
         wanted = nodes.manifests(profile, begin + count, self.pool)[begin:]
         self._nodes[profile] = begin + count
-        names = [str(node["metadata"]["name"]) for node in wanted]
+        return self.fleet(wanted)
+
+    def fleet(self, wanted: Sequence[Object]) -> list[str]:
+        """Adds nodes by their manifests, which say of which pool they are (`ground`); as `nodes`."""
+        names, count = [str(node["metadata"]["name"]) for node in wanted], len(wanted)
         try:
             self._api.create_all(NODES, wanted)
         except ApiError as error:
@@ -107,6 +118,19 @@ class Case:
             self._blame()
             raise HarnessError(error.miss or str(error), where=f"pool {self.pool}") from error
         return names
+
+    def ground(self, scenario: str) -> Ground:
+        """Where a scenario of gang scheduling is played: nodes in the test's pool that are the scenario's alone."""
+        return Ground(
+            self.namespace,
+            f"{self.pool}-{scenario}",
+            self.implementation.scheduler_name,
+            prefix=scenario,
+            selector={nodes.POOL: self.pool, BY_HAND: scenario},
+            taints=({"key": nodes.POOL, "value": self.pool, "effect": "NoSchedule"},),
+            tolerations=(nodes.toleration(self.pool),),
+            gates=True,
+        )
 
     def workload(self, name: str, **values: object) -> Object:
         """A PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. Not created."""
@@ -145,6 +169,11 @@ class Case:
         self.made.append(("create", obj))
         return self._attempt(f"{obj.get('kind')} {metadata.get('name')} is accepted", lambda: self._create(obj))
 
+    def create_all(self, objects: Sequence[Object]) -> None:
+        """Creates many objects with a namespace at once, and then writes their `status` where they have one."""
+        self.made += [("create", obj) for obj in objects]
+        self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects))
+
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
         """A JSON merge patch on an object of the test's namespace (or on a cluster-scoped one)."""
         self.made.append((f"patch {resource}/{name}", dict(patch)))
@@ -176,6 +205,14 @@ class Case:
         """SIGKILL to the process of a role."""
         self._driver.kill(Role(role))
         self._deaths = len(self._driver.failures())
+
+    def pause(self, role: str) -> bool:
+        """Stops the process of a role until `restart`; False for one that is none of ours to stop."""
+        if not self._driver.alive(Role(role)):
+            return False
+        self._driver.stop(Role(role))
+        self._deaths = len(self._driver.failures())
+        return True
 
     def restart(self, role: str) -> None:
         """Stops the process of a role, or starts a killed one; a role that doesn't come back fails the open ids."""

@@ -127,8 +127,9 @@ class Judge:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         assert self._ledger is not None
         ids = requirement.declared(item)
-        enough = self.judged & set(ids) if self.run.fail_fast else frozenset()
-        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough))
+        asked = self.judged & set(ids)
+        enough = asked if self.run.fail_fast else frozenset()
+        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough, asked))
         if self._spared(item):
             return (yield)
         self._ledger.write(ledger.TestStarted(test=trial.test, ids=ids, worker=self.worker))

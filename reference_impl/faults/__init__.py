@@ -26,6 +26,7 @@ _MODULES = (
     "served_faults",
     "scaling_faults",
     "termination_faults",
+    "placement_faults",
     "node_faults",
     "lifecycle_faults",
     "gang_faults",
