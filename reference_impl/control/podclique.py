@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import time
 
+import msgspec
+
 from kube.errors import ApiError
 from kube.objects import Key
 from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
@@ -12,7 +14,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import children, claims, gates, labels, pods, startup, statuses
+from reference_impl.plan import children, claims, gates, labels, pods, startup, statuses, updates, updates_of_cliques
 from reference_impl.plan.troubles import Trouble
 
 STATUS_SECONDS = 1.0
@@ -46,6 +48,7 @@ class CliqueReconciler:
             try:
                 try:
                     await self._balance(clique, pcs)
+                    await self._update(clique, pcs)
                 finally:  # pods that cannot be made hold those back that were, only through their gang
                     await self._release(clique, gang)
             except ApiError as error:
@@ -80,12 +83,27 @@ class CliqueReconciler:
             waits = startup.floors(pcs, clique)
         claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
         builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
+        vacancy = updates_of_cliques.vacancy(clique, self._cache.pods_of(clique))
+        made = [builder.pod(index) for index in missing]
+        if made and vacancy is not None:
+            made[0] = updates_of_cliques.in_place_of(made[0], vacancy)
         await together(
             [
-                *(self._writer.create(self._cache.pods, builder.pod(index)) for index in missing),
+                *(self._writer.create(self._cache.pods, manifest) for manifest in made),
                 *(self._writer.delete(self._cache.pods, pod) for pod in surplus),
             ]
         )
+
+    async def _update(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
+        """Takes the next step of an update. What is to be deleted is written down before it is."""
+        if pcs is None or updates.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
+            return
+        clique = self._cache.cliques.get(*clique.metadata.key) or clique
+        step = updates_of_cliques.step(pcs, clique, self._cache.pods_of(clique), now())
+        if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
+            body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
+            await self._writer.patch(self._cache.cliques, clique, body, status=True)
+        await together(self._writer.delete(self._cache.pods, pod) for pod in step.doomed)
 
     async def _release(self, clique: PodClique, gang: PodGang) -> None:
         """Takes Grove's gate off the pods that may be scheduled."""
