@@ -61,8 +61,10 @@ class Rehashing:
         """Whether an object of a set has no hash left that is to be migrated. Otherwise the set is looked at, and
         then the object again."""
         window = self.window(pcs)
-        writes = self._of_group(window, item) if isinstance(item, PodCliqueScalingGroup) else self._of_clique(
-            window, pcs, item
+        writes = (
+            self._of_group(window, item)
+            if isinstance(item, PodCliqueScalingGroup)
+            else self._of_clique(window, pcs, item)
         )
         if next(writes, None) is None:
             return True

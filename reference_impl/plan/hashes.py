@@ -3,10 +3,11 @@ for current, is set once, before anything is hashed (`use`)."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, StartupType
-from reference_impl.plan.hashing import schemes
-from reference_impl.plan.hashing.schemes import Template
-from reference_impl.plan.hashing.window import Policy, Window, window
+from reference_impl.plan.hashing.schemes import Scheme, Template
+from reference_impl.plan.hashing.window import Known, Policy, Window, of_set, of_template
 
 _policy = Policy()
 
@@ -17,31 +18,51 @@ def use(policy: Policy) -> None:
     _policy = policy
 
 
+def written() -> Scheme:
+    """How hashes are written."""
+    return _policy.written
+
+
+@lru_cache(4096)
+def _of_template(template: Template, policy: Policy) -> Known:
+    return of_template(template, policy)
+
+
+@lru_cache(1024)
+def _of_set(templates: tuple[Template, ...], in_order: bool, policy: Policy) -> Known:
+    return of_set(templates, policy, in_order=in_order)
+
+
 def _template(template: CliqueTemplate, priority_class: str | None) -> Template:
     spec = template.spec
     return Template.of(template.name, template.labels, template.annotations, spec.pod_spec, priority_class)
 
 
-def _templates(pcs: PodCliqueSet) -> list[Template]:
+def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
+    """The hashes of a clique's template: the value of `grove.io/pod-template-hash` for the clique and its pods."""
+    return _of_template(_template(template, priority_class), _policy)
+
+
+def known_generation(pcs: PodCliqueSet) -> Known:
+    """The hashes of a set: `status.currentGenerationHash` changes when any clique's pods would. The order of cliques
+    counts only where it is the start-up order."""
     whole = pcs.spec.template
-    return [_template(template, whole.priority_class_name) for template in whole.cliques]
-
-
-def _in_order(pcs: PodCliqueSet) -> bool:
-    return pcs.spec.template.clique_startup_type == StartupType.IN_ORDER
-
-
-def pod_template(template: CliqueTemplate, priority_class: str | None) -> str:
-    """The value of `grove.io/pod-template-hash` for a clique and its pods."""
-    return schemes.of_template(_template(template, priority_class), _policy.written)
-
-
-def generation(pcs: PodCliqueSet) -> str:
-    """`status.currentGenerationHash`: changes when any clique's pods would. The order of cliques counts only where it
-    is the start-up order."""
-    return schemes.of_set(_templates(pcs), _policy.written, in_order=_in_order(pcs))
+    templates = tuple(_template(template, whole.priority_class_name) for template in whole.cliques)
+    return _of_set(templates, whole.clique_startup_type == StartupType.IN_ORDER, _policy)
 
 
 def known(pcs: PodCliqueSet) -> Window:
-    """The hashes by which stored ones of a set are recognised as current."""
-    return window(_templates(pcs), _policy, in_order=_in_order(pcs))
+    """All hashes by which stored ones of a set are recognised as current."""
+    whole = pcs.spec.template
+    templates = {each.name: known_template(each, whole.priority_class_name) for each in whole.cliques}
+    return Window(known_generation(pcs), templates)
+
+
+def pod_template(template: CliqueTemplate, priority_class: str | None) -> str:
+    """The hash that is written for a clique and its pods."""
+    return known_template(template, priority_class).written
+
+
+def generation(pcs: PodCliqueSet) -> str:
+    """The hash that is written for a set."""
+    return known_generation(pcs).written

@@ -39,9 +39,7 @@ def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus
 def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStatus:
     return msgspec.structs.replace(
         status,
-        current_pod_clique_set_generation_hash=_ours(
-            window.generation, status.current_pod_clique_set_generation_hash
-        ),
+        current_pod_clique_set_generation_hash=_ours(window.generation, status.current_pod_clique_set_generation_hash),
         update_progress=_progress(window.generation, status.update_progress),
     )
 
@@ -49,14 +47,10 @@ def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStat
 def clique_status(window: Window, known: Known, status: PodCliqueStatus) -> PodCliqueStatus:
     progress = _progress(window.generation, status.update_progress)
     if progress is not None:
-        progress = msgspec.structs.replace(
-            progress, pod_template_hash=_ours(known, progress.pod_template_hash) or ""
-        )
+        progress = msgspec.structs.replace(progress, pod_template_hash=_ours(known, progress.pod_template_hash) or "")
     return msgspec.structs.replace(
         status,
-        current_pod_clique_set_generation_hash=_ours(
-            window.generation, status.current_pod_clique_set_generation_hash
-        ),
+        current_pod_clique_set_generation_hash=_ours(window.generation, status.current_pod_clique_set_generation_hash),
         current_pod_template_hash=_ours(known, status.current_pod_template_hash),
         update_progress=progress,
     )

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES, Scheme, Template, knows, of_set, of_template
+from reference_impl.plan.hashing import schemes
+from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES, Scheme, Template
 
 
 @dataclass(frozen=True)
@@ -84,20 +85,21 @@ class Window:
                 known.keep(earlier.templates[name])
 
 
-def window(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> Window:
-    """The window of a set with these templates."""
+def of_template(template: Template, policy: Policy) -> Known:
+    """The hashes of one template."""
+    return Known(
+        schemes.of_template(template, policy.written),
+        lambda: {schemes.of_template(template, scheme): scheme for scheme in _candidates([template], policy)},
+    )
 
-    def of_one(template: Template) -> Known:
-        return Known(
-            of_template(template, policy.written),
-            lambda: {of_template(template, scheme): scheme for scheme in _candidates([template], policy)},
-        )
 
-    def of_all(scheme: Scheme) -> str:
-        return of_set(templates, scheme, in_order=in_order)
+def of_set(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> Known:
+    """The generation hashes of a set with these templates."""
 
-    generation = Known(of_all(policy.written), lambda: {of_all(s): s for s in _candidates(templates, policy)})
-    return Window(generation, {template.name: of_one(template) for template in templates})
+    def by(scheme: Scheme) -> str:
+        return schemes.of_set(templates, scheme, in_order=in_order)
+
+    return Known(by(policy.written), lambda: {by(scheme): scheme for scheme in _candidates(templates, policy)})
 
 
 def _candidates(templates: Sequence[Template], policy: Policy) -> list[Scheme]:
@@ -106,5 +108,5 @@ def _candidates(templates: Sequence[Template], policy: Policy) -> list[Scheme]:
     return [
         scheme
         for scheme in reversed(policy.recognised)
-        if scheme != policy.written and all(knows(template, scheme) for template in templates)
+        if scheme != policy.written and all(schemes.knows(template, scheme) for template in templates)
     ]
