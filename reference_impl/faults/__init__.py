@@ -26,6 +26,8 @@ _MODULES = (
     "served_faults",
     "scaling_faults",
     "termination_faults",
+    "hash_faults",
+    "upgrade_faults",
 )
 
 
