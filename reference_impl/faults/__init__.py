@@ -26,6 +26,7 @@ _MODULES = (
     "served_faults",
     "scaling_faults",
     "termination_faults",
+    "update_faults",
 )
 
 

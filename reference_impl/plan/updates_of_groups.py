@@ -142,7 +142,7 @@ def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
 
 
 def waves(doomed: list[Replica]) -> list[list[PodClique]]:
-    """The cliques of these replicas. Those by which a replica is known as old go last: who is killed in between finds it
-    again."""
+    """The cliques of these replicas. Those by which a replica is known as old go last, so that who comes after a death
+    in between finds it."""
     every = [(clique, clique.metadata.name in replica.old) for replica in doomed for clique in replica.cliques]
     return [[clique for clique, old in every if old is last] for last in (False, True)]
