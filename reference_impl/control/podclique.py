@@ -109,7 +109,9 @@ class CliqueReconciler:
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.cliques, clique, body, status=True)
-        await together(self._writer.delete(self._cache.pods, pod) for pod in step.doomed)
+        await together(self._writer.delete(self._cache.pods, pod) for pod in step.forced)
+        if step.selected is not None:
+            await self._writer.delete(self._cache.pods, step.selected)
 
     async def _release(self, clique: PodClique, gang: PodGang) -> None:
         """Takes Grove's gate off the pods that may be scheduled."""

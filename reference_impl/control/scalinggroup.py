@@ -61,7 +61,7 @@ class GroupReconciler:
         if step.progress is not None and step.progress != (group.status.update_progress if group.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.groups, group, body, status=True)
-        for wave in step.doomed:
+        for wave in step.waves:
             await together(self._writer.delete(cliques, clique) for clique in wave)
 
     async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:

@@ -28,6 +28,7 @@ _MODULES = (
     "termination_faults",
     "hash_faults",
     "upgrade_faults",
+    "update_faults",
 )
 
 

@@ -19,10 +19,12 @@ from reference_impl.plan.children import Manifest
 
 @dataclass
 class Step:
-    """What comes next: the progress to be written, then the pods to be deleted."""
+    """What comes next: the progress to be written, then the pods to be deleted, first those that serve nobody, then the
+    one that was selected."""
 
     progress: CliqueUpdateProgress | None
-    doomed: list[Pod] = field(default_factory=list)
+    forced: list[Pod] = field(default_factory=list)
+    selected: Pod | None = None
 
 
 def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> Step:
@@ -73,21 +75,20 @@ def _advanced(
 ) -> Step:
     active = [pod for pod in found if pod.active]
     old = [pod for pod in active if outdated(pod, current)]
-    doomed = forced(old)
+    useless = forced(old)
+    rest = [pod for pod in old if pod not in useless]
     selection = progress.ready_pods_selected_to_update
     if selection is not None and not replaced(clique, selection, found):
-        doomed += [pod for pod in old if pod.metadata.name == selection.current and pod not in doomed]
-        return Step(progress, doomed)
-    chosen = chosen_pod([pod for pod in old if pod not in doomed])
+        return Step(progress, useless, next((pod for pod in rest if pod.metadata.name == selection.current), None))
+    chosen = chosen_pod(rest)
     enough = sum(pod.ready for pod in active) >= updates.floor(clique)
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = PodSelection(current=chosen.metadata.name, completed=completed)
-        progress = msgspec.structs.replace(progress, ready_pods_selected_to_update=selection)
-        return Step(progress, [*doomed, chosen])
+        return Step(msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), useless, chosen)
     if not old and enough and len(active) >= clique.spec.replicas:
         progress = updates.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
-    return Step(progress, doomed)
+    return Step(progress, useless)
 
 
 def outdated(pod: Pod, current: revisions.Revision) -> bool:

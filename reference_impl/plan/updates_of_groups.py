@@ -28,11 +28,10 @@ PodsOf = Callable[[PodClique], list[Pod]]
 
 @dataclass
 class Step:
-    """What comes next: the progress to be written, then the cliques to be deleted, one list after the other. Those by
-    which a replica is known as old go last: who is killed in between finds it again."""
+    """What comes next: the progress to be written, then the cliques to be deleted, one list after the other."""
 
     progress: GroupUpdateProgress | None
-    doomed: tuple[list[PodClique], list[PodClique]] = field(default_factory=lambda: ([], []))
+    waves: list[list[PodClique]] = field(default_factory=list)
 
 
 @dataclass
@@ -109,22 +108,22 @@ def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> Replica
 
 
 def _advanced(group: PodCliqueScalingGroup, progress: GroupUpdateProgress, replicas: list[Replica], now: str) -> Step:
-    doomed = forced(replicas)
+    useless = forced(replicas)
     selection = progress.ready_replica_indices_selected_to_update
     if selection is not None and not complete(selection, replicas):
-        doomed += [r for r in replicas if r.index == selection.current and r.old and r not in doomed]
-        return Step(progress, waves(doomed))
+        again = [r for r in replicas if r.index == selection.current and r.old and r.ready]
+        return Step(progress, [*waves(useless), *waves(again)])
     chosen = chosen_replica([replica for replica in replicas if replica.old and replica.ready])
     enough = sum(r.ready for r in replicas) >= min(group.spec.min_available, len(replicas))
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = ReplicaSelection(current=chosen.index, completed=completed)
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
-        return Step(progress, waves([*doomed, chosen]))
+        return Step(progress, [*waves(useless), *waves([chosen])])
     whole = all(len(replica.cliques) == len(group.spec.clique_names) and not replica.old for replica in replicas)
     if whole and enough:
         progress = updates.ended(msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now)
-    return Step(progress, waves(doomed))
+    return Step(progress, waves(useless))
 
 
 def forced(replicas: list[Replica]) -> list[Replica]:
@@ -142,7 +141,8 @@ def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
     return selection.current >= len(replicas) or replicas[selection.current].updated
 
 
-def waves(doomed: list[Replica]) -> tuple[list[PodClique], list[PodClique]]:
-    """The cliques of these replicas, the old ones apart, at the end."""
+def waves(doomed: list[Replica]) -> list[list[PodClique]]:
+    """The cliques of these replicas. Those by which a replica is known as old go last, so that who comes after a death
+    in between finds it."""
     every = [(clique, clique.metadata.name in replica.old) for replica in doomed for clique in replica.cliques]
-    return [clique for clique, old in every if not old], [clique for clique, old in every if old]
+    return [[clique for clique, old in every if old is last] for last in (False, True)]
