@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -135,11 +136,14 @@ def updates(case: Case, set_name: str, since: int) -> list[str]:
     return [str(record) for record in records if at(record.object, "status", "updateProgress") is not None]
 
 
-def write_hashes(case: Case, set_name: str, way: Way | None) -> None:
+def write_hashes(case: Case, set_name: str, way: Way | None, **earlier: Object) -> None:
     """Puts the hashes of another operator in the place of all that are stored of a set, while no operator runs. Without
-    a way they are hashes of nothing."""
+    a way they are hashes of nothing. `earlier` are pod specs that cliques had when that operator ran, by clique, with _
+    for -: the template has been changed since."""
     view = case.history.view()
-    whole: Any = at(view.get(SETS, set_name), "spec", "template") or {}
+    whole: Any = copy.deepcopy(at(view.get(SETS, set_name), "spec", "template") or {})
+    for each in whole.get("cliques", ()):
+        each["spec"]["podSpec"].update(earlier.get(each["name"].replace("-", "_"), {}))
     by_name = {text(each, "name"): each for each in items(whole, "cliques")}
 
     def of_clique(role: str) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from conformance.grove.template_hashes import LEGACY
-from conformance.grove.template_pairs import template
 from conformance.history import lives, sights
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
-from conformance.tests.hashes import sets
-from conformance.tests.hashes.sets import SETS
 from conformance.tests.upgrade import takeover
 from conformance.tests.upgrade.takeover import FRONT, SOLO, pod_spec
 from conformance.tests.upgrade.test_earlier_versions import rolled_out
@@ -21,9 +18,9 @@ def test_what_go_operators_left_behind_is_taken_over(case: Case) -> None:
     of_library = {f"l{number}": way for number, way in enumerate(LEGACY)}
     for name in of_library:
         case.create(takeover.workload(case, name))
-    for name in ("changed", "unknown"):
+    for name in ("changed", "turned", "unknown"):
         case.create(takeover.small(case, name))
-    pods = {**dict.fromkeys(of_library, 6), "changed": 2, "unknown": 2}
+    pods = {**dict.fromkeys(of_library, 6), "changed": 2, "turned": 2, "unknown": 2}
     for name, count in pods.items():
         case.until("UPG-006", f"{name} has all its pods", takeover.has_all_hashes(name, count))
         case.until("UPG-006", f"{name} is available", sights.available(name, 1))
@@ -34,10 +31,11 @@ def test_what_go_operators_left_behind_is_taken_over(case: Case) -> None:
     case.stop("operator")
     for name, way in of_library.items():
         takeover.write_hashes(case, name, way)
-    takeover.write_hashes(case, "changed", LEGACY[0])
+    # Since those hashes were written one clique has got another image, and one another order of its containers.
+    takeover.write_hashes(case, "changed", LEGACY[0], z_solo=pod_spec("engine:0"))
+    turned = pod_spec()
+    takeover.write_hashes(case, "turned", LEGACY[0], z_solo={"containers": turned["containers"][::-1]})
     takeover.write_hashes(case, "unknown", None)
-    other = [template(SOLO, pod_spec("engine:2")), template(FRONT, pod_spec())]
-    case.patch(SETS, "changed", {"spec": sets.made(case, "changed", other)["spec"]})
     since = case.history.mark()
     case.restart("operator")
 
@@ -55,5 +53,6 @@ def test_what_go_operators_left_behind_is_taken_over(case: Case) -> None:
         case.expect("UPG-006", f"pods of {name} that came or went", [], takeover.restarts(case, name, since))
         case.expect("UPG-006", f"states of {name} in which it is updated", [], takeover.updates(case, name, since))
     now = lives.uids(view, "pods")
-    kept = {pod: uid for pod, uid in uids.items() if pod.startswith(f"changed-0-{FRONT}")}
-    same(case, "UPG-007", "pods of the clique that was not changed", kept, {pod: now.get(pod, "") for pod in kept})
+    others = (f"changed-0-{FRONT}", f"turned-0-{FRONT}")
+    kept = {pod: uid for pod, uid in uids.items() if pod.startswith(others)}
+    same(case, "UPG-007", "pods of the cliques that were not changed", kept, {pod: now.get(pod, "") for pod in kept})
