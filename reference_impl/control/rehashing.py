@@ -60,6 +60,8 @@ class Rehashing:
     def settled(self, pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup) -> bool:
         """Whether an object of a set has no hash left that is to be migrated. Otherwise the set is looked at, and
         then the object again."""
+        if pcs.metadata.deletion_timestamp is not None:
+            return True
         window = self.window(pcs)
         writes = (
             self._of_group(window, item)

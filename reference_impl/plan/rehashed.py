@@ -14,7 +14,6 @@ from reference_impl.api.models import (
     PodCliqueStatus,
     ScalingGroupStatus,
 )
-from reference_impl.plan.hashing.schemes import Scheme
 from reference_impl.plan.hashing.window import Known, Window
 
 Progress = TypeVar("Progress", CliqueUpdateProgress, GroupUpdateProgress)
@@ -23,11 +22,6 @@ Progress = TypeVar("Progress", CliqueUpdateProgress, GroupUpdateProgress)
 def _ours(known: Known, stored: str | None) -> str | None:
     """The hash that we write instead of a stored one."""
     return known.written if known.foreign(stored) else stored
-
-
-def foreign_label(known: Known, stored: str) -> Scheme | None:
-    """Whose hash a label has, if it is to be replaced."""
-    return known.foreign(stored)
 
 
 def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:

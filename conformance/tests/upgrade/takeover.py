@@ -43,9 +43,10 @@ def workload(case: Case, set_name: str, replicas: int = 1, startup: str = "", **
     return sets.made(case, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
 
 
-def small(case: Case, set_name: str, startup: str = "") -> Object:
+def small(case: Case, set_name: str, startup: str = "", replicas: int = 1, solo: str = "engine:1") -> Object:
     """A set of two cliques with a pod each."""
-    return sets.made(case, set_name, [template(each, pod_spec()) for each in (SOLO, FRONT)], startup=startup)
+    cliques = [template(SOLO, pod_spec(solo)), template(FRONT, pod_spec())]
+    return sets.made(case, set_name, cliques, startup=startup, replicas=replicas)
 
 
 def everything(view: View, set_name: str) -> dict[str, str]:

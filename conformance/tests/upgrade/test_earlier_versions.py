@@ -95,6 +95,44 @@ def test_an_upgrade_from_any_earlier_version_restarts_nothing(case: Case) -> Non
         case.until("UPG-005", "the sets are gone", lambda view: not view.names(SETS))
 
 
+@requirements("UPG-009")
+def test_an_update_that_is_under_way_goes_on(case: Case) -> None:
+    nodes = case.nodes("dgx-h100", 1)
+    old = case.upgrades[0]
+    case.downgrade(old)
+    case.create(takeover.small(case, "f", replicas=REPLICAS))
+    case.until("UPG-009", "the set has its pods", takeover.has_all_hashes("f", 2 * REPLICAS))
+    case.until("UPG-009", "the set is available", sights.available("f", REPLICAS))
+    uids = lives.uids(case.quiet(1), "pods")
+    case.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
+    changed = takeover.small(case, "f", replicas=REPLICAS, solo="engine:2")
+    sets.become(case, changed)
+    case.until("UPG-009", f"{old.about} has begun to update", lambda view: missing(view, uids) == 1)
+    begun = [pod for pod in uids if pod not in lives.uids(case.quiet(1), "pods")]
+
+    since = case.history.mark()
+    case.upgrade()
+    case.create(takeover.small(case, "fm", solo="engine:2"))
+    what = "the generation hash becomes that of the new operator"
+    case.until("UPG-009", what, lambda view: sets.generation(view, "f") == sets.generation(view, "fm") != "")
+    case.quiet(1)
+    gone = [str(each) for each in case.history.records("pods", since=since) if each.name in uids]
+    case.expect("UPG-009", "pods replaced although the one before them is not there yet", [], gone)
+    case.patch("nodes", nodes[0], {"spec": {"unschedulable": False}})
+    cliques = [f"f-{index}-{SOLO}" for index in range(REPLICAS)]
+    case.until("UPG-009", "the update goes on to its end", rolled_out("f", cliques, uids))
+    now = lives.uids(case.quiet(1), "pods")
+    kept = {pod: uid for pod, uid in uids.items() if not pod.startswith(tuple(cliques))}
+    same(case, "UPG-009", "pods of the other clique", kept, {pod: now.get(pod, "") for pod in kept})
+    made = {each.uid for each in case.history.records("pods") if each.name.startswith(tuple(cliques))}
+    case.expect("UPG-009", f"pods of the changed clique ({len(begun)} begun before)", 2 * REPLICAS, len(made))
+
+
+def missing(view: View, uids: dict[str, str]) -> int:
+    """How many of these pods are no more."""
+    return len(uids.keys() - lives.uids(view, "pods").keys())
+
+
 def of_set(everything: dict[str, str]) -> dict[str, str]:
     """Without the hashes of pods, whose names are others after an update."""
     return {where: hash for where, hash in everything.items() if not where.startswith("pods/")}
