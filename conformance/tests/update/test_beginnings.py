@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import updates
-from conformance.grove.fields import label, name, number, text, uid
+from conformance.grove.fields import name, number, text, uid
 from conformance.history import lives, sights
 from conformance.history.query import Miss
 from conformance.history.view import View
@@ -18,11 +18,8 @@ from conformance.tests.update import changes, replay
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 BEGIN = ("labels", "annotations", "priority", "image")
-SIZES = {
-    f"o-{i}-{rest}": size
-    for i in (0, 1)
-    for rest, size in (("a", 2), ("q", 1), ("g-0-b", 1), ("g-0-c", 2), ("h-0-d", 1))
-}
+MEMBERS = ("a", "q", "g-0-b", "g-0-c", "h-0-d")
+CLIQUES_OF_O = [f"o-{index}-{member}" for index in (0, 1) for member in MEMBERS]
 
 
 @requirements(
@@ -37,9 +34,8 @@ def test_what_begins_an_update_and_what_it_does_on_delete(case: Case) -> None:
     for workload in (*begin.values(), other, *waiting.values()):
         case.create(workload)
     replicas = {each: 2 if each == "o" else 1 for each in (*BEGIN, "other", *waiting)}
-    case.until(
-        "UPD-036", "all sets are available", all_of(*(sights.available(each, n) for each, n in replicas.items()))
-    )
+    available = [sights.available(each, count) for each, count in replicas.items()]
+    case.until("UPD-036", "all sets are available", all_of(*available))
     scale(case, CLIQUES, "o-0-a", 3)
     case.until("UPD-039", "a clique that was scaled has its pods", pods_are({"o-0-a": 3}, ready=True))
     case.quiet(0.7)
@@ -49,19 +45,18 @@ def test_what_begins_an_update_and_what_it_does_on_delete(case: Case) -> None:
     first = lives.uids(view, "pods")
     begun(case, begin)
     unchanged(case, other)
-    for each in waiting.values():
-        changes.image(each, "a", "c", tag="2")
-        changes.apply(case, each)
+    for workload in waiting.values():
+        changes.image(workload, "a", "c", tag="2")
+        changes.apply(case, workload)
     for each in BEGIN:
         case.eventually("UPD-036", f"a change of the {each} has been an update", changes.done(each, before[each]))
     announced(case, before)
     case.quiet(1.5)
     view = case.history.view()
     gone = [record.name for record in replay.gone(case.history, since)]
-    case.expect(
-        "UPD-037", "sets whose generation is another one", before["other"], updates.generation(view.get(SETS, "other"))
-    )
-    case.expect("UPD-037", "the progress of an update of it", {}, dict(updates.progress(view.get(SETS, "other"))))
+    found = view.get(SETS, "other")
+    case.expect("UPD-037", "the generation of the set", before["other"], updates.generation(found))
+    case.expect("UPD-037", "the progress of an update of it", {}, dict(updates.progress(found)))
     case.expect("UPD-037", "pods of it that went", [], [each for each in gone if each.startswith("other-")])
     case.expect("UPD-038", "pods that went by OnDelete", [], [each for each in gone if each.startswith(("o-", "p-"))])
     begun_once(case, first)
@@ -106,17 +101,18 @@ def unchanged(case: Case, other: Object) -> None:
 
 def announced(case: Case, before: dict[str, str]) -> None:
     """The update by OnDelete is said to have ended as soon as it has begun, by all that is concerned."""
-    parts = [(SETS, "o"), *((CLIQUES, each) for each in SIZES), *((GROUPS, f"o-{i}-{g}") for i in (0, 1) for g in "gh")]
+    parts = [
+        (SETS, "o"),
+        *((CLIQUES, each) for each in CLIQUES_OF_O),
+        *((GROUPS, f"o-{i}-{g}") for i in (0, 1) for g in "gh"),
+    ]
 
     def seen(view: View) -> bool | Miss:
         late = [each for kind, each in parts if not updates.ended(view.get(kind, each))]
         return not late or Miss(f"no update has begun and ended at {', '.join(late)}")
 
-    case.eventually(
-        "UPD-038",
-        "set, cliques and groups say when it has begun, and ended",
-        all_of(changes.begun("o", before["o"]), seen),
-    )
+    what = "set, cliques and groups say when it has begun, and ended"
+    case.eventually("UPD-038", what, all_of(changes.begun("o", before["o"]), seen))
     selected = [str(r) for kind, each in parts for r in case.history.records(kind, each) if updates.selection(r.object)]
     turns = [str(r) for r in case.history.records(SETS, "o") if updates.turns(r.object)]
     running = [str(r) for r in case.history.records(SETS, "o") if updates.running(r.object)]
@@ -127,27 +123,23 @@ def announced(case: Case, before: dict[str, str]) -> None:
 def in_place(case: Case, view: View) -> None:
     """Templates and hashes of all cliques are the new ones, their sizes those of before."""
     wrong = []
-    for clique in SIZES:
-        found, letter = view.get(CLIQUES, clique), clique.rpartition("-")[2]
+    for clique in CLIQUES_OF_O:
+        found, letter = view.get(CLIQUES, clique) or {}, clique.rpartition("-")[2]
         tag = text(found, "spec", "podSpec", "containers", 0, "image").rpartition(":")[2]
         if tag != ("2" if letter in "ac" else "1"):
             wrong.append(f"{clique} has template {tag}")
-        same_hash = label(found, HASH) == changes.hash_of(sights.pods_of(view, clique)[0])
+        same_hash = changes.hash_of(found) == changes.hash_of(sights.pods_of(view, clique)[0])
         if same_hash is (letter in "ac"):
             wrong.append(f"the hash of {clique} is {'that' if same_hash else 'not that'} of its pods")
     case.expect("UPD-039", "cliques that are not as their template", [], wrong)
-    case.expect(
-        "UPD-039", "replicas of the clique that was scaled", 3, number(view.get(CLIQUES, "o-0-a"), "spec", "replicas")
-    )
-
-
-HASH = "grove.io/pod-template-hash"
+    size = number(view.get(CLIQUES, "o-0-a"), "spec", "replicas")
+    case.expect("UPD-039", "replicas of the clique that was scaled", 3, size)
 
 
 def by_hand(case: Case) -> None:
     """Pods that are deleted come back with the new template, and nothing else does."""
     view = case.history.view()
-    stay = {clique: changes.uids(view, clique) for clique in SIZES}
+    stay = {clique: changes.uids(view, clique) for clique in CLIQUES_OF_O}
     [lost, *others] = scenes.by_index(case, "o-0-a")
     member = scenes.by_index(case, "o-1-g-0-c")[0]
     for pod in (lost, member):
@@ -211,10 +203,7 @@ def back_to_rolling(case: Case, waiting: dict[str, Object]) -> None:
     case.eventually("UPD-042", "the next change is rolled out", changes.done("o", before), 40)
     case.eventually("UPD-043", "and that of a set whose groups it leaves alone", changes.done("p", other), 40)
     view = case.quiet(0.7)
-    right = {
-        f"o-{i}-{rest}": wanted
-        for i in (0, 1)
-        for rest, wanted in (("a", ["2"] * (3 - i)), ("q", ["3"]), ("g-0-c", ["2"] * 2))
-    }
+    right = {f"o-{index}-a": ["2"] * (3 - index) for index in (0, 1)}
+    right |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
     same(case, "UPD-042", "templates of the pods", right, {clique: changes.images(view, clique) for clique in right})
     case.expect("UPD-042", "pods of the new template that went", [], sorted(fresh - changes.uids(view, "o-0-g-0-c")))

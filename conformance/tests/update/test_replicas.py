@@ -77,11 +77,8 @@ def judge_groups(case: Case, since: int) -> None:
     case.expect("UPD-025", "replicas in the order in which they went", order, found)
     once = {f"grows-0-g-{j}-{clique}": 1 for j in range(4) for clique in "bc"}
     same(case, "UPD-026", "new pods by clique", once, {clique: made.get(clique, 0) for clique in once})
-    for id, each, size, tag in (
-        ("UPD-026", "grows", 4, "2"),
-        ("UPD-027", "shrinks", 1, "2"),
-        ("UPD-028", "again", 3, "3"),
-    ):
+    ends = (("UPD-026", "grows", 4, "2"), ("UPD-027", "shrinks", 1, "2"), ("UPD-028", "again", 3, "3"))
+    for id, each, size, tag in ends:
         tags = {f"{each}-0-g-{j}-b": [tag] for j in range(size)}
         same(case, id, "templates of the pods", tags, {clique: changes.images(view, clique) for clique in tags})
     sizes = {f"again-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
@@ -135,9 +132,8 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     case.eventually("UPD-029", "the replica that no node takes has its turn", turn("placed", 2))
     case.eventually("UPD-030", "the breached replica has its turn", turn("sound", 1))
     case.quiet(0.7)
-    case.expect(
-        "UPD-029", "replicas that lost pods meanwhile", ["2"], replay.sequence(case.history, of("placed"), since)
-    )
+    lost = replay.sequence(case.history, of("placed"), since)
+    case.expect("UPD-029", "replicas that lost pods meanwhile", ["2"], lost)
     scenes.cordon(case, nodes, off=True)
 
     held = {each: f"{each}-0-web" for each in ("out", "in", "twice", "freezes")} | {"recycled": "recycled-0-a"}
@@ -210,9 +206,7 @@ def closed(case: Case) -> None:
     """An update that OnDelete finds unfinished is over: nothing more goes, and breaches are told again."""
 
     def over(view: View) -> bool | Miss:
-        parts = {
-            f"{kind}/{each}": view.get(kind, each) for kind, each in ((SETS, "freezes"), (CLIQUES, "freezes-0-web"))
-        }
+        parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
         late = [each for each, found in parts.items() if not updates.ended(found)]
         if condition_is(view.get(CLIQUES, "freezes-0-web"), scenes.BREACHED) in ("", "Unknown"):
             late.append("the breach of freezes-0-web is Unknown")
