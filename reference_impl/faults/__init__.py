@@ -27,6 +27,7 @@ _MODULES = (
     "scaling_faults",
     "termination_faults",
     "update_faults",
+    "changed_faults",
 )
 
 

@@ -75,14 +75,14 @@ def _last_group_replica_first() -> None:
     replace(updates_of_groups, "chosen_replica", chosen_replica)
 
 
-def _stepped(change: Any) -> None:
-    """Has every step of a set's progress changed by `change(before, after, now)`."""
+def stepped(change: Any) -> None:
+    """Has every step of a set's progress changed by `change(set, before, after, now)`."""
     right = updates_of_sets.advanced
 
     def advanced(
         pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: updates_of_sets.Found, now: str
     ) -> SetUpdateProgress:
-        result: SetUpdateProgress = change(progress, right(pcs, progress, generation, found, now), now)
+        result: SetUpdateProgress = change(pcs, progress, right(pcs, progress, generation, found, now), now)
         return result
 
     replace(updates_of_sets, "advanced", advanced)
@@ -90,21 +90,21 @@ def _stepped(change: Any) -> None:
 
 @fault("update-never-ends", "operator", "never says that the update of a set has ended", "UPD-007")
 def _update_never_ends() -> None:
-    _stepped(lambda before, after, now: msgspec.structs.replace(after, update_ended_at=None))
+    stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_ended_at=None))
 
 
 @fault("turn-never-over", "operator", "leaves the last replica in the progress of an ended update", "UPD-007")
 def _turn_never_over() -> None:
-    def change(before: SetUpdateProgress, after: SetUpdateProgress, now: str) -> SetUpdateProgress:
+    def change(pcs: PodCliqueSet, before: SetUpdateProgress, after: SetUpdateProgress, now: str) -> SetUpdateProgress:
         turn = after.currently_updating or before.currently_updating
         return msgspec.structs.replace(after, currently_updating=turn)
 
-    _stepped(change)
+    stepped(change)
 
 
 @fault("start-said-anew", "operator", "dates the beginning of an update with each step anew", "UPD-006")
 def _start_said_anew() -> None:
-    _stepped(lambda before, after, now: msgspec.structs.replace(after, update_started_at=now))
+    stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_started_at=now))
 
 
 @fault("members-counted", "operator", "counts the cliques of groups among those to be updated", "UPD-008")

@@ -101,11 +101,8 @@ def unchanged(case: Case, other: Object) -> None:
 
 def announced(case: Case, before: dict[str, str]) -> None:
     """The update by OnDelete is said to have ended as soon as it has begun, by all that is concerned."""
-    parts = [
-        (SETS, "o"),
-        *((CLIQUES, each) for each in CLIQUES_OF_O),
-        *((GROUPS, f"o-{i}-{g}") for i in (0, 1) for g in "gh"),
-    ]
+    groups = [f"o-{index}-{group}" for index in (0, 1) for group in "gh"]
+    parts = [(SETS, "o"), *((CLIQUES, each) for each in CLIQUES_OF_O), *((GROUPS, each) for each in groups)]
 
     def seen(view: View) -> bool | Miss:
         late = [each for kind, each in parts if not updates.ended(view.get(kind, each))]
