@@ -35,7 +35,7 @@ from reference_impl.plan import (
 )
 from reference_impl.plan.updates_of_groups import Replica
 
-# -- pods ---------------------------------------------------------------------------------------------------------------
+# -- pods --------------------------------------------------------------------------------------------------------------
 
 
 @fault("sick-pods-wait", "operator", "has pods that are not Ready wait for their turn", "UPD-014", "UPD-021")
@@ -147,7 +147,7 @@ def _all_since_change() -> None:
     replace(updates_of_cliques, "outdated", older)
 
 
-# -- replicas of groups -------------------------------------------------------------------------------------------------
+# -- replicas of groups ------------------------------------------------------------------------------------------------
 
 
 @fault("sick-replicas-wait", "operator", "leaves old replicas of groups alone that are not available", "UPD-025")
@@ -189,7 +189,7 @@ def _replica_forgotten() -> None:
     replace(updates_of_groups, "carried", lambda old, replicas: None)
 
 
-# -- replicas of sets ---------------------------------------------------------------------------------------------------
+# -- replicas of sets --------------------------------------------------------------------------------------------------
 
 
 @fault("unplaced-replica-last", "operator", "updates replicas that no node takes in their order", "UPD-029")
@@ -242,7 +242,7 @@ def _switch_freezes() -> None:
     replace(updates_of_cliques, "_closed", lambda pcs, progress, now: progress)
 
 
-# -- what begins an update, and OnDelete --------------------------------------------------------------------------------
+# -- what begins an update, and OnDelete -------------------------------------------------------------------------------
 
 
 @fault("labels-are-no-change", "operator", "doesn't take labels of a template for part of it", "UPD-036")
