@@ -129,8 +129,8 @@ def groups(case: Case, before: Update) -> None:
     found = replay.sequence(case.history, part, before.since)
     case.expect("UPD-004", "replicas of groups in the order in which they went", parts, found)
     for index in range(REPLICAS):
-        found = said(case, GROUPS, f"s-{index}-g", before)
-        case.expect("UPD-010", f"replicas of s-{index}-g that were said to be selected", [0, 1], found)
+        chosen = said(case, GROUPS, f"s-{index}-g", before)
+        case.expect("UPD-010", f"replicas of s-{index}-g that were said to be selected", [0, 1], chosen)
     unknown(case, "UPD-011", GROUPS, [f"s-{index}-g" for index in range(REPLICAS)], before)
 
 
