@@ -29,6 +29,7 @@ _MODULES = (
     "hash_faults",
     "upgrade_faults",
     "update_faults",
+    "changed_faults",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from reference_impl.api.models import CliqueTemplate, PodCliqueSet, SetUpdateProgress
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet, PodSelection, SetUpdateProgress
 from reference_impl.api.pods import Pod
 from reference_impl.faults import fault, replace
 from reference_impl.plan import (
@@ -75,14 +75,14 @@ def _last_group_replica_first() -> None:
     replace(updates_of_groups, "chosen_replica", chosen_replica)
 
 
-def _stepped(change: Any) -> None:
-    """Has every step of a set's progress changed by `change(before, after, now)`."""
+def stepped(change: Any) -> None:
+    """Has every step of a set's progress changed by `change(set, before, after, now)`."""
     right = updates_of_sets.advanced
 
     def advanced(
         pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: updates_of_sets.Found, now: str
     ) -> SetUpdateProgress:
-        result: SetUpdateProgress = change(progress, right(pcs, progress, generation, found, now), now)
+        result: SetUpdateProgress = change(pcs, progress, right(pcs, progress, generation, found, now), now)
         return result
 
     replace(updates_of_sets, "advanced", advanced)
@@ -90,21 +90,21 @@ def _stepped(change: Any) -> None:
 
 @fault("update-never-ends", "operator", "never says that the update of a set has ended", "UPD-007")
 def _update_never_ends() -> None:
-    _stepped(lambda before, after, now: msgspec.structs.replace(after, update_ended_at=None))
+    stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_ended_at=None))
 
 
 @fault("turn-never-over", "operator", "leaves the last replica in the progress of an ended update", "UPD-007")
 def _turn_never_over() -> None:
-    def change(before: SetUpdateProgress, after: SetUpdateProgress, now: str) -> SetUpdateProgress:
+    def change(pcs: PodCliqueSet, before: SetUpdateProgress, after: SetUpdateProgress, now: str) -> SetUpdateProgress:
         turn = after.currently_updating or before.currently_updating
         return msgspec.structs.replace(after, currently_updating=turn)
 
-    _stepped(change)
+    stepped(change)
 
 
 @fault("start-said-anew", "operator", "dates the beginning of an update with each step anew", "UPD-006")
 def _start_said_anew() -> None:
-    _stepped(lambda before, after, now: msgspec.structs.replace(after, update_started_at=now))
+    stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_started_at=now))
 
 
 @fault("members-counted", "operator", "counts the cliques of groups among those to be updated", "UPD-008")
@@ -156,3 +156,40 @@ def _restart_rolls_again() -> None:
         return right(pod, current) or (created is not None and created < start - 1)
 
     replace(updates_of_cliques, "outdated", outdated)
+
+
+@fault("selection-misnamed", "operator", "names another pod than that which it has selected", "UPD-010")
+def _selection_misnamed() -> None:
+    right = updates_of_cliques.step
+    known: dict[str, PodSelection] = {}
+
+    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> updates_of_cliques.Step:
+        told = clique.status.update_progress if clique.status else None
+        if told is not None and told.ready_pods_selected_to_update is not None and clique.metadata.uid in known:
+            true = msgspec.structs.replace(told, ready_pods_selected_to_update=known[clique.metadata.uid])
+            status = msgspec.structs.replace(clique.status, update_progress=true)
+            clique = msgspec.structs.replace(clique, status=status)
+        result = right(pcs, clique, found, now)
+        selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
+        if result.progress is not None and selection is not None:
+            known[clique.metadata.uid] = selection
+            wrong = PodSelection(current=clique.metadata.name, completed=selection.completed)
+            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=wrong)
+        return result
+
+    replace(updates_of_cliques, "step", step)
+
+
+@fault("group-counts-replicas", "operator", "counts the replicas of a group for its cliques", "UPD-008")
+def _group_counts_replicas() -> None:
+    right = statuses.group_status
+
+    def group_status(group: Any, *rest: Any) -> Any:
+        status = right(group, *rest)
+        if status.update_progress is not None:
+            total = max(group.spec.replicas, status.update_progress.updated_pod_cliques_count)
+            progress = msgspec.structs.replace(status.update_progress, total_pod_cliques_count=total)
+            status = msgspec.structs.replace(status, update_progress=progress)
+        return status
+
+    replace(statuses, "group_status", group_status)

@@ -1,4 +1,8 @@
-"""How the tests of this profile change templates, and what they wait for."""
+"""How the tests of this profile change templates, and what they wait for.
+
+Pods of a changed template can be held: bound, started, and not Ready until the test lets them be. So each step of an
+update can be looked at, on any machine.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,13 @@ from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
-from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import CLIQUES, GROUPS, SERVING, SETS
 
+SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"
 ON_DELETE, ROLLING = "OnDelete", "RollingRecreate"
-__all__ = ["CLIQUES", "GROUPS", "ON_DELETE", "ROLLING", "SETS"]
+HELD = "conformance.grove.io/hold-ready"
+ROUNDS = 40
+
+Pod = Mapping[str, Any]
 
 
 def template(workload: Object, clique: str) -> Object:
@@ -29,6 +35,14 @@ def image(workload: Object, *cliques: str, tag: str) -> None:
     for each in cliques:
         container = template(workload, each)["spec"]["podSpec"]["containers"][0]
         container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
+
+
+def hold(workload: Object, *cliques: str, off: bool = False) -> None:
+    """Has pods of these cliques not become Ready from now on, in the workload."""
+    for each in cliques:
+        annotations = template(workload, each).setdefault("annotations", {})
+        annotations.pop(HELD, None)
+        annotations.update({} if off else {HELD: "yes"})
 
 
 def apply(case: Case, workload: Object) -> None:
@@ -46,6 +60,35 @@ def change(case: Case, workload: Object, *cliques: str, tag: str) -> str:
 
 def strategy(case: Case, each: str, kind: str) -> None:
     case.patch(SETS, each, {"spec": {"updateStrategy": {"type": kind}}})
+
+
+def release(case: Case, clique: str, but: Iterable[str] = ()) -> None:
+    """Lets the held pods of a clique become Ready, apart from those with these uids."""
+    for pod in held(case.history.view(), clique):
+        if uid(pod) not in but:
+            case.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
+
+
+def held(view: View, clique: str) -> list[Pod]:
+    return [
+        pod for pod in sights.pods_of(view, clique) if text(pod, "metadata", "annotations", HELD) and pods.bound(pod)
+    ]
+
+
+def nurse(case: Case, ids: str | tuple[str, ...], what: str, cliques: Iterable[str], end: sights.Sight) -> None:
+    """Lets pods of these cliques become Ready whenever there are held ones, until `end`."""
+    wanted = list(cliques)
+
+    def seen(view: View) -> bool | Miss:
+        return bool(end(view)) or any(held(view, clique) for clique in wanted) or Miss(str(end(view)))
+
+    for _ in range(ROUNDS):
+        view = case.settled(what, seen, 30)
+        if end(view) or not any(held(view, clique) for clique in wanted):
+            break
+        for clique in wanted:
+            release(case, clique)
+    case.until(ids, what, end, 5)
 
 
 def begun(each: str, before: str) -> sights.Sight:
@@ -68,7 +111,7 @@ def done(each: str, before: str) -> sights.Sight:
             return answer
         found = view.get(SETS, each)
         if not updates.ended(found):
-            return Miss(f"the update of {each} has not ended: {updates.progress(found)}")
+            return Miss(f"the update of {each} has not ended: {dict(updates.progress(found))}")
         wanted, told = number(found, "spec", "replicas"), number(found, "status", "updatedReplicas")
         return wanted == told or Miss(f"updatedReplicas of {each} is {told}, not {wanted}")
 
@@ -86,44 +129,47 @@ def left(clique: str, wanted: Iterable[str]) -> sights.Sight:
     return seen
 
 
-def anew(case: Case, clique: str, before: Iterable[str], count: int, total: int) -> sights.Sight:
+def anew(clique: str, before: Iterable[str], count: int, total: int) -> sights.Sight:
     """Of these pods (uids) of a clique so many have gone, and it has `total` bound pods in all."""
     known = set(before)
 
     def seen(view: View) -> bool | Miss:
         found = sights.pods_of(view, clique)
-        gone = len(known - {uid(pod) for pod in found})
-        bound = sum(map(pods.bound, found))
+        gone, bound = len(known - {uid(pod) for pod in found}), sum(map(pods.bound, found))
         return (gone, bound) == (count, total) or Miss(
-            f"{clique}: {gone} of {len(known)} old pods have gone, wanted {count}; {bound} bound pods, wanted {total}"
+            f"{clique}: {gone} of {len(known)} pods have gone, wanted {count}; {bound} are bound, wanted {total}"
         )
 
     return seen
 
 
-def uids(case: Case, clique: str) -> dict[str, str]:
-    """Index → uid of the pods of a clique."""
-    return {label(pod, labels.POD_INDEX): uid(pod) for pod in sights.pods_of(case.history.view(), clique)}
+def whole(sizes: Mapping[str, int]) -> sights.Sight:
+    """Each of these cliques says that so many of its pods are Ready."""
+
+    def seen(view: View) -> bool | Miss:
+        told = {clique: number(view.get(CLIQUES, clique), "status", "readyReplicas") for clique in sizes}
+        return told == dict(sizes) or Miss(f"readyReplicas: {told}, wanted: {dict(sizes)}")
+
+    return seen
 
 
-def serve(case: Case, clique: str, but: Callable[[Mapping[str, Any]], bool] = lambda pod: False) -> None:
-    """Makes those pods of a clique Ready that are not, where the test writes their status."""
-    for pod in scenes.by_index(case, clique):
-        if not pods.ready(pod) and pods.bound(pod) and not but(pod):
-            case.patch("pods", name(pod), health_of(pod), subresource="status")
+def uids(view: View, clique: str) -> set[str]:
+    return {uid(pod) for pod in sights.pods_of(view, clique)}
 
 
-def health_of(pod: Mapping[str, Any]) -> dict[str, Any]:
-    from conformance.grove import health
-
-    return health.status(pod, SERVING)
-
-
-def hash_of(pod: Mapping[str, Any]) -> str:
+def hash_of(pod: Pod) -> str:
     return label(pod, labels.TEMPLATE_HASH)
 
 
-def images(case: Case, clique: str) -> list[str]:
-    """The images of a clique's pods, sorted."""
-    found = sights.pods_of(case.history.view(), clique)
-    return sorted(text(pod, "spec", "containers", 0, "image").rpartition(":")[2] for pod in found)
+def images(view: View, clique: str) -> list[str]:
+    """The tags of the images of a clique's pods, sorted."""
+    return sorted(tag(pod) for pod in sights.pods_of(view, clique))
+
+
+def tag(pod: Pod) -> str:
+    return text(pod, "spec", "containers", 0, "image").rpartition(":")[2]
+
+
+def where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set[str]:
+    """The uids of the pods of a clique of which something holds."""
+    return {uid(pod) for pod in sights.pods_of(view, clique) if condition(pod)}

@@ -116,6 +116,8 @@ def standalone(case: Case, before: Update) -> None:
     case.expect("UPD-001", "replicas of the pods that went, in order", sorted(order), order)
     lost = [record for record in replay.gone(case.history, before.since) if replay.owner(record) == cliques[0]]
     case.expect("UPD-012", "indices of the pods that went", ["1", "0"], [index_of(record) for record in lost])
+    selected = [record.name for record in lost]
+    case.expect("UPD-010", "pods that were said to be selected", selected, said(case, CLIQUES, cliques[0], before))
     unknown(case, "UPD-011", CLIQUES, cliques, before)
 
 
@@ -126,6 +128,9 @@ def groups(case: Case, before: Update) -> None:
     apart(case, "UPD-004", before, part)
     found = replay.sequence(case.history, part, before.since)
     case.expect("UPD-004", "replicas of groups in the order in which they went", parts, found)
+    for index in range(REPLICAS):
+        chosen = said(case, GROUPS, f"s-{index}-g", before)
+        case.expect("UPD-010", f"replicas of s-{index}-g that were said to be selected", [0, 1], chosen)
     unknown(case, "UPD-011", GROUPS, [f"s-{index}-g" for index in range(REPLICAS)], before)
 
 
@@ -208,6 +213,7 @@ def told(case: Case, before: Update, generation: str) -> None:
     case.expect("UPD-006", "states that say that it runs again after its end", [], again)
     wrong = [f"{record}: {updates.counts(record.object)}" for record in records if not fits(record)]
     case.expect("UPD-008", "counters above their totals, or wrong totals", [], wrong)
+    groups_count(case, before)
     if first < len(records):
         at_its_end(case, before, records[first])
 
@@ -222,12 +228,34 @@ def told(case: Case, before: Update, generation: str) -> None:
     parts_of(case, view, updates.generation(found))
 
 
-def fits(record: Record) -> bool:
-    """Whether no counter of a set's progress is above its total, and the totals are right or not counted yet."""
+def said(case: Case, resource: str, each: str, before: Update) -> list[object]:
+    """What a clique or a group has said to be selected, in order."""
+    found: list[object] = []
+    for record in case.history.records(resource, each, since=before.since):
+        current = updates.selected(record.object) or updates.selected_replica(record.object)
+        found += [current] if current not in (None, *found[-1:]) else []
+    return found
+
+
+def fits(record: Record, totals: Mapping[str, int] = TOTALS) -> bool:
+    """Whether no counter of a progress is above its total, and the totals are right or not counted yet."""
     counts = updates.counts(record.object)
     return all(
-        counts[done] <= counts[total] and counts[total] in (0, TOTALS[total]) for done, total in updates.COUNTERS
+        counts[done] <= counts[total] and counts[total] in (0, totals[total]) for done, total in updates.COUNTERS
     )
+
+
+def groups_count(case: Case, before: Update) -> None:
+    """The counters of the groups' progress: cliques of their replicas."""
+    for group, total in (("g", 4), ("h", 1)):
+        totals = {"totalPodCliquesCount": total, "totalPodCliqueScalingGroupsCount": 0}
+        for each in (f"s-{index}-{group}" for index in range(REPLICAS)):
+            records = case.history.records(GROUPS, each, since=before.since)
+            wrong = [f"{record}: {updates.counts(record.object)}" for record in records if not fits(record, totals)]
+            case.expect("UPD-008", f"counters of {each} above their total, or a wrong total", [], wrong)
+            end = updates.counts(case.history.view().get(GROUPS, each))
+            seen = [end["updatedPodCliquesCount"], end["totalPodCliquesCount"]]
+            case.expect("UPD-008", f"cliques of {each} that are updated, and all", [total, total], seen)
 
 
 def at_its_end(case: Case, before: Update, end: Record) -> None:
@@ -257,6 +285,9 @@ def parts_of(case: Case, view: View, generation: str) -> None:
         targets = updates.targets(found) if kind == CLIQUES else {}
         behind = [field for field, hash in targets.items() if reached.get(field) != hash]
         wrong += [f"{each}: {field} is not what its progress leads to" for field in behind]
+    groups = {f"s-{index}-{group}": size for index in range(REPLICAS) for group, size in (("g", 2), ("h", 1))}
+    counted = {each: number(view.get(GROUPS, each), "status", "updatedReplicas") for each in groups}
+    same(case, "UPD-010", "updatedReplicas of the groups", groups, counted)
     case.expect("UPD-010", "what cliques and groups say in the end that is wrong", [], wrong)
     told = {each: condition_is(view.get(kind, each), BREACHED) for kind, each in alone}
     same(case, "UPD-011", f"{BREACHED} in the end", dict.fromkeys(told, "False"), told)
