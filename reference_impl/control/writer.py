@@ -128,6 +128,18 @@ class Writer:
         body = {**body, "metadata": {**body.get("metadata", {}), **own}}
         await self._send_patch(informer, item, body, "status" if status else None)
 
+    async def renew(self, informer: Informer[T], item: T, manifest: dict[str, Any]) -> None:
+        """Gives exactly this clique the pod spec, labels and annotations of its manifest, all at once and whole: what
+        the manifest doesn't say goes. An object that is gone is no error."""
+        meta = manifest["metadata"]
+        body = [
+            {"op": "test", "path": "/metadata/uid", "value": item.metadata.uid},
+            {"op": "add", "path": "/metadata/labels", "value": meta["labels"]},
+            {"op": "add", "path": "/metadata/annotations", "value": meta.get("annotations", {})},
+            {"op": "add", "path": "/spec/podSpec", "value": manifest["spec"]["podSpec"]},
+        ]
+        await self._send_patch(informer, item, body, None, JSON_PATCH)
+
     async def strategic(self, informer: Informer[T], item: T, body: dict[str, Any]) -> None:
         """Patches a built-in object by strategic merge patch (lists by their keys)."""
         body = {**body, "metadata": {"uid": item.metadata.uid}}
@@ -155,7 +167,7 @@ class Writer:
         self,
         informer: Informer[T],
         item: T,
-        body: dict[str, Any],
+        body: dict[str, Any] | list[dict[str, Any]],
         subresource: str | None,
         content_type: str = "application/merge-patch+json",
     ) -> None:
