@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from conformance.grove.fields import label
+from conformance.grove.labels import BY_HAND
 from conformance.history.base_rule import BaseBoundFirst
 from conformance.history.cause_rule import DeletedForACause
 from conformance.history.gangs import Gangs
@@ -54,9 +56,14 @@ def rules(deleted: Collection[str] = ()) -> list[Rule]:
     ]
 
 
+def _by_hand(record: Record) -> bool:
+    """Whether the suite itself has made the object, in the place of an operator."""
+    return record.resource in ("pods", "podgangs") and bool(label(record.object, BY_HAND))
+
+
 def judge(history: History, only: Sequence[str] = (), deleted: Collection[str] = ()) -> list[Verdict]:
     """The verdict of every rule (or of those whose ids are given), by id. `deleted`: see `rules`."""
-    records = [record for record in history.records() if record.resource in RELEVANT]
+    records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
     chosen = [rule for rule in rules(deleted) if not only or rule.id in only]
     ordered = server_order(records)
     if ordered is None:

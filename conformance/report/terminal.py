@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conformance.report import repetitions
 from conformance.report.model import Failure, Outcome, Profile, Report, Result, Word
 from conformance.suite.bundle import PICTURE
 from conformance.suite.requirement import Level
@@ -193,7 +194,9 @@ def _block(label: str, text: str) -> Text:
 
 def _summary(report: Report) -> list[tuple[str, str]]:
     who = report.started.implementation
-    lines = [("", ""), (f"judged: {judged(who.roles)}", "dim")]
+    lines = [("", "")]
+    lines += [(str(rate), "" if rate.passed == rate.runs else "bold red") for rate in repetitions.rates(report)]
+    lines.append((f"judged: {judged(who.roles)}", "dim"))
     for role, player in sorted(who.supplied.items()):
         lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
     if not report.complete:

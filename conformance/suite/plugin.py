@@ -17,6 +17,7 @@ from typing import Literal
 import pytest
 
 from conformance.errors import HarnessError
+from conformance.report import repetitions
 from conformance.suite import hooks, ledger, requirement, settings
 from conformance.suite.bench import Bench, MakeBench, Trial
 from conformance.suite.checks import Blocked, CheckFailed, Checks
@@ -102,6 +103,11 @@ class Judge:
 
     # -- collection ----------------------------------------------------------------------------------------------
 
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if self.run.repeat > 1 and "case" in metafunc.fixturenames:
+            metafunc.fixturenames.append("repetition")
+            metafunc.parametrize("repetition", range(self.run.repeat), ids=repetitions.marks(self.run.repeat))
+
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
         chosen = scope(self.registry, self.run.profiles, self.run.ids, self.run.roles, self.run.features)
@@ -121,8 +127,9 @@ class Judge:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         assert self._ledger is not None
         ids = requirement.declared(item)
-        enough = self.judged & set(ids) if self.run.fail_fast else frozenset()
-        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough))
+        asked = self.judged & set(ids)
+        enough = asked if self.run.fail_fast else frozenset()
+        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough, asked))
         if self._spared(item):
             return (yield)
         self._ledger.write(ledger.TestStarted(test=trial.test, ids=ids, worker=self.worker))

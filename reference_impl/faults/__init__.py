@@ -26,6 +26,9 @@ _MODULES = (
     "served_faults",
     "scaling_faults",
     "termination_faults",
+    "placement_faults",
+    "node_faults",
+    "lifecycle_faults",
     "gang_faults",
 )
 

@@ -11,7 +11,7 @@ from reference_impl.scheduler.rounds import Plan
 from reference_impl.scheduler.search import Budget
 
 
-@fault("hopeless-group-skipped", "gang-scheduler", "leaves a group out of which no pod fits anywhere", "SCHED-040")
+@fault("hopeless-group-skipped", "gang-scheduler", "leaves a group out of which no pod fits anywhere", "SCHED-007")
 def _hopeless_group_skipped() -> None:
     right = rounds.place_floor
 
@@ -26,7 +26,7 @@ def _hopeless_group_skipped() -> None:
     replace(rounds, "place_floor", place_floor)
 
 
-@fault("groups-by-themselves", "gang-scheduler", "asks whether each group fits, and not whether all do", "SCHED-041")
+@fault("groups-by-themselves", "gang-scheduler", "asks whether each group fits, and not whether all do", "SCHED-008")
 def _groups_by_themselves() -> None:
     right = rounds.place_floor
 

@@ -14,7 +14,7 @@ from conformance.history.axis import LONG, Axis
 from conformance.history.query import History
 
 POOL = "example.com/pool"
-FAILED = "SCHED-040 failed: bound pods: expected 0, seen 10"
+FAILED = "SCHED-007 failed: bound pods: expected 0, seen 10"
 
 
 def serve(story, prefills: int = 10, decodes: int = 2, name: str = "serve-0") -> float:

@@ -14,7 +14,7 @@ from conformance.suite.ledger import Check
 from tests.history.story import Story
 
 TEST = "gang/test_services_torn_apart.py::test_one"
-COMMAND = "grove-conformance run --implementation mine --id SCHED-040"
+COMMAND = "grove-conformance run --implementation mine --id SCHED-007"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
         Check(test=TEST, id="SCHED-005", what="a later gang", outcome="passed", at=1.0),
         Check(
             test=TEST,
-            id="SCHED-040",
+            id="SCHED-007",
             what="bound [pods]",
             outcome="failed",
             expected={"s-0-a": 0},
@@ -67,7 +67,7 @@ def test_the_index_names_every_file_and_says_what_failed(folder: Path) -> None:
     assert set(rows) == files and all(rows.values())
     assert next(iter(rows)) == bundle.PICTURE
     assert index.startswith(f"# {TEST}\n")
-    assert r'SCHED-040 failed: bound \[pods\]: expected {"s-0-a":0}, seen {"s-0-a":1}' in index
+    assert r'SCHED-007 failed: bound \[pods\]: expected {"s-0-a":0}, seen {"s-0-a":1}' in index
     assert r"seen y \| z" in index and "SCHED-005" not in index
     assert f"```sh\n# Runs this test again:\n{COMMAND}\n```" in index
 
@@ -77,7 +77,7 @@ def test_there_are_objects_picture_logs_of_the_window_and_the_command(folder: Pa
     assert {each["metadata"]["name"] for each in objects} == {"s", "s-0", "a1", "b1"}
     words = ["".join(t.itertext()) for t in ElementTree.parse(folder / bundle.PICTURE).iter() if "text" in t.tag]
     assert "TORN: b has 0 of 1 bound" in words and TEST in words
-    assert any(word.startswith("SCHED-040 failed: bound [pods]") for word in words)
+    assert any(word.startswith("SCHED-007 failed: bound [pods]") for word in words)
     assert (folder / "logs" / "gang-scheduler.log").read_text() == "during the test\n"
     assert (folder / "logs" / "cluster" / "kube-scheduler.log").is_file()
     assert not (folder / "logs" / "operator.log").exists()

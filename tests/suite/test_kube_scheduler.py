@@ -12,8 +12,8 @@ import yaml
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 TORN = {
-    "SCHED-040": {"serve-0-decode": 0, "serve-0-prefill": 10},
-    "SCHED-041": None,  # which five of six pods it binds is chance
+    "SCHED-007": {"serve-0-decode": 0, "serve-0-prefill": 10},
+    "SCHED-008": None,  # which five of six pods it binds is chance
 }
 
 

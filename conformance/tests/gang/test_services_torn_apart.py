@@ -15,22 +15,22 @@ from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 
 
-@requirements("SCHED-005", "SCHED-040", "INV-003", "INV-010")
+@requirements("SCHED-005", "SCHED-007", "INV-003", "INV-010")
 def test_no_prefill_pod_is_bound_where_no_decode_pod_fits(case: Case) -> None:
     # Each of the ten prefill pods fits on one of the ten nodes. A decode pod needs two GPUs, and no node has them.
     case.nodes("single", 10)
     workload = case.workload("serve", prefills=10, decodes=2, decodeGpus=2)
-    _stays_unbound(case, "SCHED-040", workload)
+    _stays_unbound(case, "SCHED-007", workload)
 
 
-@requirements("SCHED-005", "SCHED-041", "INV-003", "INV-010")
+@requirements("SCHED-005", "SCHED-008", "INV-003", "INV-010")
 def test_a_service_over_six_nodes_waits_for_the_sixth(case: Case) -> None:
     # Four prefill and two decode pods, all of them floors, and five nodes with a GPU each. Any group fits alone.
     case.nodes("single", 5)
     workload = case.workload("serve", prefills=4, prefillsFloor=4, decodes=2, decodesFloor=2)
-    wanted = _stays_unbound(case, "SCHED-041", workload)
+    wanted = _stays_unbound(case, "SCHED-008", workload)
     case.nodes("single", 1)
-    case.until("SCHED-041", "the gang is bound on six nodes", sights.all_bound(list(wanted.cliques.values())))
+    case.until("SCHED-008", "the gang is bound on six nodes", sights.all_bound(list(wanted.cliques.values())))
 
 
 def _stays_unbound(case: Case, id: str, workload: Object) -> Expected:
