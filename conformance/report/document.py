@@ -16,6 +16,7 @@ import jsonschema
 import yaml
 
 from conformance.errors import HarnessError
+from conformance.report import repetitions
 from conformance.report.model import Failure, Outcome, Profile, Report, Result, Word
 
 SCHEMA = Path(__file__).parent / "report.schema.json"
@@ -124,6 +125,15 @@ def _failure(failure: Failure) -> Document:
     return found
 
 
+def _repetitions(report: Report) -> Document:
+    """How often each test ran and passed, where tests were repeated."""
+    rates = [
+        {"test": rate.test, "runs": rate.runs, "passed": rate.passed, "atLeast": round(rate.interval[0], 4)}
+        for rate in repetitions.rates(report)
+    ]
+    return {"repetitions": rates} if rates else {}
+
+
 def _run(report: Report) -> Document:
     started = report.started
     return {
@@ -133,6 +143,7 @@ def _run(report: Report) -> Document:
         "workers": started.workers,
         "timeScale": started.time_scale,
         "seed": started.seed,
+        **_repetitions(report),
         "environment": dict(sorted(started.environment.items())),
         "tests": [
             {

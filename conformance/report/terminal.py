@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conformance.report import repetitions
 from conformance.report.model import Failure, Outcome, Profile, Report, Result, Word
 from conformance.suite.requirement import Level
 
@@ -182,6 +183,7 @@ def _block(label: str, text: str) -> Text:
 
 def _summary(report: Report) -> list[tuple[str, str]]:
     lines = [("", "")]
+    lines += [(str(rate), "" if rate.passed == rate.runs else "bold red") for rate in repetitions.rates(report)]
     for role, who in sorted(report.started.implementation.supplied.items()):
         lines.append((f"the role {role} was supplied by {who} and was not judged", "dim"))
     if not report.complete:

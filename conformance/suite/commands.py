@@ -46,6 +46,9 @@ def run(
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="End a test, or leave it out, once all that it is asked for has failed.")
     ] = False,
+    repeat: Annotated[
+        int, typer.Option(min=1, max=1000, help="Run each test that often; the report gives the rate that passed.")
+    ] = 1,
     report_dir: Annotated[Path, typer.Option(help="Where the run's folder is made.")] = Path("reports"),
     seed: Annotated[int | None, typer.Option(help="Of the random choices of tests.")] = None,
     cluster: Annotated[str, typer.Option(help="`own`: a fake one for each worker; `existing`: --kubeconfig.")] = "own",
@@ -69,6 +72,7 @@ def run(
         ids=tuple(sorted(set(id or ()))),
         time_scale=scale,
         fail_fast=fail_fast,
+        repeat=repeat,
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="existing" if where else "own",
         kubeconfig=where,

@@ -79,6 +79,7 @@ def run(
             workers=settings.workers,
             time_scale=settings.time_scale,
             seed=settings.seed,
+            repeat=settings.repeat,
             reproduce=settings.reproduce,
             environment=dict(environment),
         )

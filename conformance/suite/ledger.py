@@ -61,6 +61,7 @@ class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
     workers: int
     time_scale: float
     seed: int
+    repeat: int = 1
     reproduce: str = ""
     """The command line that judges one id of this run again, without `--id …`."""
     environment: dict[str, str] = {}

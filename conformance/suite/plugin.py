@@ -17,6 +17,7 @@ from typing import Literal
 import pytest
 
 from conformance.errors import HarnessError
+from conformance.report import repetitions
 from conformance.suite import hooks, ledger, requirement, settings
 from conformance.suite.bench import Bench, MakeBench, Trial
 from conformance.suite.checks import Blocked, CheckFailed, Checks
@@ -101,6 +102,11 @@ class Judge:
         return self._bench
 
     # -- collection ----------------------------------------------------------------------------------------------
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if self.run.repeat > 1 and "case" in metafunc.fixturenames:
+            metafunc.fixturenames.append("repetition")
+            metafunc.parametrize("repetition", range(self.run.repeat), ids=repetitions.marks(self.run.repeat))
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         self.collected = {item.nodeid: requirement.declared(item) for item in items}

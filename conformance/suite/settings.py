@@ -26,6 +26,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     workers: int = 1
     time_scale: float = 1.0
     fail_fast: bool = False
+    repeat: int = 1
     seed: int = 0
     cluster: Literal["own", "existing"] = "own"
     kubeconfig: str = ""

@@ -47,6 +47,31 @@ def test_workers_ledgers_are_one_report(faked: Faked) -> None:
     assert again.report["digest"] == ran.report["digest"]
 
 
+def test_repeated_tests_are_runs_of_their_own_and_give_a_rate(faked: Faked) -> None:
+    faked.write(
+        """
+        import pytest
+
+        @requirements("AA-001")
+        @pytest.mark.parametrize("what", ["x", "y"])
+        def test_one(case, what):
+            case.expect("AA-001", "x", 1, 1)
+
+        @requirements("AA-002")
+        def test_two(case):
+            case.until("AA-002", "y", not case.trial.test.endswith("[3 of 20]"))
+        """
+    )
+    ran = faked.run(workers=2, repeat=20)
+    assert ran.exit == 1, ran.err
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "failed"}
+    assert ran.report["run"]["repetitions"] == [
+        {"test": "all tests", "runs": 60, "passed": 59, "atLeast": 0.9114},
+        {"test": "test_fake.py::test_two", "runs": 20, "passed": 19, "atLeast": 0.7639},
+    ]
+    assert "test_fake.py::test_two: 19 of 20 runs passed (95 % interval 76.4% to 99.1%)" in ran.out
+
+
 def test_a_test_ends_early_only_where_all_that_was_asked_for_has_failed(faked: Faked) -> None:
     faked.write(
         """

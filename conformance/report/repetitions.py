@@ -1,0 +1,57 @@
+"""`--repeat N`: how often each test passed, and what that says of how often it would. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from conformance.report.model import Report
+
+_Z = NormalDist().inv_cdf(0.975)
+ALL = "all tests"
+
+
+def marks(count: int) -> list[str]:
+    """What tells the repetitions of a test apart in its name, in their order."""
+    return [f"{number} of {count}" for number in range(1, count + 1)]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Of `runs` of a test as many `passed`."""
+
+    test: str
+    runs: int
+    passed: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the true rate is with 95 % confidence (Wilson): 20 of 20 says at least 84 %, not 100 %."""
+        rate, square = self.passed / self.runs, _Z**2 / self.runs
+        middle = rate + square / 2
+        spread = _Z * math.sqrt(rate * (1 - rate) / self.runs + square / 4 / self.runs)
+        return max(0.0, (middle - spread) / (1 + square)), min(1.0, (middle + spread) / (1 + square))
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.test}: {self.passed} of {self.runs} runs passed (95 % interval {low:.1%} to {high:.1%})"
+
+
+def rates(report: Report) -> list[Rate]:
+    """Over all tests, then of each test that did not always pass; empty where nothing was repeated."""
+    if report.started.repeat == 1:
+        return []
+    runs: dict[str, list[bool]] = {}
+    for test in report.tests:
+        runs.setdefault(_unmarked(test.test, report.started.repeat), []).append(test.outcome == "passed")
+    found = [Rate(name, len(passed), sum(passed)) for name, passed in sorted(runs.items()) if not all(passed)]
+    total = [outcome for passed in runs.values() for outcome in passed]
+    return [Rate(ALL, len(total), sum(total)), *found] if total else []
+
+
+def _unmarked(test: str, count: int) -> str:
+    """`a.py::t[x-3 of 20]` and `a.py::t[3 of 20]` without their marks."""
+    head, bracket, inside = test.removesuffix("]").partition("[")
+    given = inside.rpartition("-")[0] if inside.endswith(f" of {count}") else inside
+    return f"{head}[{given}]" if bracket and given else head
