@@ -90,7 +90,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
     sights_of_ends = {each: over(each) if each == "back" else changes.done(each, before[each]) for each in ENDS}
     changes.nurse(case, (), "all updates end", map(clique, SIZES), all_of(*sights_of_ends.values()))
     for each, id in ENDS.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 3)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
     case.quiet(0.7)
     judge_end(case, first, since)
 
@@ -119,7 +119,7 @@ def one_at_a_time(case: Case, first: Uids) -> None:
         bound = size - 1 if each == "fits" else size
         id = {"sick": "UPD-014"}.get(each, ENDS[each])
         what = f"{taken} pods of {each} are replaced at once"
-        case.eventually(id, what, changes.anew(clique(each), first[each], taken, bound), 20)
+        case.eventually(id, what, changes.anew(clique(each), first[each], taken, bound))
     view = case.quiet(1)
     for each in SIZES:
         id = {"sick": "UPD-017"}.get(each, ENDS[each])
@@ -148,7 +148,7 @@ def others_do_not_count(case: Case, first: Uids) -> None:
     changes.release(case, clique("grows"), [successor])
     for each, taken in (("sick", 3), ("ill", 4), ("crashed", 2), ("shrinks", 2), ("twice", 2)):
         what = f"the next pod of {each} is replaced"
-        case.eventually(ENDS[each], what, changes.anew(clique(each), first[each], taken, SIZES[each]), 20)
+        case.eventually(ENDS[each], what, changes.anew(clique(each), first[each], taken, SIZES[each]))
     case.until("UPD-020", "the pods that were added are Ready", changes.whole({clique("grows"): 3}))
     scale(case, CLIQUES, clique("shrinks"), 1)
     case.eventually("UPD-019", "the clique has one pod", pods_are({clique("shrinks"): 1}))
