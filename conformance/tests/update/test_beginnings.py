@@ -51,7 +51,7 @@ def test_what_begins_an_update_and_what_it_does_on_delete(case: Case) -> None:
     for each in BEGIN:
         case.eventually("UPD-036", f"a change of the {each} has been an update", changes.done(each, before[each]))
     announced(case, before)
-    case.quiet(1.5)
+    case.quiet(1.5, real=True)
     view = case.history.view()
     gone = [record.name for record in replay.gone(case.history, since)]
     found = view.get(SETS, "other")
@@ -148,7 +148,7 @@ def by_hand(case: Case) -> None:
     case.until("UPD-040", "and Ready", changes.whole({"o-0-a": 3, "o-1-g-0-c": 2}))
     told = updated("o-0-a", 1)
     case.eventually("UPD-041", "the clique says that one pod is updated", told)
-    view = case.quiet(1)
+    view = case.quiet(1, real=True)
     case.expect("UPD-040", "templates of the clique's pods", ["1", "1", "2"], changes.images(view, "o-0-a"))
     case.expect("UPD-040", "templates of the member's pods", ["1", "2"], changes.images(view, "o-1-g-0-c"))
     kept = {clique: own - {uid(lost), uid(member)} <= changes.uids(view, clique) for clique, own in stay.items()}
@@ -194,7 +194,7 @@ def back_to_rolling(case: Case, waiting: dict[str, Object]) -> None:
     for each in waiting:
         changes.strategy(case, each, changes.ROLLING)
     since = case.history.mark()
-    case.quiet(1.5)
+    case.quiet(1.5, real=True)
     case.expect("UPD-042", "pods that went with the switch", [], [r.name for r in replay.gone(case.history, since)])
     fresh = changes.uids(case.history.view(), "o-0-g-0-c")
     before = changes.change(case, waiting["o"], "q", tag="3")

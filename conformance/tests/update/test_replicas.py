@@ -55,7 +55,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
     scale(case, GROUPS, "shrinks-0-g", 1)
     case.eventually("UPD-027", "the replica that was being made anew goes", gone(CLIQUES, members["shrinks"][1:]))
     case.eventually("UPD-028", "the first replica is made anew once more", waits(members["again"][0], "3"))
-    case.quiet(1)
+    case.quiet(1, real=True)
     other = replay.sequence(case.history, of_group("again"), since)
     case.expect("UPD-028", "replicas that went before the first was Ready", ["again-0-g-0"], other)
 
@@ -152,7 +152,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     again = changes.change(case, sets["twice"], "web", tag="3")
     case.eventually("UPD-033", "the pod of the second template goes", one_held("twice-1-web", "3"))
     recycled(case)
-    case.quiet(1)
+    case.quiet(1, real=True)
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
     both = replay.together(case.history, sizes, of("twice"), since)
     case.expect("UPD-033", "moments at which two replicas lacked Ready pods", [], both)
