@@ -28,6 +28,12 @@ MNNVL = "grove.io/mnnvl-group"
 """Annotation, and label of a ComputeDomain: the group of cliques whose GPUs are linked (OBJ-841)."""
 OWN_PREFIX = "grove.io/"
 
+BY_HAND = "conformance.grove.io/scenario"
+"""Of gangs and pods that the suite makes in the place of an operator: the scenario that they belong to. The rules of
+what operators make do not hold for them."""
+BOUND = "conformance.grove.io/bound"
+"""Annotation of those of these pods that were made with their node."""
+
 GATE = "grove.io/podgang-pending-creation"
 """The scheduling gate of every pod until its gang is complete (GATE-01, OBJ-501)."""
 

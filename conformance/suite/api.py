@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 import aiohttp
 import orjson
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from conformance.errors import HarnessError
 from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
-from kube.resource import Resource
+from kube.resource import PODS, Resource
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -110,6 +111,35 @@ class Api:
 
         self._run(all_of_them())
 
+    def make_all(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Creates many objects with a namespace at once, then writes their statuses. Pods wait for the service account
+        of a new namespace."""
+
+        async def make(obj: Mapping[str, Any]) -> None:
+            resource, metadata = self.of_object(obj), obj["metadata"]
+            again = AsyncRetrying(
+                retry=retry_if_exception(_without_account),
+                wait=wait_fixed(0.1),
+                stop=stop_after_delay(20),
+                reraise=True,
+            )
+            await again(self._client.create, resource, obj)
+            if "status" in obj:
+                body = {"status": obj["status"]}
+                await self._client.patch(
+                    resource,
+                    metadata["namespace"],
+                    metadata["name"],
+                    body,
+                    content_type=MERGE_PATCH,
+                    subresource="status",
+                )
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*(make(obj) for obj in objects))
+
+        self._run(all_of_them())
+
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
         return self._object(self._client.get(self.of_plural(plural), namespace, name))
 
@@ -138,6 +168,11 @@ class Api:
 
         self._run(all_of_them())
 
+    def evict(self, namespace: str, pod: str) -> None:
+        """Asks for the eviction of a pod. Raises ApiError, 429 where a disruption budget forbids it."""
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        self._run(self._client.create(PODS, body, subresource="eviction"))
+
     def work(self, action: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Runs what needs the client itself."""
         return self._run(action(self._client))
@@ -153,6 +188,10 @@ class Api:
             raise HarnessError(
                 f"the API server does not answer ({type(error).__name__}: {error})", where=str(self._kubeconfig)
             ) from error
+
+
+def _without_account(error: BaseException) -> bool:
+    return isinstance(error, ApiError) and error.status == 403 and "serviceaccount" in error.message
 
 
 def words(error: ApiError | NotServed) -> str:

@@ -14,8 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from conformance.cluster import lives, nodes
+from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
-from conformance.grove import workloads
+from conformance.grove import pods, workloads
+from conformance.grove.fields import condition_is
+from conformance.grove.labels import BY_HAND
+from conformance.grove.scheduling.manifests import Ground
 from conformance.history.query import History, Miss, NotSeen
 from conformance.history.record import Record
 from conformance.history.verdict import Verdict
@@ -31,6 +35,8 @@ from kube.resource import NODES
 
 R = TypeVar("R")
 
+_NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that Kubernetes takes from a node some time after it has become Ready."""
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -56,6 +62,8 @@ class Case:
         self.history, self.random = history, randomness
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
+        self.deleted_pods: set[str] = set()
+        """Names of the pods that the test itself deleted."""
         self._api, self._driver, self._kubeconfig, self._scale = api, driver, kubeconfig, time_scale
         self._complaint, self._patience = complaint, patience
         self._nodes: dict[str, int] = {}
@@ -64,6 +72,11 @@ class Case:
     @property
     def implementation(self) -> Descriptor:
         return self._driver.descriptor
+
+    @property
+    def time_scale(self) -> float:
+        """What every time-out is multiplied by."""
+        return self._scale
 
     @cached_property
     def kubernetes(self) -> Any:
@@ -85,7 +98,11 @@ class Case:
         begin = self._nodes.get(profile, 0)
         wanted = nodes.manifests(profile, begin + count, self.pool)[begin:]
         self._nodes[profile] = begin + count
-        names = [str(node["metadata"]["name"]) for node in wanted]
+        return self.fleet(wanted)
+
+    def fleet(self, wanted: Sequence[Object]) -> list[str]:
+        """Adds nodes by their manifests, which say of which pool they are (`ground`); as `nodes`."""
+        names, count = [str(node["metadata"]["name"]) for node in wanted], len(wanted)
         try:
             self._api.create_all(NODES, wanted)
         except ApiError as error:
@@ -101,6 +118,19 @@ class Case:
             self._blame()
             raise HarnessError(error.miss or str(error), where=f"pool {self.pool}") from error
         return names
+
+    def ground(self, scenario: str) -> Ground:
+        """Where a scenario of gang scheduling is played: nodes in the test's pool that are the scenario's alone."""
+        return Ground(
+            self.namespace,
+            f"{self.pool}-{scenario}",
+            self.implementation.scheduler_name,
+            prefix=scenario,
+            selector={nodes.POOL: self.pool, BY_HAND: scenario},
+            taints=({"key": nodes.POOL, "value": self.pool, "effect": "NoSchedule"},),
+            tolerations=(nodes.toleration(self.pool),),
+            gates=True,
+        )
 
     def workload(self, name: str, **values: object) -> Object:
         """A PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. Not created."""
@@ -122,6 +152,15 @@ class Case:
                 return workload
         raise UsageError(f"no clique is called {clique!r}", where=str(workload["metadata"]["name"]))
 
+    def lose(self, node: str) -> None:
+        """The kubelet of a node is gone: the node is Unknown and its pods are not Ready, when this returns. Nothing on
+        the node moves until `bring_back`; taints and evictions come from Kubernetes."""
+        self._turn(node, lost=True)
+
+    def bring_back(self, node: str) -> None:
+        """The kubelet of a lost node is there again: the node is Ready and has lost its taints, when this returns."""
+        self._turn(node, lost=False)
+
     def create(self, obj: Object) -> Object:
         """Creates an object; a refusal fails every id of the test that is still open."""
         metadata = obj.get("metadata", {})
@@ -129,6 +168,11 @@ class Case:
             raise mistake
         self.made.append(("create", obj))
         return self._attempt(f"{obj.get('kind')} {metadata.get('name')} is accepted", lambda: self._create(obj))
+
+    def create_all(self, objects: Sequence[Object]) -> None:
+        """Creates many objects with a namespace at once, and then writes their `status` where they have one."""
+        self.made += [("create", obj) for obj in objects]
+        self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects))
 
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
         """A JSON merge patch on an object of the test's namespace (or on a cluster-scoped one)."""
@@ -140,15 +184,35 @@ class Case:
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
+        if resource == "pods":
+            self.deleted_pods.add(name)
         self._attempt(
             f"the deletion of {resource}/{name} is accepted",
             lambda: self._api.delete(resource, self._place(resource), [name], propagation),
         )
 
+    def evict(self, pod: str) -> str:
+        """Asks for the eviction of a pod, as `kubectl drain` does. Empty, or why it was refused."""
+        self.made.append((f"evict pods/{pod}", {}))
+        try:
+            self._api.evict(self.namespace, pod)
+        except ApiError as error:
+            self._blame()
+            return words(error)
+        return ""
+
     def kill(self, role: str) -> None:
         """SIGKILL to the process of a role."""
         self._driver.kill(Role(role))
         self._deaths = len(self._driver.failures())
+
+    def pause(self, role: str) -> bool:
+        """Stops the process of a role until `restart`; False for one that is none of ours to stop."""
+        if not self._driver.alive(Role(role)):
+            return False
+        self._driver.stop(Role(role))
+        self._deaths = len(self._driver.failures())
+        return True
 
     def restart(self, role: str) -> None:
         """Stops the process of a role, or starts a killed one; a role that doesn't come back fails the open ids."""
@@ -268,6 +332,24 @@ class Case:
                 raise
             return self.history.wait(what, careful, rest, **how)  # it lives after all
 
+    def _turn(self, node: str, *, lost: bool) -> None:
+        self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
+
+        def turned(view: View) -> bool | Miss:
+            found = view.get("nodes", node)
+            if not lost:
+                return _schedulable(found) or Miss(f"node {node} is not Ready, or has its taints still")
+            if condition_is(found, "Ready") != "Unknown":
+                return Miss(f"node {node} is not Ready=Unknown")
+            late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
+            return not late or Miss(f"{late} pods are still Ready on the lost node {node}")
+
+        try:
+            self.history.wait(f"node {node} is {'lost' if lost else 'back'}", turned, 60 * max(1.0, self._scale))
+        except NotSeen as error:
+            self._blame()
+            raise HarnessError(error.miss or str(error), where=f"node {node}") from error
+
     def _create(self, obj: Object) -> Object:
         if "namespace" not in obj.get("metadata", {}) and self._api.of_object(obj).namespaced:
             obj = {**obj, "metadata": {**obj.get("metadata", {}), "namespace": self.namespace}}
@@ -319,4 +401,4 @@ def _schedulable(node: Mapping[str, Any] | None) -> bool:
     conditions = node.get("status", {}).get("conditions") or []
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
     taints = node.get("spec", {}).get("taints") or []
-    return ready and not any(t.get("key") == "node.kubernetes.io/not-ready" for t in taints)
+    return ready and not any(t.get("key") in _NOT_YET for t in taints)

@@ -32,6 +32,7 @@ class Checks:
     """Outcomes of one test. Writes each to `tell` at once; `finish` raises what the test has to end with.
 
     Once all of `enough` have failed (if it is given), the test ends: nothing that is still asked can be learned.
+    `asked` are the declared ids that the run wants to know of (all, if it is not given): only these need an outcome.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class Checks:
         declared: Sequence[str],
         tell: Callable[[ledger.Check], None],
         enough: AbstractSet[str] = frozenset(),
+        asked: AbstractSet[str] = frozenset(),
     ) -> None:
         self.test, self.declared, self._tell, self._enough = test, tuple(declared), tell, enough
+        self.asked = tuple(id for id in self.declared if not asked or id in asked)
         self.made: list[ledger.Check] = []
 
     @property
@@ -92,8 +95,8 @@ class Checks:
         """At the end of a test that was not cut short. Raises CheckFailed, or HarnessError for an unjudged id."""
         if self.failures:
             raise CheckFailed("; ".join(f"{c.id}: {c.what}: {brief(c.seen)}" for c in self.failures))
-        if self.open():
-            raise HarnessError(f"the test ended without an outcome for {', '.join(self.open())}", where=self.test)
+        if missing := [id for id in self.open() if id in self.asked]:
+            raise HarnessError(f"the test ended without an outcome for {', '.join(missing)}", where=self.test)
 
     def _record(
         self,

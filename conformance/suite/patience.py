@@ -6,6 +6,12 @@ its user the better part of an hour. Nothing is judged more strictly: the first 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove import pods
+from conformance.grove.fields import label, text
+from conformance.grove.labels import BOUND, BY_HAND
 from conformance.history.view import View
 
 LIFELESS_SECONDS = 3.0
@@ -14,7 +20,7 @@ LIFELESS_SECONDS = 3.0
 LIFELESS = "the implementation has not made or written anything in this run"
 
 _MADE = ("podcliques", "podcliquescalinggroups", "podgangs")
-"""What only an implementation makes."""
+"""What only an implementation makes, unless the suite did in its place (labels.BY_HAND)."""
 
 
 class Patience:
@@ -39,7 +45,13 @@ class Patience:
 
 def alive(view: View) -> bool:
     """Whether an implementation has done anything: made an object, or written to a set."""
-    if any(view.names(plural) for plural in _MADE):
+    if any(not label(found, BY_HAND) for plural in _MADE for found in view.list(plural)):
+        return True
+    if any(label(pod, BY_HAND) and pods.bound(pod) and not _bound_by_hand(pod) for pod in view.list("pods")):
         return True
     sets = (view.get("podcliquesets", name) or {} for name in view.names("podcliquesets"))
     return any(pcs.get("status") or pcs.get("metadata", {}).get("finalizers") for pcs in sets)
+
+
+def _bound_by_hand(pod: Mapping[str, Any]) -> bool:
+    return bool(text(pod, "metadata", "annotations", BOUND))

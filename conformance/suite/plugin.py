@@ -127,8 +127,9 @@ class Judge:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         assert self._ledger is not None
         ids = requirement.declared(item)
-        enough = self.judged & set(ids) if self.run.fail_fast else frozenset()
-        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough))
+        asked = self.judged & set(ids)
+        enough = asked if self.run.fail_fast else frozenset()
+        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough, asked))
         if self._spared(item):
             return (yield)
         self._ledger.write(ledger.TestStarted(test=trial.test, ids=ids, worker=self.worker))
@@ -295,7 +296,12 @@ def _attach(trial: Trial) -> None:
     import allure
 
     attach: Callable[..., None] = allure.attach.file
-    kinds = {".txt": allure.attachment_type.TEXT, ".log": allure.attachment_type.TEXT}
+    kinds = {
+        ".txt": allure.attachment_type.TEXT,
+        ".log": allure.attachment_type.TEXT,
+        ".md": allure.attachment_type.TEXT,
+        ".svg": allure.attachment_type.SVG,
+    }
     for path in sorted(p for p in trial.bundle.rglob("*") if p.is_file()):
         kind = kinds.get(path.suffix, allure.attachment_type.YAML if path.suffix == ".yaml" else None)
         attach(str(path), name=str(path.relative_to(trial.bundle)), attachment_type=kind, extension=path.suffix[1:])

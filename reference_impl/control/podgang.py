@@ -1,7 +1,8 @@
 """PodGang: the references to its pods and the Initialized condition (spec OBJ-410 to OBJ-434 done right).
 
 References are first written when all pods exist, then kept true. The conditions are a list that the scheduler writes
-too, so every write of it is guarded by the resource version that it was read at.
+too, so every write of it is guarded by the resource version that it was read at. A gang that nothing controls is none
+of ours.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class GangReconciler:
 
     async def reconcile(self, key: Key) -> float | None:
         gang = self._cache.gangs.get(*key)
-        if gang is None or gang.metadata.deletion_timestamp is not None:
+        if gang is None or gang.metadata.deletion_timestamp is not None or gang.metadata.controller is None:
             self._incomplete.pop(key, None)
             return None
         namespace = gang.metadata.namespace

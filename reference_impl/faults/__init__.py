@@ -28,6 +28,10 @@ _MODULES = (
     "termination_faults",
     "update_faults",
     "changed_faults",
+    "placement_faults",
+    "node_faults",
+    "lifecycle_faults",
+    "gang_faults",
 )
 
 

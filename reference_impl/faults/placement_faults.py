@@ -1,7 +1,7 @@
-"""Faults of the scheduler's planning, each with the rules of the specification that its outcomes break.
+"""Faults of the scheduler's planning, each with the rules of the specification that its outcomes break and the ids of
+the requirements that must fail of it.
 
-They are proved against the oracle (tests/scheduling/test_mutants.py). To have the suite prove one on a cluster,
-register it with `fault` and the ids of the requirements that must fail.
+They are proved against the oracle (tests/scheduling/test_mutants.py), and on a cluster as all faults are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
 
-from reference_impl.faults import replace
+import msgspec
+
+from reference_impl.faults import fault, replace
 from reference_impl.scheduler import eligibility, placing, preemption, rounds
 from reference_impl.scheduler.gang import Gang, Group, Scope
 from reference_impl.scheduler.model import Node, Pod
@@ -35,10 +37,12 @@ class PlacementFault:
 FAULTS: list[PlacementFault] = []
 
 
-def breaks(name: str, text: str, *rules: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """`caught_by`: ids of requirements, with spaces between."""
+
     def register(apply: Callable[[], None]) -> Callable[[], None]:
         FAULTS.append(PlacementFault(name, text, rules, apply))
-        return apply
+        return fault(name, "gang-scheduler", text, *caught_by.split())(apply)
 
     return register
 
@@ -46,7 +50,7 @@ def breaks(name: str, text: str, *rules: str) -> Callable[[Callable[[], None]], 
 # Order and floors.
 
 
-@breaks("priority-ignored", "takes gangs in the order in which they came", "GS-28")
+@breaks("priority-ignored", "takes gangs in the order in which they came", "GS-28", caught_by="SCHED-028")
 def _priority_ignored() -> None:
     right = rounds.plan
 
@@ -56,17 +60,17 @@ def _priority_ignored() -> None:
     replace(rounds, "plan", plan)
 
 
-@breaks("scaled-before-base", "places scaled gangs whatever their base gang does", "GS-03")
+@breaks("scaled-before-base", "places scaled gangs whatever their base gang does", "GS-03", caught_by="SCHED-053")
 def _scaled_before_base() -> None:
     replace(rounds, "base_stands", lambda gang, standing: True)
 
 
-@breaks("zero-floor-counts", "wants a pod of each group, of those without a floor, too", "GS-26")
+@breaks("zero-floor-counts", "wants a pod of each group, of those without a floor, too", "GS-26", caught_by="SCHED-022")
 def _zero_floor_counts() -> None:
     replace(Group, "lacking", property(lambda self: max(0, max(1, self.floor) - self.bound)))
 
 
-@breaks("lost-pod-stays-lost", "looks at a gang no more once it has been placed", "GS-26")
+@breaks("lost-pod-stays-lost", "looks at a gang no more once it has been placed", "GS-26", caught_by="SCHED-041")
 def _lost_pod_stays_lost() -> None:
     right = rounds.place_floor
 
@@ -79,10 +83,49 @@ def _lost_pod_stays_lost() -> None:
     replace(rounds, "place_floor", place_floor)
 
 
+@breaks("floors-in-sum", "counts the floors of all groups together", "GS-21", caught_by="SCHED-021")
+def _floors_in_sum() -> None:
+    right = rounds.place_floor
+
+    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
+        if right(gang, room, result, budget):
+            return True
+        mark, wanted, found = room.mark(), sum(group.lacking for group in gang.groups), list[Placement]()
+        for index, pod in [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting]:
+            if len(found) < wanted and (placement := placing.place(gang, [(index, [pod])], room, budget)) is not None:
+                found.append(placement)
+        if len(found) < wanted:
+            room.undo(mark)
+            return False
+        for placement in found:
+            rounds.bind(gang, placement, room, result)
+        return True
+
+    replace(rounds, "place_floor", place_floor)
+
+
+@breaks("scaled-never", "places no scaled gang", "GS-26", caught_by="SCHED-052")
+def _scaled_never() -> None:
+    replace(rounds, "base_stands", lambda gang, standing: not gang.base)
+
+
+@breaks("extras-early", "gives a gang its extra pods before others their floors", "OR-6", caught_by="SCHED-051")
+def _extras_early() -> None:
+    right = rounds.place_floor
+
+    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
+        placed = right(gang, room, result, budget)
+        if placed:
+            rounds.place_extras(gang, room, result, budget)
+        return placed
+
+    replace(rounds, "place_floor", place_floor)
+
+
 # Room.
 
 
-@breaks("room-counted-twice", "takes the room of each pod twice", "GS-26")
+@breaks("room-counted-twice", "takes the room of each pod twice", "GS-26", caught_by="SCHED-026")
 def _room_counted_twice() -> None:
     right = Room.take
 
@@ -92,13 +135,13 @@ def _room_counted_twice() -> None:
     replace(Room, "take", take)
 
 
-@breaks("room-overbooked", "puts a pod more on a node than there is room for", "OR-1")
+@breaks("room-overbooked", "puts a pod more on a node than there is room for", "OR-1", caught_by="SCHED-050 SCHED-060")
 def _room_overbooked() -> None:
     right = Shape._count
     replace(Shape, "_count", lambda self, node: right(self, node) + 1)
 
 
-@breaks("only-gpus-count", "forgets CPU and memory where GPUs are asked for", "OR-1")
+@breaks("only-gpus-count", "forgets CPU and memory where GPUs are asked for", "OR-1", caught_by="SCHED-050")
 def _only_gpus_count() -> None:
     def count(self: Shape, node: int) -> int:
         free = self._room.free[node]
@@ -108,7 +151,12 @@ def _only_gpus_count() -> None:
     replace(Shape, "_count", count)
 
 
-@breaks("quick-only", "gives up where big pods first, on the fullest nodes, find no placement", "GS-26")
+@breaks(
+    "quick-only",
+    "gives up where big pods first, on the fullest nodes, find no placement",
+    "GS-26",
+    caught_by="SCHED-026",
+)
 def _quick_only() -> None:
     replace(Search, "_exactly", lambda self, at, allowed: False)
 
@@ -116,20 +164,24 @@ def _quick_only() -> None:
 # What nodes may take.
 
 
-@breaks("taints-ignored", "puts pods on tainted nodes", "OR-1")
+@breaks("taints-ignored", "puts pods on tainted nodes", "OR-1", caught_by="SCHED-050")
 def _taints_ignored() -> None:
     replace(eligibility, "tolerated", lambda pod, node: True)
 
 
-@breaks("selector-ignored", "does not read node selectors and affinity", "OR-1")
+@breaks("selector-ignored", "does not read node selectors and affinity", "OR-1", caught_by="SCHED-050")
 def _selector_ignored() -> None:
     replace(eligibility, "selected", lambda pod, node: True)
 
 
-@breaks("cordon-ignored", "puts pods on nodes that are cordoned", "GS-42")
+@breaks("cordon-ignored", "puts pods on nodes that are cordoned", "GS-42", caught_by="SCHED-042")
 def _cordon_ignored() -> None:
+    right = eligibility.eligible
+
     def eligible(pod: Pod, node: Node) -> bool:
-        return eligibility.tolerated(pod, node) and eligibility.selected(pod, node)
+        taints = [taint for taint in node.spec.taints or () if taint.key != "node.kubernetes.io/unschedulable"]
+        spec = msgspec.structs.replace(node.spec, unschedulable=False, taints=taints)
+        return right(pod, msgspec.structs.replace(node, spec=spec))
 
     replace(eligibility, "eligible", eligible)
 
@@ -148,22 +200,27 @@ def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
     replace(rounds, "place", place)
 
 
-@breaks("gang-level-ignored", "does not see constraints of the whole gang", "GS-34")
+@breaks("gang-level-ignored", "does not see constraints of the whole gang", "GS-34", caught_by="TOPO-034")
 def _gang_level_ignored() -> None:
     _without(size=lambda gang, scope: len(scope.groups) == len(gang.groups))
 
 
-@breaks("config-level-ignored", "does not see constraints over some of the groups", "GS-34")
+@breaks("config-level-ignored", "does not see constraints over some of the groups", "GS-34", caught_by="TOPO-036")
 def _config_level_ignored() -> None:
     _without(size=lambda gang, scope: 1 < len(scope.groups) < len(gang.groups))
 
 
-@breaks("group-level-ignored", "does not see constraints of single groups in a gang of several", "GS-34")
+@breaks(
+    "group-level-ignored",
+    "does not see constraints of single groups in a gang of several",
+    "GS-34",
+    caught_by="TOPO-036",
+)
 def _group_level_ignored() -> None:
     _without(size=lambda gang, scope: len(scope.groups) == 1 < len(gang.groups))
 
 
-@breaks("wrong-level", "packs into the next wider domain than is required", "GS-34")
+@breaks("wrong-level", "packs into the next wider domain than is required", "GS-34", caught_by="TOPO-034 TOPO-050")
 def _wrong_level() -> None:
     right = placing.restrictions
 
@@ -175,7 +232,7 @@ def _wrong_level() -> None:
     replace(placing, "restrictions", restrictions)
 
 
-@breaks("no-label-is-a-domain", "takes all nodes without the label for one domain", "GS-34")
+@breaks("no-label-is-a-domain", "takes all nodes without the label for one domain", "GS-34", caught_by="TOPO-034")
 def _no_label_is_a_domain() -> None:
     def domain(self: Room, key: str, node: int) -> str:
         return self.nodes[node].metadata.label(key) or "none"
@@ -190,12 +247,14 @@ def _no_label_is_a_domain() -> None:
     replace(Room, "domains", domains)
 
 
-@breaks("domain-left", "chooses a new domain for extras and replacements", "GS-35")
+@breaks("domain-left", "chooses a new domain for extras and replacements", "GS-35", caught_by="TOPO-035")
 def _domain_left() -> None:
     replace(placing, "settled_domains", lambda gang, scope, key, room: frozenset())
 
 
-@breaks("first-domain-only", "gives up where the first domain that looks good does not do", "GS-26")
+@breaks(
+    "first-domain-only", "gives up where the first domain that looks good does not do", "GS-26", caught_by="TOPO-036"
+)
 def _first_domain_only() -> None:
     right = Search._candidates
 
@@ -205,7 +264,7 @@ def _first_domain_only() -> None:
     replace(Search, "_candidates", candidates)
 
 
-@breaks("preferred-is-required", "keeps a gang waiting for the domain that it prefers", "GS-26")
+@breaks("preferred-is-required", "keeps a gang waiting for the domain that it prefers", "GS-26", caught_by="TOPO-037")
 def _preferred_is_required() -> None:
     right = placing.place
 
@@ -216,7 +275,7 @@ def _preferred_is_required() -> None:
     replace(rounds, "place", place)
 
 
-@breaks("preferred-ignored", "does not see what is preferred", "OR-9")
+@breaks("preferred-ignored", "does not see what is preferred", "OR-9", caught_by="TOPO-038")
 def _preferred_ignored() -> None:
     right = placing.place
 
@@ -230,7 +289,17 @@ def _preferred_ignored() -> None:
 # Preemption.
 
 
-@breaks("preempts-part", "evicts just the pods of a gang that are in the way", "GS-31")
+@breaks("scaled-outlive-base", "leaves scaled gangs when it evicts their base", "GS-31", caught_by="SCHED-055")
+def _scaled_outlive_base() -> None:
+    right = preemption._wholes
+
+    def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
+        return list(right(lower, [changed(gang, base="") for gang in gangs], preemptor))
+
+    replace(preemption, "_wholes", wholes)
+
+
+@breaks("preempts-part", "evicts just the pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")
 def _preempts_part() -> None:
     right = preemption._wholes
 
@@ -240,7 +309,7 @@ def _preempts_part() -> None:
     replace(preemption, "_wholes", wholes)
 
 
-@breaks("preempts-in-vain", "evicts all lower pods even if the gang does not fit then", "GS-30")
+@breaks("preempts-in-vain", "evicts all lower pods even if the gang does not fit then", "GS-30", caught_by="SCHED-030")
 def _preempts_in_vain() -> None:
     right = preemption.choose
 
@@ -252,7 +321,7 @@ def _preempts_in_vain() -> None:
     replace(preemption, "choose", choose)
 
 
-@breaks("preempts-equals", "evicts gangs and pods of equal priority", "GS-30")
+@breaks("preempts-equals", "evicts gangs and pods of equal priority", "GS-30", caught_by="SCHED-030")
 def _preempts_equals() -> None:
     right = preemption.choose
 
@@ -269,7 +338,7 @@ def _preempts_equals() -> None:
     replace(Round, "__init__", init)
 
 
-@breaks("preempts-all", "evicts all that is lower, needed or not", "GS-32")
+@breaks("preempts-all", "evicts all that is lower, needed or not", "GS-32", caught_by="SCHED-032")
 def _preempts_all() -> None:
     def fewest(gang: Gang, wholes: list[Unit], extras: list[Unit], *rest: Any) -> tuple[Unit, ...]:
         return tuple(wholes)
@@ -277,7 +346,7 @@ def _preempts_all() -> None:
     replace(preemption, "_fewest", fewest)
 
 
-@breaks("preempts-the-dear", "evicts higher priorities before lower ones", "GS-32")
+@breaks("preempts-the-dear", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
 def _preempts_the_dear() -> None:
     right = preemption._fewest
 
@@ -287,6 +356,11 @@ def _preempts_the_dear() -> None:
     replace(preemption, "_fewest", fewest)
 
 
-@breaks("preempts-gangs-before-extras", "evicts a whole gang where a pod above its floor would do", "GS-32")
+@breaks(
+    "preempts-gangs-before-extras",
+    "evicts a whole gang where a pod above its floor would do",
+    "GS-32",
+    caught_by="SCHED-032",
+)
 def _preempts_gangs_before_extras() -> None:
     replace(preemption, "_extras", lambda lower: [])

@@ -99,17 +99,27 @@ def prove(fault: faults.Fault, workdir: Path, kubeconfig: str) -> Proof:
     # Without a fault, what the faults claim has to pass: what fails of itself proves nothing.
     right = "failed" if fault.name else "passed"
     survivors = {i: outcomes.get(i, "not in the report") for i in fault.caught_by if outcomes.get(i) != right}
-    if fault.name and run.exitcode != 1 and not survivors:
-        survivors = {"exit code": f"{run.exitcode}, not 1"}
+    # What only should be decides no verdict: then nothing that counts was judged.
+    codes = (1,) if _decides(folder, fault.caught_by) else (1, 5)
+    if fault.name and run.exitcode not in codes and not survivors:
+        survivors = {"exit code": f"{run.exitcode}, not {codes[-1]}"}
     return Proof(fault, survivors, time.monotonic() - begin, output.read_text("utf-8")[-2000:])
 
 
 def _outcomes(folder: Path) -> dict[str, str]:
+    return {entry["id"]: entry["outcome"] for entry in _requirements(folder)}
+
+
+def _decides(folder: Path, claimed: Sequence[str]) -> bool:
+    return any(entry["level"] == "MUST" for entry in _requirements(folder) if entry["id"] in claimed)
+
+
+def _requirements(folder: Path) -> list[dict[str, Any]]:
     reports = sorted(folder.rglob("report.yaml"))
     if not reports:
-        return {}
+        return []
     document: dict[str, Any] = yaml.safe_load(reports[-1].read_text())
-    return {entry["id"]: entry["outcome"] for entry in document["verdict"]["requirements"]}
+    return list(document["verdict"]["requirements"])
 
 
 def main(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reference_impl.faults import fault, replace
-from reference_impl.scheduler import rounds
-from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler import placing, preemption, rounds
+from reference_impl.scheduler.gang import Gang, Scope
+from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import place
 from reference_impl.scheduler.room import Room
 from reference_impl.scheduler.rounds import Plan, Surroundings
@@ -14,7 +15,18 @@ from reference_impl.scheduler.search import Budget
 from reference_impl.scheduler.shortfall import Shortfall
 
 
-@fault("partial-bind", "gang-scheduler", "binds as many pods of a gang as fit", "SCHED-001", "INV-003")
+@fault(
+    "partial-bind",
+    "gang-scheduler",
+    "binds as many pods of a gang as fit",
+    "SCHED-001",
+    "INV-003",
+    "SCHED-020",
+    "SCHED-023",
+    "SCHED-027",
+    "SCHED-061",
+    "SCHED-062",
+)
 def _partial_bind() -> None:
     def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
         for index, pods in gang.lacking:
@@ -26,7 +38,7 @@ def _partial_bind() -> None:
     replace(rounds, "place_floor", place_floor)
 
 
-@fault("gives-up", "gang-scheduler", "does not look again at a gang that did not fit", "SCHED-002")
+@fault("gives-up", "gang-scheduler", "does not look again at a gang that did not fit", "SCHED-002", "SCHED-043")
 def _gives_up() -> None:
     # Not by what wakes the scheduler: events of other tests on the same cluster would wake it all the same.
     right, lost = rounds.plan, set[str]()
@@ -39,7 +51,14 @@ def _gives_up() -> None:
     replace(rounds, "plan", plan)
 
 
-@fault("extras-first", "gang-scheduler", "lets extra pods of a group take the room that other floors need", "SCHED-003")
+@fault(
+    "extras-first",
+    "gang-scheduler",
+    "lets extra pods of a group take the room that other floors need",
+    "SCHED-003",
+    "SCHED-022",
+    "SCHED-063",
+)
 def _extras_first() -> None:
     right = rounds.place_floor
 
@@ -57,7 +76,7 @@ def _extras_first() -> None:
     replace(rounds, "place_floor", place_floor)
 
 
-@fault("capacity-withheld", "gang-scheduler", "keeps the room of a gang that has to wait", "SCHED-004")
+@fault("capacity-withheld", "gang-scheduler", "keeps the room of a gang that has to wait", "SCHED-004", "SCHED-024")
 def _capacity_withheld() -> None:
     right = rounds.place_floor
 
@@ -71,7 +90,7 @@ def _capacity_withheld() -> None:
     replace(rounds, "place_floor", place_floor)
 
 
-@fault("head-of-line", "gang-scheduler", "places nothing behind a gang that has to wait", "SCHED-005")
+@fault("head-of-line", "gang-scheduler", "places nothing behind a gang that has to wait", "SCHED-005", "SCHED-025")
 def _head_of_line() -> None:
     right = rounds.place_floor
     blocked: dict[int, bool] = {}
@@ -91,3 +110,39 @@ def _head_of_line() -> None:
 @fault("extras-never", "gang-scheduler", "binds no pod beyond the floors", "SCHED-006")
 def _extras_never() -> None:
     replace(rounds, "place_extras", lambda gang, room, result, budget: None)
+
+
+@fault("gates-overlooked", "gang-scheduler", "counts pods with gates for the floors", "SCHED-040")
+def _gates_overlooked() -> None:
+    replace(Pod, "waiting", property(lambda self: self.metadata.deletion_timestamp is None and not self.spec.node_name))
+
+
+@fault("stalled-by-strays", "gang-scheduler", "decides nothing while a gang has not all its pods", "SCHED-048")
+def _stalled_by_strays() -> None:
+    right = rounds.plan
+
+    def plan(gangs: Iterable[Gang], room: Room, around: Surroundings | None = None) -> Plan:
+        waiting = list(gangs)
+        spaces = {gang.name.partition("/")[0] for gang in waiting if gang.incomplete}
+        return right([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], room, around)
+
+    replace(rounds, "plan", plan)
+
+
+@fault("domain-for-all", "gang-scheduler", "keeps all gangs in the domain of the first", "TOPO-039", "TOPO-051")
+def _domain_for_all() -> None:
+    right = placing.settled_domains
+    first: dict[tuple[str, str], frozenset[str]] = {}
+
+    def settled_domains(gang: Gang, scope: Scope, key: str, room: Room) -> frozenset[str]:
+        # Gangs whose names differ in the last part only are those of one set, or of one scenario.
+        family = key, gang.name.rstrip("0123456789xy").rstrip("-")
+        domains = right(gang, scope, key, room)
+        return first.setdefault(family, domains) if domains else first.get(family, domains)
+
+    replace(placing, "settled_domains", settled_domains)
+
+
+@fault("preempts-never", "gang-scheduler", "evicts nobody for anybody", "SCHED-054")
+def _preempts_never() -> None:
+    replace(preemption, "choose", lambda gang, gangs, others, room, budget: None)

@@ -138,9 +138,12 @@ class GangScheduler:
         self._waiting = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
         self._claims |= {eviction.preemptor for eviction in plan.evictions}
         await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})
-        results = await asyncio.gather(*(self._bind(pod, node) for pod, node in plan.bindings))
-        if not all(results):
-            self._changed.set()
+        # Base gangs first, so that at no moment a scaled gang is there without its base (GS-03).
+        scaled = {name for name, (g, _) in gangs.items() if g.base}
+        for turn in (False, True):
+            mine = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is turn]
+            if not all(await asyncio.gather(*(self._bind(pod, node) for pod, node in mine))):
+                self._changed.set()
         touched = {f"{p.metadata.namespace}/{p.metadata.label(labels.PODGANG)}" for p, _ in plan.bindings}
         for name in touched | set(plan.waiting):
             self._mark(gangs[name][1].metadata.key)

@@ -37,7 +37,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Group:
-    """A pod group: at least `floor`, at best `desired` pods, each of which asks for `asks`."""
+    """A pod group: at least `floor`, at best `desired` pods, each of which asks for `asks`. Where pods are gated or
+    missing, the floor may be out of reach."""
 
     name: str
     floor: int
@@ -47,6 +48,10 @@ class Group:
     preferred: str = ""
     demands: Mapping[str, Any] = field(default_factory=dict)
     """Of the pod spec: nodeSelector, tolerations, nodeAffinity (the required terms)."""
+    gated: int | None = None
+    """Pods beside those that are desired which have a scheduling gate of somebody else, and so count for nothing."""
+    missing: int | None = None
+    """Pods that the PodGang refers to and that do not exist."""
 
 
 @dataclass(frozen=True)

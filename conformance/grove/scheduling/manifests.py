@@ -1,13 +1,14 @@
 """An instance as Kubernetes objects, and the pods of a cluster as an outcome: how a scheduler alone is asked.
 
-What an operator would make is made by hand: nodes, PodGangs and pods without a gate. Pods that run already are created
-with their node. `gang_status` is to be written to each PodGang, so that the scheduler knows that all its pods exist.
+What an operator would make is made by hand: nodes, PodGangs and pods, those of scaled gangs with Grove's gate if the
+ground says so. Pods that run already are created with their node. `gang_status` is to be written to each PodGang, so
+that the scheduler knows that all its pods exist. Each object says in a label of which scenario it is.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -24,16 +25,19 @@ KEYS: Mapping[str, str] = MappingProxyType(
 )
 _RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 _PLENTY = {"cpu": 1000, "memory": 10000}
+FOREIGN_GATE = "example.com/held"
+"""The gate of pods that the instance calls gated."""
 
 
 @dataclass(frozen=True)
 class Ground:
-    """Where an instance is played. Names and domains get the pool's name before them, so that many can be played at
-    once."""
+    """Where an instance is played. Names of nodes and domains get the pool's name before them, those of gangs and pods
+    the prefix, so that many can be played at once."""
 
     namespace: str
     pool: str
     scheduler: str
+    prefix: str = ""
     selector: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pool's nodes, which every pod asks for."""
     taints: tuple[Mapping[str, str], ...] = ()
@@ -42,6 +46,17 @@ class Ground:
     """What every pod needs to come to them."""
     keys: Mapping[str, str] = field(default_factory=lambda: KEYS)
     """Label keys of an instance → those of the nodes; other keys stand for themselves."""
+    gates: bool = False
+    """Whether pods of scaled gangs begin with Grove's gate, which whoever plays the operator takes away (GS-03)."""
+
+    def name(self, *parts: str) -> str:
+        """The name of a gang, a group or a pod."""
+        return object_name(*filter(None, (self.prefix,)), *parts)
+
+    @property
+    def tag(self) -> Mapping[str, str]:
+        """What every gang and pod is labelled with."""
+        return {labels.BY_HAND: self.prefix or self.pool}
 
     def node(self, name: str) -> str:
         return f"{self.pool}-{object_name(name)}"
@@ -88,13 +103,18 @@ def gangs(instance: Instance, ground: Ground) -> list[Manifest]:
 
 
 def pods(instance: Instance, ground: Ground) -> list[Manifest]:
-    """The pods that wait: of each group as many as are desired and do not run."""
-    return [
-        _pod(name, group.asks, gang.priority, ground, group.demands, _pod_labels(gang, group))
-        for gang in instance.gangs
-        for group in gang.groups
-        for name in _waiting(instance, gang, group)
-    ]
+    """The pods that wait: of each group as many as are desired and do not run, and those with a gate of others."""
+    found = []
+    for gang in instance.gangs:
+        for group in gang.groups:
+            own = _pod_labels(gang, group, ground)
+            gates = (labels.GATE,) if ground.gates and gang.base else ()
+            names = [(name, gates) for name in _waiting(instance, gang, group, ground)]
+            names += [(name, (*gates, FOREIGN_GATE)) for name in _held(gang, group, ground)]
+            for name, of_pod in names:
+                pod = _pod(name, group.asks, gang.priority, ground, group.demands, own)
+                found.append(_gated(pod, of_pod))
+    return found
 
 
 def running(instance: Instance, ground: Ground) -> list[Manifest]:
@@ -104,10 +124,11 @@ def running(instance: Instance, ground: Ground) -> list[Manifest]:
     for pod in instance.running:
         gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
         group = gang.group(pod.group) if gang else None
-        own = _pod_labels(gang, group) if gang and group else {}
+        own = _pod_labels(gang, group, ground) if gang and group else {}
         demands = group.demands if group else {}
-        manifest = _pod(object_name(pod.name), pod.asks, instance.priority(pod), ground, demands, own)
+        manifest = _pod(ground.name(pod.name), pod.asks, instance.priority(pod), ground, demands, own)
         manifest["spec"]["nodeName"] = ground.node(pod.node)
+        manifest["metadata"]["annotations"] = {labels.BOUND: "before"}
         found.append(manifest)
     return found
 
@@ -121,9 +142,9 @@ def gang_status(now: str) -> Manifest:
 def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], ground: Ground) -> Outcome:
     """What has come of an instance, from all pods of its namespace. Pods that are being deleted are gone."""
     nodes_of = {ground.node(node.name): node.name for node in instance.nodes}
-    groups = {object_name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
+    groups = {ground.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in found if not pod["metadata"].get("deletionTimestamp")}
-    before = {object_name(pod.name): pod for pod in instance.running}
+    before = {ground.name(pod.name): pod for pod in instance.running}
     placed: dict[str, dict[str, Counter[str]]] = {}
     for name, pod in alive.items():
         node, clique = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {}).get(labels.CLIQUE)
@@ -159,32 +180,32 @@ def _gang(instance: Instance, gang: Gang, ground: Ground) -> Manifest:
     if gang.configs:
         spec["topologyConstraintGroupConfigs"] = [
             {
-                "name": object_name(gang.name, "config", str(number)),
-                "podGroupNames": [object_name(gang.name, group) for group in scope.groups],
+                "name": ground.name(gang.name, "config", str(number)),
+                "podGroupNames": [ground.name(gang.name, group) for group in scope.groups],
                 **_constraint(scope, ground),
             }
             for number, scope in enumerate(gang.configs)
         ]
     metadata = {
-        "name": object_name(gang.name),
+        "name": ground.name(gang.name),
         "namespace": ground.namespace,
-        "labels": {labels.SCHEDULER: ground.scheduler},
+        "labels": {labels.SCHEDULER: ground.scheduler, **ground.tag},
     }
     return {"apiVersion": PODGANGS.api_version, "kind": PODGANGS.kind, "metadata": metadata, "spec": spec}
 
 
 def _podgroup(instance: Instance, gang: Gang, group: Group, ground: Ground) -> Manifest:
     old = [
-        object_name(pod.name)
+        ground.name(pod.name)
         for pod in instance.running
         if (pod.gang, pod.group) == (gang.name, group.name) and pod.counts
     ]
+    missing = [ground.name(gang.name, group.name, "missing", str(i)) for i in range(group.missing or 0)]
+    all_of_them = [*old, *_waiting(instance, gang, group, ground), *_held(gang, group, ground), *missing]
     return {
-        "name": object_name(gang.name, group.name),
+        "name": ground.name(gang.name, group.name),
         "minReplicas": group.floor,
-        "podReferences": [
-            {"namespace": ground.namespace, "name": name} for name in sorted([*old, *_waiting(instance, gang, group)])
-        ],
+        "podReferences": [{"namespace": ground.namespace, "name": name} for name in sorted(all_of_them)],
         **_constraint(group, ground),
     }
 
@@ -195,9 +216,17 @@ def _constraint(constrained: Gang | Group | Scope, ground: Ground) -> Manifest:
     return {"topologyConstraint": {"packConstraint": pack}} if pack else {}
 
 
-def _waiting(instance: Instance, gang: Gang, group: Group) -> list[str]:
+def _waiting(instance: Instance, gang: Gang, group: Group, ground: Ground) -> list[str]:
     old = sum((pod.gang, pod.group) == (gang.name, group.name) and pod.counts for pod in instance.running)
-    return [object_name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - old))]
+    return [ground.name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - old))]
+
+
+def _held(gang: Gang, group: Group, ground: Ground) -> list[str]:
+    return [ground.name(gang.name, group.name, "gated", str(number)) for number in range(group.gated or 0)]
+
+
+def _gated(pod: Manifest, gates: Sequence[str]) -> Manifest:
+    return {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": gate} for gate in gates]}} if gates else pod
 
 
 def _pod(
@@ -216,13 +245,13 @@ def _pod(
     if "nodeAffinity" in demands:
         required = {"nodeSelectorTerms": [_term(term, ground) for term in demands["nodeAffinity"]]}
         spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    metadata = {"name": name, "namespace": ground.namespace, "labels": dict(own)}
+    metadata = {"name": name, "namespace": ground.namespace, "labels": {**own, **ground.tag}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _pod_labels(gang: Gang, group: Group) -> dict[str, str]:
-    own = {labels.GANG: object_name(gang.name), labels.CLIQUE: object_name(gang.name, group.name)}
-    return {**own, labels.BASE_GANG: object_name(gang.base)} if gang.base else own
+def _pod_labels(gang: Gang, group: Group, ground: Ground) -> dict[str, str]:
+    own = {labels.GANG: ground.name(gang.name), labels.CLIQUE: ground.name(gang.name, group.name)}
+    return {**own, labels.BASE_GANG: ground.name(gang.base)} if gang.base else own
 
 
 def _term(term: Mapping[str, Any], ground: Ground) -> Manifest:

@@ -239,6 +239,8 @@ def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
 
 def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
     """Whether the pods that it lacks are there: those of evicted gangs only if somebody has made them anew."""
+    if any(group.floor > group.desired for group in gang.groups):
+        return False
     lost = any(pod.gang == gang.name and pod.name in outcome.evicted for pod in instance.running)
     return (outcome.recreated or not lost) and _base_stands(instance, outcome, gang)
 

@@ -52,6 +52,8 @@ class Scenario:
     change: Change | None = None
     """What happens then, if anything does."""
     afterwards: Expectation = Expectation()
+    checks: tuple[str, ...] = ()
+    """The requirements that a forbidden outcome breaks, whatever the rule."""
 
 
 def folder() -> Path:
@@ -120,6 +122,7 @@ def _scenario(entry: Mapping[str, Any]) -> Scenario:
         entry.get("enumerable", True),
         change,
         _expectation(then or {}),
+        tuple(entry.get("checks", ())),
     )
 
 
@@ -174,6 +177,8 @@ def _group(entry: Mapping[str, Any]) -> Group:
         entry.get("required", ""),
         entry.get("preferred", ""),
         {key: entry[key] for key in _DEMANDS if key in entry},
+        entry.get("gated"),
+        entry.get("missing"),
     )
 
 
@@ -210,7 +215,7 @@ def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
             for k, name in enumerate(config["groups"]):
                 known(name, gangs[gang["name"]], "gangs", i, "configs", j, "groups", k)
         for j, group in enumerate(gang["groups"]):
-            if group["min"] > group["desired"]:
+            if group["min"] > group["desired"] and not {"gated", "missing"} & group.keys():
                 where = document.where("scenarios", index, "gangs", i, "groups", j, "min")
                 raise UsageError("is more than is desired", where=where, mend="lower it")
     for key in ("always", "never"):
@@ -252,6 +257,7 @@ def _gang_entry(gang: Gang) -> dict[str, Any]:
             **group.asks,
             **_keys(group),
             **group.demands,
+            **{key: value for key in ("gated", "missing") if (value := getattr(group, key)) is not None},
         }
         for group in gang.groups
     ]

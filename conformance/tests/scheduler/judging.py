@@ -1,0 +1,197 @@
+"""From scenes to verdicts: which requirements a breach breaks, and all that is needed to understand it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+
+from conformance.grove.scheduling import history, outcomes, scenarios
+from conformance.grove.scheduling.history import Bound, Gone
+from conformance.grove.scheduling.instance import Instance, Outcome, admitted
+from conformance.grove.scheduling.rules import Breach
+from conformance.grove.scheduling.scenarios import Scenario
+from conformance.history.verdict import Verdict
+from conformance.suite.case import Case
+from conformance.tests.scheduler.playing import Play, Scene, counted
+
+RULES: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("GS-20", "MUST"): "SCHED-020",
+        ("GS-21", "MUST"): "SCHED-021",
+        ("GS-23", "MUST"): "SCHED-023",
+        ("GS-24", "MUST"): "SCHED-024",
+        ("GS-26", "MUST"): "SCHED-026",
+        ("GS-28", "MUST"): "SCHED-028",
+        ("GS-30", "MUST"): "SCHED-030",
+        ("OR-8", "MUST"): "SCHED-030",
+        ("GS-31", "MUST"): "SCHED-031",
+        ("GS-32", "SHOULD"): "SCHED-032",
+        ("GS-42", "MUST"): "SCHED-042",
+        ("OR-1", "MUST"): "SCHED-050",
+        ("OR-6", "SHOULD"): "SCHED-051",
+        ("GS-31", "SHOULD"): "SCHED-055",
+        ("GS-34", "MUST"): "TOPO-034",
+        ("GS-35", "MUST"): "TOPO-035",
+        ("OR-9", "SHOULD"): "TOPO-038",
+    }
+)
+"""Rule and level → the requirement that it breaks, whatever the scenario; beside those that the scenario names."""
+OF_SCHEDULERS = (
+    "SCHED-020",
+    "SCHED-021",
+    "SCHED-022",
+    "SCHED-023",
+    "SCHED-024",
+    "SCHED-025",
+    "SCHED-026",
+    "SCHED-027",
+    "SCHED-028",
+    "SCHED-030",
+    "SCHED-031",
+    "SCHED-032",
+    "SCHED-040",
+    "SCHED-041",
+    "SCHED-042",
+    "SCHED-043",
+    "SCHED-048",
+    "SCHED-050",
+    "SCHED-051",
+    "SCHED-052",
+    "SCHED-053",
+    "SCHED-054",
+    "SCHED-055",
+    "SCHED-060",
+)
+OF_DOMAINS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
+WITNESS = "GS-S01"
+"""A scenario in which everybody can be placed."""
+UNGATED = "SCHED-053"
+"""What scenes judge whose scaled gangs have no gates."""
+EVICTS = "SCHED-054"
+"""That there are evictions where they help."""
+FEW = 2_000
+"""Ways to distribute pods up to which all permitted outcomes are listed."""
+SHOWN = 4
+
+
+def cast(known: Sequence[Scenario], ids: Sequence[str]) -> list[Scenario]:
+    """The scenarios that show anything about these requirements, and one that shows whether anybody is at work."""
+    return [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
+
+
+def judge(case: Case, play: Play, scenes: Sequence[Scene], ids: Sequence[str]) -> None:
+    """One check a requirement and scene that breaks it; a pass where none does."""
+    wrong: dict[str, list[tuple[Scene, list[Breach]]]] = {id: [] for id in ids}
+    for scene in scenes:
+        for id, breaches in attributed(scene, breaches_of(scene, at_once=play.at_once)).items():
+            if id in wrong:
+                wrong[id].append((scene, breaches))
+    for id, found in wrong.items():
+        for scene, breaches in found:
+            what = f"{_name(scene)}: {scene.scenario.about or 'the outcome is permitted'}"
+            case.holds(id, what, Verdict("", what, False, explained(scene, breaches)))
+        if not found:
+            case.holds(id, f"{len(scenes)} scenarios come to rest where they may", True)
+
+
+def attributed(scene: Scene, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
+    """The requirements that a scene breaks, each with the breaches that say so."""
+    found: dict[str, list[Breach]] = {}
+    for breach in breaches:
+        named = scene.scenario.checks if breach.level == "MUST" else ()
+        if not scene.gates:
+            named = (UNGATED,) if breach.level == "MUST" else ()
+        elif rule := RULES.get((breach.rule, breach.level)):
+            named = (*named, rule)
+        for id in dict.fromkeys(named):
+            found.setdefault(id, []).append(breach)
+    if any(scene.scenario.expected.victims) and not scene.changed and not scene.outcome.evicted:
+        found[EVICTS] = [Breach("GS-30", "", "nobody is evicted, though that would make room", "SHOULD")]
+    return found
+
+
+def breaches_of(scene: Scene, *, at_once: bool = True) -> list[Breach]:
+    """What is wrong on the way and at the end."""
+    found = history.judged(scene.instance, [move.step for move in scene.moves])
+    found += [*_torn_for_long(scene), *_nominated(scene), *_unloved(scene)]
+    return counted(found, scene.instance, gates=scene.gates, at_once=at_once)
+
+
+def explained(scene: Scene, breaches: Iterable[Breach]) -> str:
+    """Outcome, breaches, what is permitted, and the YAML that shows it again."""
+    lines = [f"seen: {scenarios.notation(scene.outcome)}", *(f"breach: {breach}" for breach in breaches)]
+    lines += [f"permitted: {scenarios.notation(outcome)}" for outcome in nearest(scene.instance, scene.outcome)]
+    if scene.changed:
+        lines.append("this is what came of it after the change that the scenario ends with")
+    lines += ["scenario:", scenarios.shown(scene.scenario.instance, scene.scenario.about)]
+    return "\n".join(lines)
+
+
+def nearest(instance: Instance, seen: Outcome) -> list[Outcome]:
+    """Some of the permitted outcomes, those that are most like what was seen first; none where there are too many."""
+    ways = 1
+    for gang in instance.gangs:
+        for group in gang.groups:
+            ways *= (1 + len(instance.nodes)) ** group.desired
+    if ways > FEW or len(instance.running) > 6:
+        return []
+    allowed = list(islice(outcomes.permitted(instance), FEW))
+    return sorted(allowed, key=lambda outcome: _distance(instance, outcome, seen))[:SHOWN]
+
+
+def _distance(instance: Instance, one: Outcome, other: Outcome) -> int:
+    groups = [(gang.name, group.name) for gang in instance.gangs for group in gang.groups]
+    places = {(g, h, node) for g, h in groups for o in (one, other) for node in o.of(g, h)}
+    moved = sum(abs(one.of(g, h).get(node, 0) - other.of(g, h).get(node, 0)) for g, h, node in places)
+    return moved + len(one.evicted ^ other.evicted)
+
+
+def _torn_for_long(scene: Scene) -> Iterable[Breach]:
+    """Gangs that were bound in part for longer than binding takes (GS-23); those that have lost pods are left out."""
+    since: dict[str, float] = {}
+    alive: dict[str, Bound] = {}
+    gone: set[str] = set()
+    old = {pod.gang for pod in scene.instance.running}
+    moments = [*((move.at, move.step) for move in scene.moves), (scene.end, None)]
+    for at, step in moments:
+        for name, begin in list(since.items()):
+            if at - begin > scene.within:
+                yield Breach("GS-23", name, f"was bound in part for {at - begin:.0f} s")
+                del since[name]
+        if isinstance(step, Bound):
+            alive[step.pod] = step
+        elif isinstance(step, Gone) and alive.pop(step.pod, None) is None:
+            gone.add(step.pod)
+        now = history.outcome(alive.values(), gone)
+        for gang in scene.instance.gangs:
+            torn = any(now.placed.get(gang.name, {}).values()) and not admitted(scene.instance, now, gang)
+            if torn and gang.name not in old:
+                since.setdefault(gang.name, at)
+            else:
+                since.pop(gang.name, None)
+
+
+def _nominated(scene: Scene) -> Iterable[Breach]:
+    """Pods that wait and keep a node for themselves, though nobody goes for them (GS-24)."""
+    if not scene.outcome.evicted and not any(pod.state == "terminating" for pod in scene.instance.running):
+        for pod, node in sorted(scene.nominated.items()):
+            yield Breach("GS-24", "", f"{pod} waits and is nominated for {node}")
+
+
+def _unloved(scene: Scene) -> Iterable[Breach]:
+    """Preferences that could have been met better (OR-9)."""
+    if not any(scope.preferred for gang in scene.instance.gangs for scope in gang.scopes):
+        return
+    if not scene.scenario.enumerable or scene.scenario.expected.should is None:
+        return
+    seen = outcomes.score(scene.instance, scene.outcome)
+    best = max((outcomes.score(scene.instance, good) for good in outcomes.permitted(scene.instance)), default=seen)
+    if seen < best:
+        yield Breach("OR-9", "", f"preferences are met by {seen:.2f}, and could be by {best:.2f}", "SHOULD")
+
+
+def _name(scene: Scene) -> str:
+    return (
+        scene.scenario.id + ("" if scene.gates else " without gates") + (", after its change" if scene.changed else "")
+    )

@@ -1,0 +1,329 @@
+"""Plays many scenarios of gang scheduling at once, in one window: each on nodes of its own, all in the namespace of the
+test. What an operator would make is made by hand.
+
+The scheduler is stopped while all this is made, so that it sees everything at once; one that is none of ours to stop
+finds cordoned nodes, which are uncordoned one after the other. What depends on the order is not judged then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from conformance.grove import labels
+from conformance.grove.fields import items, label, name, text
+from conformance.grove.health import HOLD_STATUS
+from conformance.grove.scheduling import manifests, scenarios
+from conformance.grove.scheduling.history import Bound, Gone
+from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome, admitted
+from conformance.grove.scheduling.manifests import Ground
+from conformance.grove.scheduling.rules import Breach, verdict
+from conformance.grove.scheduling.scenarios import Scenario
+from conformance.history.query import Miss
+from conformance.history.record import DELETED, Record
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.suite.case import Case
+
+PREEMPTION = "preemption"
+"""The feature of schedulers that evict."""
+HELD = "conformance.grove.io/held"
+"""Finalizer of a pod that stays terminating."""
+NOW = "2026-01-01T00:00:00Z"
+WITHIN, REST = 30.0, 2.0
+"""Seconds in which everything has to come to rest (GS-23, GS-43), and for how long nothing may move then."""
+MOST_TURNS = 8
+"""How often gates may be opened one after the other."""
+
+
+@dataclass
+class Move:
+    """What a scheduler did, and when."""
+
+    at: float
+    step: Bound | Gone
+
+
+@dataclass
+class Scene:
+    """A scenario, or what comes of it after its change, as it was played."""
+
+    scenario: Scenario
+    instance: Instance
+    gates: bool
+    changed: bool
+    moves: list[Move]
+    outcome: Outcome
+    end: float
+    nominated: dict[str, str]
+    """Pods that wait, and the nodes that they are said to come to."""
+    within: float = WITHIN
+    """Seconds for which a gang may be bound in part."""
+
+
+@dataclass
+class Part:
+    """A scenario while it is played."""
+
+    scenario: Scenario
+    ground: Ground
+    instance: Instance
+    begin: list[Bound] = field(default_factory=list)
+    since: int = 0
+    found: Outcome | None = None
+    wrong: str = ""
+    free: list[Gang] = field(default_factory=list)
+    """Scaled gangs whose base stands, and whose pods still have Grove's gate."""
+    open: set[str] = field(default_factory=set)
+
+    def look(self, view: View, *, preempts: bool) -> None:
+        """Judges where its pods are; most records change nothing of that."""
+        found = manifests.outcome(self.instance, view.list("pods", dict(self.ground.tag)), self.ground)
+        if found == self.found:
+            return
+        self.found = found
+        breaches = counted(verdict(self.instance, found), self.instance, gates=self.ground.gates)
+        must = [breach for breach in breaches if breach.level == "MUST"]
+        self.wrong = f"{scenarios.notation(found)}: {must[0]}" if must else ""
+        if preempts and not self.wrong and any(self.scenario.expected.victims) and not found.evicted:
+            self.wrong = "nobody has been evicted"
+        self.free = [
+            gang
+            for gang in self.instance.gangs
+            if self.ground.gates and gang.base and gang.name not in self.open and self._stands(gang.base)
+        ]
+
+    def _stands(self, base: str) -> bool:
+        return self.found is not None and admitted(self.instance, self.found, self.instance.gang(base))
+
+
+def counted(breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_once: bool = True) -> list[Breach]:
+    """Those breaches that this play can hold against a scheduler: not what a scaled gang lost to others while its pods
+    had gates, and nothing that depends on the order of nodes where they came `at_once` only by and by."""
+    scaled = {gang.name for gang in instance.gangs if gang.base} if gates else set()
+    several = sum(node.schedulable for node in instance.nodes) > 1
+    return [
+        breach
+        for breach in breaches
+        if not (breach.rule in ("GS-28", "OR-6") and breach.gang in scaled)
+        and not (not at_once and several and (breach.rule == "GS-28" or breach.level == "SHOULD"))
+    ]
+
+
+class Play:
+    """One window. `run` gives all scenes; `at_once` says whether the scheduler saw everything at once."""
+
+    def __init__(self, case: Case, cast: Sequence[Scenario], ungated: Sequence[Scenario] = ()) -> None:
+        self.case = case
+        self.parts = [self._part(scenario) for scenario in cast]
+        self.parts += [self._part(scenario, "-ungated", gates=False) for scenario in ungated]
+        self.preempts = PREEMPTION in case.implementation.features
+        self.at_once = True
+        self._classes: list[str] = []
+        self._dirty: set[str] = set()
+
+    def _part(self, scenario: Scenario, suffix: str = "", *, gates: bool = True) -> Part:
+        where = self.case.ground(manifests.object_name(scenario.id + suffix))
+        return Part(scenario, Ground(**{**vars(where), "gates": gates}), scenario.instance)
+
+    def run(self, ids: Sequence[str]) -> list[Scene]:
+        """Plays all scenarios, then the changes of those that have one. Fails `ids` where nothing is bound at all."""
+        self.at_once = self.case.pause("gang-scheduler")
+        try:
+            self._furnish()
+            self._begin()
+            self.case.until(ids, "the scheduler binds pods of any gang", self._any_bound, WITHIN, resources=("pods",))
+            self._come_to_rest(self.parts)
+            scenes = [self._scene(part) for part in self.parts]
+            changing = [part for part in self.parts if part.scenario.change is not None]
+            for part in changing:
+                self._change(part)
+            if changing:
+                self._come_to_rest(changing)
+                scenes += [self._scene(part) for part in changing]
+            return scenes
+        finally:
+            self._leave()
+
+    # -- making --------------------------------------------------------------------------------------------------
+
+    def _furnish(self) -> None:
+        instances = [part.instance for part in self.parts]
+        for entry in {c["value"]: c for instance in instances for c in manifests.priority_classes(instance)}.values():
+            if self.case.asking.ask(self.case.asking.create(entry)).accepted:
+                self.case.create(entry)
+                self._classes.append(name(entry))
+        fleet = [node for part in self.parts for node in manifests.nodes(part.instance, part.ground)]
+        if not self.at_once:
+            fleet = [{**node, "spec": {**node["spec"], "unschedulable": True}} for node in fleet]
+        self.case.fleet(fleet)
+        self._make([(part.instance, part.ground) for part in self.parts])
+
+    def _make(self, places: Sequence[tuple[Instance, Ground]]) -> None:
+        """Gangs before their pods, and base gangs before those that are scaled."""
+        every: list[list[Object]] = [[], [], []]
+        for instance, ground in places:
+            every[0] += [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, ground)]
+            states = {ground.name(pod.name): pod.state for pod in instance.running}
+            every[1] += [_in_state(pod, states[name(pod)]) for pod in manifests.running(instance, ground)]
+            every[2] += manifests.pods(instance, ground)
+        for objects in every:
+            self.case.create_all(objects)
+        for pod in every[1]:
+            if pod["metadata"].get("finalizers"):
+                self.case.delete("pods", name(pod))
+
+    def _begin(self) -> None:
+        if self.at_once:
+            self.case.restart("gang-scheduler")
+            return
+        for part in self.parts:
+            for node in part.instance.nodes:
+                if node.schedulable:
+                    self._renew(node, part.ground)
+
+    def _change(self, part: Part) -> None:
+        change = part.scenario.change
+        assert change is not None
+        before = part.instance
+        part.begin = [step for step in _still_bound(self._moves(part)) if step.gang not in change.deleted]
+        part.since = self.case.history.mark()
+        part.instance, part.found, part.wrong = before.after(Outcome(), change), None, "nothing was changed yet"
+        known = {node.name for node in before.nodes}
+        self.case.fleet(
+            manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in known), ()), part.ground)
+        )
+        for node in change.nodes:
+            if node.name in known:
+                self._renew(node, part.ground)
+        self._make([(Instance(change.nodes, change.gangs), part.ground)])
+        for gang in change.deleted:
+            self.case.delete("podgangs", part.ground.name(gang))
+            for pod in self.case.history.view().list("pods", dict(part.ground.tag)):
+                if label(pod, labels.GANG) == part.ground.name(gang):
+                    self.case.delete("pods", name(pod))
+
+    def _renew(self, node: Node, ground: Ground) -> None:
+        """Gives a node that is there its labels, taints and whether it is schedulable."""
+        [right] = manifests.nodes(Instance((node,), ()), ground)
+        spec = {"taints": right["spec"]["taints"], "unschedulable": right["spec"].get("unschedulable")}
+        self.case.patch("nodes", name(right), {"metadata": {"labels": right["metadata"]["labels"]}, "spec": spec})
+
+    def _leave(self) -> None:
+        """Nothing of this may stay behind: what holds pods back, and what belongs to the whole cluster."""
+        for pod in self.case.history.view().list("pods"):
+            if HELD in pod["metadata"].get("finalizers", ()):
+                self.case.patch("pods", name(pod), {"metadata": {"finalizers": None}})
+        for entry in self._classes:
+            self.case.delete("priorityclasses", entry)
+
+    # -- watching ------------------------------------------------------------------------------------------------
+
+    def _any_bound(self, view: View) -> bool | Miss:
+        old = {part.ground.name(pod.name) for part in self.parts for pod in part.instance.running}
+        return any(text(pod, "spec", "nodeName") and name(pod) not in old for pod in view.list("pods")) or Miss(
+            "no pod was bound to a node"
+        )
+
+    def _come_to_rest(self, parts: Sequence[Part]) -> None:
+        """Until all are where they may be and nothing moves any more; gates are opened on the way."""
+        for _ in range(MOST_TURNS):
+            self._dirty = {part.ground.prefix for part in parts}
+            self.case.settled(
+                "every scenario is at rest where it may be", lambda view: self._at_rest(parts, view), WITHIN
+            )
+            if not self._open_gates(parts):
+                view = self.case.quiet(REST, WITHIN)
+                self._dirty = {part.ground.prefix for part in parts}
+                self._at_rest(parts, view)
+                if not self._open_gates(parts):
+                    return
+
+    def _at_rest(self, parts: Sequence[Part], view: View) -> bool | Miss:
+        if view.last is not None and view.last.resource == "pods":
+            self._dirty.add(label(view.last.object, labels.BY_HAND))
+        for part in parts:
+            if part.ground.prefix in self._dirty:
+                part.look(view, preempts=self.preempts)
+        self._dirty = set()
+        if any(part.free for part in parts):
+            return True
+        restless = [f"{part.ground.prefix}: {part.wrong}" for part in parts if part.wrong]
+        return not restless or Miss(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
+
+    def _open_gates(self, parts: Sequence[Part]) -> bool:
+        """Does for scaled gangs whose base stands what an operator does (GS-03)."""
+        opened = False
+        for part in parts:
+            for gang in part.free:
+                opened = True
+                part.open.add(gang.name)
+                for pod in self.case.history.view().list("pods", dict(part.ground.tag)):
+                    if label(pod, labels.GANG) == part.ground.name(gang.name):
+                        rest = [gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE]
+                        self.case.patch("pods", name(pod), {"spec": {"schedulingGates": rest or None}})
+            part.free = []
+        return opened
+
+    # -- what was seen -------------------------------------------------------------------------------------------
+
+    def _scene(self, part: Part) -> Scene:
+        pods = self.case.history.view().list("pods", dict(part.ground.tag))
+        waiting = [pod for pod in pods if not text(pod, "spec", "nodeName")]
+        nominated = {name(pod): text(pod, "status", "nominatedNodeName") for pod in waiting}
+        now = self.case.history.now()
+        return Scene(
+            part.scenario,
+            part.instance,
+            part.ground.gates,
+            bool(part.since),
+            [*(Move(0.0, step) for step in part.begin), *self._moves(part)],
+            manifests.outcome(part.instance, pods, part.ground),
+            now,
+            {pod: node for pod, node in nominated.items() if node},
+            WITHIN * self.case.time_scale,
+        )
+
+    def _moves(self, part: Part) -> list[Move]:
+        records = [r for r in self.case.history.records("pods", since=part.since)
+                   if label(r.object, labels.BY_HAND) == part.ground.prefix]  # fmt: skip
+        return list(_moves(records, part))
+
+
+def _moves(records: Iterable[Record], part: Part) -> Iterable[Move]:
+    ground, instance = part.ground, part.instance
+    before = {ground.name(pod.name): pod.name for pod in instance.running}
+    groups = {ground.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
+    nodes = {ground.node(node.name): node.name for node in instance.nodes}
+    alive = {step.pod for step in part.begin}
+    for record in records:
+        pod = record.name
+        node, clique = text(record.object, "spec", "nodeName"), label(record.object, labels.CLIQUE)
+        if record.kind == DELETED:
+            if pod in before or pod in alive:
+                alive.discard(pod)
+                yield Move(record.at, Gone(before.get(pod, pod)))
+        elif node and pod not in before and pod not in alive and clique in groups:
+            alive.add(pod)
+            yield Move(record.at, Bound(pod, *groups[clique], nodes.get(node, node)))
+
+
+def _still_bound(moves: Iterable[Move]) -> list[Bound]:
+    alive: dict[str, Bound] = {}
+    for move in moves:
+        if isinstance(move.step, Bound):
+            alive[move.step.pod] = move.step
+        else:
+            alive.pop(move.step.pod, None)
+    return list(alive.values())
+
+
+def _in_state(pod: Object, state: str) -> Object:
+    """A pod that runs, is going and does not go, or has ended."""
+    if state == "terminating":
+        return {**pod, "metadata": {**pod["metadata"], "finalizers": [HELD]}}
+    if state != "finished":
+        return pod
+    metadata = pod["metadata"]
+    held = {**metadata, "annotations": {**metadata.get("annotations", {}), HOLD_STATUS: "true"}}
+    return {**pod, "metadata": held, "status": {"phase": "Succeeded"}}

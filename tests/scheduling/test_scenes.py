@@ -1,0 +1,111 @@
+"""From what was seen of a scenario to the requirements that it breaks, without a cluster."""
+
+from __future__ import annotations
+
+from conformance.grove.scheduling import drawing, scenarios
+from conformance.grove.scheduling.history import Bound, Gone
+from conformance.grove.scheduling.instance import Outcome
+from conformance.suite import requirement
+from conformance.tests.scheduler import judging
+from conformance.tests.scheduler.playing import Move, Scene
+
+ALL = {scenario.id: scenario for scenario in scenarios.load()}
+
+
+def scene(name, *moves, gates=True, outcome=None, **more):
+    """The scenario with these moves, one a second."""
+    scenario = ALL[name]
+    steps = [Move(float(number), step) for number, step in enumerate(moves)]
+    placed: dict[str, dict[str, dict[str, int]]] = {}
+    for step in moves:
+        if isinstance(step, Bound):
+            spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
+            spread[step.node] = spread.get(step.node, 0) + 1
+    seen = outcome or Outcome(placed)
+    return Scene(
+        scenario, scenario.instance, gates, False, steps, seen, more.pop("end", 5.0), more.pop("nominated", {})
+    )
+
+
+def broken(given, **how):
+    return set(judging.attributed(given, judging.breaches_of(given, **how)))
+
+
+def bound(gang, group, *nodes):
+    return [Bound(f"{gang}-{group}-{i}", gang, group, node) for i, node in enumerate(nodes)]
+
+
+def test_every_scenario_names_requirements_that_are_judged():
+    judged = {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS}
+    assert {id for scenario in ALL.values() for id in scenario.checks} <= judged
+    assert all(scenario.checks for scenario in ALL.values())
+    assert (
+        {*judging.RULES.values(), judging.UNGATED, judging.EVICTS} <= judged <= requirement.load().requirements.keys()
+    )
+
+
+def test_every_requirement_can_be_broken():
+    by_scenarios = {id for scenario in ALL.values() for id in scenario.checks}
+    known = {*by_scenarios, *judging.RULES.values(), judging.UNGATED, judging.EVICTS, "SCHED-060"}
+    assert {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS} <= known
+
+
+def test_a_torn_gang_breaks_its_rule_and_what_the_scenario_shows():
+    assert broken(scene("GS-S03", *bound("A", "w", "n-0"))) == {"SCHED-020", "SCHED-050"}
+    assert broken(scene("GS-S09", *bound("A", "w", "n1"))) >= {"SCHED-020", "SCHED-027"}
+
+
+def test_a_gang_may_be_bound_in_part_for_a_while():
+    whole = bound("A", "w", "n1", "n1", "n2", "n2")
+    assert broken(scene("GS-S01", *whole)) == set()
+    late = scene("GS-S01", *whole)
+    late.moves[-1].at = 60.0
+    assert broken(late) == {"SCHED-020", "SCHED-023"}
+
+
+def test_a_waiting_pod_may_not_be_nominated():
+    assert broken(scene("GS-S02", nominated={"gs-s02-a-w-0": "n1"})) == {"SCHED-020", "SCHED-023", "SCHED-024"}
+
+
+def test_preferences_are_told_apart_from_what_must_be():
+    assert broken(scene("GS-S26", *bound("G", "w", "a1", "a2", "b1"))) == {"TOPO-038"}
+    assert broken(scene("GS-S26", *bound("G", "w", "b1", "b1", "b2"))) == set()
+
+
+def test_that_nobody_is_evicted_is_for_those_who_claim_it():
+    assert broken(scene("GS-S31")) == {judging.EVICTS}
+    steps = [Gone("l1"), Gone("l2"), *bound("H", "w", "n1", "n1")]
+    assert broken(scene("GS-S31", *steps, outcome=Outcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"})))) == set()
+
+
+def test_scaled_gangs_without_gates_are_a_matter_of_their_own():
+    early = bound("scaled", "w", "n1")
+    assert broken(scene("GS-S21", *early, gates=False)) == {judging.UNGATED}
+    assert broken(scene("GS-S21", *early)) == {"SCHED-052", judging.UNGATED}
+
+
+def test_what_depends_on_the_order_of_nodes_is_left_out_where_it_was_chance():
+    lower = bound("L", "w", "a1", "a1")
+    assert broken(scene("GS-S45", *lower)) == {"SCHED-028"}
+    assert broken(scene("GS-S45", *lower), at_once=False) == set()
+
+
+def test_an_explanation_has_all_and_reads_back(tmp_path):
+    given = scene("GS-S05", *bound("A", "P", "n1", "n2"))
+    text = judging.explained(given, judging.breaches_of(given))
+    told, _, yaml = text.partition("scenario:\n")
+    assert told.splitlines()[0] == "seen: A.P n1+n2"
+    assert "breach: GS-21 A: is bound in part: D 0 of 1" in told
+    assert [line for line in told.splitlines() if line.startswith("permitted")] == [
+        "permitted: A.P n1; A.D n2",
+        "permitted: A.P n2; A.D n1",
+    ]
+    (tmp_path / "again.yaml").write_text(yaml)
+    assert scenarios.read(tmp_path / "again.yaml")[0].instance == given.instance
+
+
+def test_drawn_instances_are_those_of_the_seed():
+    first, again = (drawing.scenarios(7, 6, ("SCHED-060",)) for _ in range(2))
+    assert len(first) == 6 and first == again
+    assert [scenario.instance for scenario in drawing.scenarios(8, 6, ())] != [scenario.instance for scenario in first]
+    assert all("seed 7" in scenario.about for scenario in first)
