@@ -18,6 +18,8 @@ from kube.objects import ObjectMeta
 
 HOLD = "conformance.grove.io/hold-status"
 """A pod with this annotation is left as it is, as the stages do."""
+LOST = "conformance.grove.io/lost"
+"""Condition of a pod whose node is lost (`loss`): it is left as it is, too."""
 
 _LONG, _SHORT = "--podcliques", "-p"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -70,6 +72,10 @@ class Pod(msgspec.Struct):
         return self._condition("Ready") == "True"
 
     @property
+    def lost(self) -> bool:
+        return self._condition(LOST) == "True"
+
+    @property
     def waits(self) -> bool:
         """Whether its init containers are under way: on a node, and not Initialized (the stage pod-starts says so)."""
         return (
@@ -77,6 +83,7 @@ class Pod(msgspec.Struct):
             and self.status.phase == "Pending"
             and self.metadata.deletion_timestamp is None
             and HOLD not in (self.metadata.annotations or {})
+            and not self.lost
         )
 
     def _condition(self, kind: str) -> str:

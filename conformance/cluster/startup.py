@@ -1,8 +1,8 @@
 """A process of the cluster beside KWOK, for what a stage cannot say, because it looks at one object only.
 
 It watches the pods on nodes and ends the init containers that wait for others, as `init_wait` says: the stage
-pod-starts holds such a pod back until its status says Initialized, and this process writes that. Other pods cost it a
-look, and the API server nothing.
+pod-starts holds such a pod back until its status says Initialized, and this process writes that. And it has nodes lost,
+as `losses` says. Other pods and nodes cost it a look, and the API server nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from conformance.cluster import init_wait, status
 from conformance.cluster.init_wait import Pod
+from conformance.cluster.losses import Losses
 from kube.client import Client
 from kube.config import Connection
 from kube.informer import Informer, typed
@@ -97,6 +98,7 @@ async def run(client: Client) -> None:
     pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
     play = Play(queue.add)
     pods.add_handler(play.see)
+    losses = Losses(client, pods)
 
     async def write(key: Key) -> float | None:
         pod = pods.get(*key)
@@ -111,6 +113,7 @@ async def run(client: Client) -> None:
         group.create_task(pods.run())
         await pods.synced()
         group.create_task(work(queue, write, _WRITERS))
+        group.create_task(losses.run())
 
 
 async def main(server: str, pki: Path) -> None:

@@ -17,7 +17,7 @@ import orjson
 from conformance.errors import HarnessError
 from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
-from kube.resource import Resource
+from kube.resource import PODS, Resource
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -137,6 +137,11 @@ class Api:
             )
 
         self._run(all_of_them())
+
+    def evict(self, namespace: str, pod: str) -> None:
+        """Asks for the eviction of a pod. Raises ApiError, 429 where a disruption budget forbids it."""
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        self._run(self._client.create(PODS, body, subresource="eviction"))
 
     def work(self, action: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Runs what needs the client itself."""

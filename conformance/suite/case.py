@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from conformance.cluster import lives, nodes
+from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
-from conformance.grove import workloads
+from conformance.grove import pods, workloads
+from conformance.grove.fields import condition_is
 from conformance.history.query import History, Miss, NotSeen
 from conformance.history.record import Record
 from conformance.history.verdict import Verdict
@@ -31,6 +33,8 @@ from kube.resource import NODES
 
 R = TypeVar("R")
 
+_NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that Kubernetes takes from a node some time after it has become Ready."""
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -125,6 +129,15 @@ class Case:
                 return workload
         raise UsageError(f"no clique is called {clique!r}", where=str(workload["metadata"]["name"]))
 
+    def lose(self, node: str) -> None:
+        """The kubelet of a node is gone: the node is Unknown and its pods are not Ready, when this returns. Nothing on
+        the node moves until `bring_back`; taints and evictions come from Kubernetes."""
+        self._turn(node, lost=True)
+
+    def bring_back(self, node: str) -> None:
+        """The kubelet of a lost node is there again: the node is Ready and has lost its taints, when this returns."""
+        self._turn(node, lost=False)
+
     def create(self, obj: Object) -> Object:
         """Creates an object; a refusal fails every id of the test that is still open."""
         metadata = obj.get("metadata", {})
@@ -147,6 +160,16 @@ class Case:
             f"the deletion of {resource}/{name} is accepted",
             lambda: self._api.delete(resource, self._place(resource), [name], propagation),
         )
+
+    def evict(self, pod: str) -> str:
+        """Asks for the eviction of a pod, as `kubectl drain` does. Empty, or why it was refused."""
+        self.made.append((f"evict pods/{pod}", {}))
+        try:
+            self._api.evict(self.namespace, pod)
+        except ApiError as error:
+            self._blame()
+            return words(error)
+        return ""
 
     def kill(self, role: str) -> None:
         """SIGKILL to the process of a role."""
@@ -291,6 +314,24 @@ class Case:
                 raise
             return self.history.wait(what, careful, rest, **how)  # it lives after all
 
+    def _turn(self, node: str, *, lost: bool) -> None:
+        self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
+
+        def turned(view: View) -> bool | Miss:
+            found = view.get("nodes", node)
+            if not lost:
+                return _schedulable(found) or Miss(f"node {node} is not Ready, or has its taints still")
+            if condition_is(found, "Ready") != "Unknown":
+                return Miss(f"node {node} is not Ready=Unknown")
+            late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
+            return not late or Miss(f"{late} pods are still Ready on the lost node {node}")
+
+        try:
+            self.history.wait(f"node {node} is {'lost' if lost else 'back'}", turned, 60 * max(1.0, self._scale))
+        except NotSeen as error:
+            self._blame()
+            raise HarnessError(error.miss or str(error), where=f"node {node}") from error
+
     def _create(self, obj: Object) -> Object:
         if "namespace" not in obj.get("metadata", {}) and self._api.of_object(obj).namespaced:
             obj = {**obj, "metadata": {**obj.get("metadata", {}), "namespace": self.namespace}}
@@ -342,4 +383,4 @@ def _schedulable(node: Mapping[str, Any] | None) -> bool:
     conditions = node.get("status", {}).get("conditions") or []
     ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
     taints = node.get("spec", {}).get("taints") or []
-    return ready and not any(t.get("key") == "node.kubernetes.io/not-ready" for t in taints)
+    return ready and not any(t.get("key") in _NOT_YET for t in taints)

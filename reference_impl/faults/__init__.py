@@ -30,6 +30,8 @@ _MODULES = (
     "upgrade_faults",
     "update_faults",
     "changed_faults",
+    "node_faults",
+    "lifecycle_faults",
 )
 
 

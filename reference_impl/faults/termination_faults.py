@@ -162,7 +162,7 @@ def _crash_is_no_loss() -> None:
     replace(statuses, "_failing", lambda pod: False)
 
 
-@fault("silent-nodes-trusted", "operator", "takes pods of nodes that are silent for ready", "TERM-014")
+@fault("silent-nodes-trusted", "operator", "takes pods of nodes that are silent for ready", "TERM-014", "NODE-003")
 def _silent_nodes_trusted() -> None:
     replace(statuses, "_lost", lambda pod: False)
 

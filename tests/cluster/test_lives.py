@@ -110,5 +110,5 @@ def test_the_page_has_every_annotation_with_its_defaults() -> None:
     told = {row[0]: row[1] for row in re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]*) \|$", page, re.M)}
     for name, life in lives.known().lives.items():
         assert dict(re.findall(r"`([a-z-]+): ([^`]*)`", told[name])) == life.parameters
-    for name in (*lives.known().forms, *lives.known().holds, "life"):
+    for name in (*lives.known().forms, *lives.known().holds, "life", "lost"):
         assert f"`{name}`" in page

@@ -15,13 +15,14 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_dela
 from conformance import documents
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
+from conformance.cluster.init_wait import LOST
 from conformance.cluster.lives import PREFIX
 from conformance.cluster.state import State
 from conformance.data import PROJECT
 from kube.client import Client
 from kube.informer import Informer
 from kube.objects import Envelope, envelope
-from kube.resource import PODS
+from kube.resource import NODES, PODS
 
 pytestmark = pytest.mark.cluster
 Document = dict[str, Any]
@@ -206,5 +207,53 @@ def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster)
             assert watched.now["held"]["metadata"]["deletionTimestamp"]
             await watched.annotate("held", hold_deletion=None)
             await watched.until(lambda: "held" not in watched.now)
+
+    asyncio.run(play())
+
+
+def test_a_node_is_lost_and_comes_back(cluster: Cluster) -> None:
+    async def play() -> None:
+        async with watching(cluster) as watched:
+            here = {"nodeSelector": {nodes.HOSTNAME: "tiny-0"}, "tolerations": [TOLERATION]}
+            life = {"life": "crash-loop", "restarts": "1000", "restart-after": "1s"}
+            await watched.create("stays", {}, {}, **here)
+            await watched.create("goes", {}, {}, **here)
+            await watched.create("loops", life, {}, **here)
+            await watched.create("evicted", {}, {}, **{**here, "tolerations": [{**TOLERATION, "tolerationSeconds": 1}]})
+            await watched.create("elsewhere", {}, {}, nodeSelector={nodes.HOSTNAME: "tiny-1"})
+            plain = ("stays", "goes", "evicted", "elsewhere")
+            await watched.until(lambda: all(ready(watched.now[name]) for name in plain))
+
+            async def label(value: str | None) -> None:
+                await watched.client.patch(NODES, None, "tiny-0", {"metadata": {"labels": {LOST: value}}})
+
+            async def see(what: Callable[[Document], bool]) -> None:
+                async def missing() -> bool:
+                    return not what(msgspec.json.decode(await watched.client.get(NODES, None, "tiny-0")))
+
+                wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(40))
+                await wait(missing)
+
+            # Once the node is Unknown nothing there moves: pods that come are not started, those deleted do not go.
+            await label("yes")
+            await see(lambda node: condition(node, "Ready") == "Unknown")
+            await watched.client.delete(PODS, "default", "goes")
+            await watched.create("comes", {}, {}, nodeName="tiny-0", tolerations=[TOLERATION])
+            await watched.until(lambda: watched.now["goes"]["metadata"]["deletionTimestamp"])
+            await watched.until(lambda: condition(watched.now["comes"], LOST) == "True")
+            still = watched.now["loops"]["metadata"]["resourceVersion"]
+            await watched.until(lambda: not any(ready(watched.now[name]) for name in plain[:3]))
+            await see(lambda node: {t["effect"] for t in node["spec"].get("taints", [])} == {"NoSchedule", "NoExecute"})
+            await watched.until(lambda: watched.now["evicted"]["metadata"]["deletionTimestamp"])
+            assert ready(watched.now["elsewhere"]) and "goes" in watched.now
+            assert watched.now["comes"]["status"]["phase"] == "Pending"
+            assert watched.now["loops"]["metadata"]["resourceVersion"] == still
+
+            await label(None)
+            await see(lambda node: condition(node, "Ready") == "True" and not node["spec"].get("taints"))
+            await watched.until(lambda: ready(watched.now["stays"]) and ready(watched.now["comes"]))
+            await watched.until(lambda: not {"goes", "evicted"} & set(watched.now))
+            await watched.until(lambda: watched.now["loops"]["metadata"]["resourceVersion"] != still)
+            assert not any(condition(one, LOST) for one in watched.now.values())
 
     asyncio.run(play())

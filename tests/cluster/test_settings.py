@@ -74,3 +74,12 @@ def test_kube_scheduler_answers_to_the_name_and_is_not_slowed_down() -> None:
     configuration = scheduler_configuration("other")
     assert [profile["schedulerName"] for profile in configuration["profiles"]] == ["other"]
     assert configuration["clientConnection"]["qps"] >= 1000
+
+
+def test_kwok_plays_all_nodes_but_the_lost_ones() -> None:
+    patches = {patch["name"]: patch["extraArgs"] for patch in documents()[0]["componentsPatches"]}
+    told = {argument["key"]: argument["value"] for argument in patches["kwok-controller"]}
+    assert told == {
+        "manage-all-nodes": "false",
+        "manage-nodes-with-label-selector": "!conformance.grove.io/lost",
+    }

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from conformance.cluster import stages
+from conformance.cluster.init_wait import LOST
 from conformance.errors import UsageError
 
 GOOD = {
@@ -69,3 +70,10 @@ def test_a_stage_that_races_or_does_nothing_is_refused(tmp_path: Path, change: d
 def test_an_unknown_set_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match="fast"):
         stages.load("slow")
+
+
+def test_nothing_is_played_of_a_pod_whose_node_is_lost() -> None:
+    mark = f'select(.type == "{LOST}")'
+    for stage in stages.load("fast"):
+        keys = [one["jq"]["key"] for one in stage["spec"]["selector"]["matchExpressions"]]
+        assert (stage["spec"]["resourceRef"]["kind"] == "Node") != any(mark in key for key in keys)

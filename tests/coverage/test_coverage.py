@@ -23,6 +23,8 @@ def test_no_scenario_is_missing():
     assert [id for id in known if id.startswith("OBJ-")] == [f"OBJ-S{number:02}" for number in range(1, 103)]
     scaling = [f"CHG-S{number:02}" for number in (*range(1, 28), *range(30, 59), *range(60, 102))]
     assert [id for id in known if id.startswith("CHG-")][: len(scaling)] == scaling
+    deletion_and_after = [f"CHG-S{number}" for number in range(102, 134)]
+    assert [id for id in known if id in deletion_and_after] == deletion_and_after
 
 
 def test_the_tests_that_scenarios_name_exist():

@@ -1,4 +1,4 @@
-"""A conformance test gives the pods of a workload a life, on a real cluster."""
+"""A conformance test gives the pods of a workload a life, and has a node lost, on a real cluster."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ TESTS = """
         return found == wanted or Miss(f"{found} pods are Ready")
 
     @requirements("AA-001")
-    def test_lives(case):
-        case.nodes("tiny", 1)
+    def test_lives_and_losses(case):
+        (node,) = case.nodes("tiny", 1)
         workload = case.workload("frontend", pods=2)
         case.live(workload, "web", "crash-loop", running_after="0s", exit_after="0s", restart_after="1s", restarts=1)
         case.create(workload)
         case.until("AA-001", "the pods are Ready", lambda view: ready(view, 2))
         restarts = [pod["status"]["containerStatuses"][0]["restartCount"] for pod in case.history.view().list("pods")]
         case.expect("AA-001", "each was started anew once", [1, 1], restarts)
+        case.lose(node)
+        case.expect("AA-001", "pods of the lost node", 0, sum(map(pods.ready, case.history.view().list("pods"))))
+        case.bring_back(node)
+        case.until("AA-001", "the pods are Ready again", lambda view: ready(view, 2))
 
     @requirements("AA-002")
     def test_a_misspelt_life(case):
@@ -35,7 +39,7 @@ TESTS = """
 """
 
 
-def test_a_conformance_test_uses_lives_and_its_mistake_is_told(faked: Faked) -> None:
+def test_a_conformance_test_uses_lives_and_losses_and_its_mistake_is_told(faked: Faked) -> None:
     faked.write(TESTS)
     (faked.folder / "tests" / "conftest.py").unlink()
     done = subprocess.run(

@@ -1,0 +1,56 @@
+"""Has nodes lost, and back, as their label says (the rules, pure: `loss`). Part of the process `startup`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from conformance.cluster import loss, status
+from conformance.cluster.init_wait import Pod
+from conformance.cluster.loss import Node
+from kube.client import Client
+from kube.informer import Informer, typed
+from kube.resource import NODES
+from kube.workqueue import WorkQueue, work
+
+_MARKED = "marked"
+
+
+class Losses:
+    """Nodes that are to be lost, or back. Constant work for a change of a pod, unless its node is lost."""
+
+    def __init__(self, client: Client, pods: Informer[Pod]) -> None:
+        """To be made before `pods` runs."""
+        self._client, self._pods = client, pods
+        self._nodes = Informer(client, NODES, typed(Node))
+        self._nodes.add_handler(self._see)
+        self._queue: WorkQueue[str] = WorkQueue()
+        pods.add_handler(self._see_pod)
+        pods.add_index(_MARKED, lambda pod: [pod.spec.node_name] if pod.lost else [])
+
+    async def run(self) -> None:
+        """Plays until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._nodes.run())
+            group.create_task(work(self._queue, self._write, 1))
+
+    def _see(self, kind: str, old: Node | None, node: Node) -> None:
+        name = node.metadata.name
+        if kind != "DELETED" and (node.lost or self._pods.indexed(_MARKED, name)):
+            self._queue.add(name)
+
+    def _see_pod(self, kind: str, old: Pod | None, pod: Pod) -> None:
+        node = self._nodes.get("", pod.spec.node_name)
+        if kind != "DELETED" and node is not None and (pod.lost != node.lost or (node.lost and pod.ready)):
+            self._queue.add(pod.spec.node_name)
+
+    async def _write(self, name: str) -> float | None:
+        node = self._nodes.get("", name)
+        if node is None:
+            return None
+        pods = [pod for pod in self._pods if pod.spec.node_name == name]
+        changes = [(pod, change) for pod in pods if (change := loss.pod_patch(pod, node.lost, status.now()))]
+        await asyncio.gather(*(status.change(self._client, self._pods, pod, change) for pod, change in changes))
+        change = loss.node_patch(node, status.now())
+        if change is not None:  # last: who sees it relies on the pods
+            await status.change(self._client, self._nodes, node, change)
+        return None

@@ -1,0 +1,96 @@
+"""Cliques and groups that somebody deletes come again; sets go in whatever way and moment they are deleted."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.grove.expected import expected
+from conformance.grove.fields import label, name, number, terminating, uid
+from conformance.history import lives, sights
+from conformance.history.query import History
+from conformance.history.record import ADDED, DELETED, Record
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import same
+from conformance.tests.resources.observed import all_of, gone
+from conformance.tests.scaling.scaled import pods_are
+from conformance.tests.termination import scenes
+from conformance.tests.termination.scenes import CLIQUES, GANGS, GROUPS, SETS
+
+ALL = ("hands", "last", "counts", "again")
+CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
+
+
+@requirements("LIFE-005", "LIFE-006", "LIFE-007", "LIFE-008", "LIFE-009", "INV-001", "INV-004", "INV-005")
+def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None:
+    case.nodes("tiny", 1)
+    small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+    shapes = {each: case.workload("kept", setName=each, **({} if each == "hands" else small)) for each in ALL}
+    for workload in shapes.values():
+        case.create(workload)
+    case.until("LIFE-008", "the sets are available", all_of(*(sights.available(each, 1) for each in ALL)))
+    before = case.quiet(1)
+
+    # Of one set cliques are deleted, one set goes in the foreground, one while it counts down; one is made again.
+    scenes.become(case, "counts-0-a", scenes.CRASHED, 1)
+    case.until("LIFE-006", "a clique counts down", scenes.breached(CLIQUES, ["counts-0-a"]))
+    mine = ["hands-0-a", "hands-0-g-1-b"]
+    former = lives.uids(before, CLIQUES)
+    for clique in mine:
+        case.delete(CLIQUES, clique)
+    case.delete(SETS, "last", "Foreground")
+    case.delete(SETS, "counts")
+    case.delete(SETS, "again")
+    case.until("LIFE-007", "the set that is to be made again goes", gone(SETS, ["again"]))
+    case.create(shapes["again"])
+
+    case.eventually("LIFE-008", "the deleted cliques are made anew", lives.renewed(CLIQUES, mine, former))
+    sizes = {clique.name: clique.template.replicas for clique in expected(shapes["hands"]).cliques.values()}
+    case.eventually("LIFE-008", "with the pods of their template", pods_are(sizes, ready=True))
+    kept = [clique for clique in sizes if clique not in mine]
+    others = {name(pod): uid(pod) for clique in kept for pod in sights.pods_of(before, clique)}
+    now = {name(pod): uid(pod) for pod in case.history.view().list("pods") if not terminating(pod)}
+    same(case, "LIFE-008", "pods of the other cliques", others, {each: now.get(each, "") for each in others})
+
+    for id, each in (("LIFE-005", "last"), ("LIFE-006", "counts")):
+        rest = [gone(kind, names_of(before, kind, each)) for kind in CHILDREN]
+        case.eventually(id, "all of the deleted set goes", all_of(gone(SETS, [each]), *rest))
+        case.expect(id, "what was made of the set after its deletion", [], made_late(case.history, each))
+    case.expect("LIFE-005", "what outlived the set", [], outlived(case.history, "last"))
+
+    members = {clique: size for clique, size in sizes.items() if clique.startswith("hands-0-g-")}
+    again = lives.renewed(CLIQUES, members, lives.uids(case.history.view(), CLIQUES))
+    case.delete(GROUPS, "hands-0-g")
+    renewed = lives.renewed(GROUPS, ["hands-0-g"], lives.uids(before, GROUPS))
+    case.eventually("LIFE-009", "the deleted group is made anew", renewed)
+    case.eventually("LIFE-009", "with its cliques and their pods", all_of(again, pods_are(members, ready=True)))
+    case.eventually("LIFE-009", "and the set is available", sights.available("hands", 1))
+    replicas = number(case.history.view().get(GROUPS, "hands-0-g"), "spec", "replicas")
+    case.expect("LIFE-009", "replicas of the group", 2, replicas)
+    case.until("LIFE-007", "the set that was made again is available", sights.available("again", 1))
+
+
+def names_of(view: View, resource: str, set_name: str) -> list[str]:
+    return [name(item) for item in view.list(resource) if label(item, labels.PART_OF) == set_name]
+
+
+def made_late(history: History, set_name: str) -> list[str]:
+    """What was made for a set after its deletion was asked for, in the order of the server's writes."""
+    end = lives.ends(history, SETS).get(set_name)
+    made = [record for record in children(history, set_name) if record.kind == ADDED]
+    return [str(record) for record in made if end is not None and record.revision > end.revision]
+
+
+def outlived(history: History, set_name: str) -> list[str]:
+    """What of a set went after the set itself."""
+    last = [record for record in history.records(SETS, set_name) if record.kind == DELETED]
+    went = [record for record in children(history, set_name) if record.kind == DELETED]
+    return [str(record) for record in went if last and record.revision > last[0].revision]
+
+
+def children(history: History, set_name: str) -> list[Record]:
+    return [
+        record
+        for record in history.records()
+        if record.resource in CHILDREN and label(record.object, labels.PART_OF) == set_name
+    ]

@@ -1,0 +1,1 @@
+"""Nodes that take pods away: cordoned, drained, lost, and back."""

@@ -1,0 +1,123 @@
+"""Faults about what is deleted by hand, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kube.objects import Key
+from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.control.cache import OWNER
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.control.scalinggroup import GroupReconciler
+from reference_impl.control.writer import Writer, together
+from reference_impl.faults import fault, replace
+from reference_impl.plan import children, conditions, labels, statuses
+
+
+@fault("foreground-forgotten", "operator", "goes on making cliques for a set that is being deleted", "LIFE-005")
+def _foreground_forgotten() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+            for template in children.standalone_templates(pcs):
+                manifest = children.standalone_clique(pcs, 0, template)
+                if self._cache.cliques.get(pcs.metadata.namespace, manifest["metadata"]["name"]) is None:
+                    await self._writer.create(self._cache.cliques, manifest)
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@fault("countdown-first", "operator", "lets a deleted set go only when none of its cliques counts down", "LIFE-006")
+def _countdown_first() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+            for clique in self._cache.cliques:
+                own = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
+                told = clique.status.conditions if clique.status else None
+                if own and clique.metadata.namespace == key[0] and conditions.is_true(told, statuses.BREACHED):
+                    return 0.5
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@fault("name-remembered", "operator", "takes a set for the one that had its name before", "LIFE-007")
+def _name_remembered() -> None:
+    right, known = SetReconciler.reconcile, dict[Key, str]()
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and known.setdefault(key, pcs.metadata.uid) != pcs.metadata.uid:
+            return None
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@fault("clique-made-once", "operator", "makes no standalone clique a second time", "LIFE-008")
+def _clique_made_once() -> None:
+    right, made = Writer.create, set[tuple[str, str, str]]()
+
+    async def create(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
+        metadata = manifest["metadata"]
+        if manifest["kind"] == "PodClique" and metadata["ownerReferences"][0]["kind"] == "PodCliqueSet":
+            one = (metadata["namespace"], metadata["name"], metadata["ownerReferences"][0]["uid"])
+            if one in made:
+                return
+            made.add(one)
+        await right(self, informer, manifest)
+
+    replace(Writer, "create", create)
+
+
+@fault("clique-made-empty", "operator", "makes a deleted clique anew without pods", "LIFE-008")
+def _clique_made_empty() -> None:
+    right, made = children._clique, set[tuple[str, str]]()
+
+    def clique(pcs: PodCliqueSet, template: Any, name: str, *rest: Any, **how: Any) -> children.Manifest:
+        manifest = right(pcs, template, name, *rest, **how)
+        if (pcs.metadata.uid, name) in made:
+            manifest["spec"]["replicas"] = 0
+        made.add((pcs.metadata.uid, name))
+        return manifest
+
+    replace(children, "_clique", clique)
+
+
+@fault("siblings-made-anew", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-008")
+def _siblings_made_anew() -> None:
+    right, complete = GroupReconciler._members, set[tuple[str, str]]()
+
+    async def members(self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
+        own = self._cache.cliques.indexed(OWNER, group.metadata.uid)
+        for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in own}:
+            one = (group.metadata.uid, index)
+            found = [c for c in own if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
+            if len(found) == len(group.spec.clique_names):
+                complete.add(one)
+            elif one in complete:
+                complete.discard(one)
+                await together(self._writer.delete(self._cache.cliques, clique) for clique in found)
+        await right(self, pcs, group)
+
+    replace(GroupReconciler, "_members", members)
+
+
+@fault("group-made-empty", "operator", "makes no cliques of a scaling group that was made anew", "LIFE-009")
+def _group_made_empty() -> None:
+    right, made = children.member_cliques, dict[tuple[str, str], str]()
+
+    def member_cliques(
+        pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any, **how: Any
+    ) -> Iterator[children.Manifest]:
+        if made.setdefault((pcs.metadata.uid, group.metadata.name), group.metadata.uid) == group.metadata.uid:
+            yield from right(pcs, group, *rest, **how)
+
+    replace(children, "member_cliques", member_cliques)

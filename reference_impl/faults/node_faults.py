@@ -1,0 +1,170 @@
+"""Faults about nodes that are cordoned, drained and lost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from kube.client import Client
+from kube.informer import Informer, typed
+from kube.objects import Key, ObjectMeta
+from kube.resource import NODES, PODS, Resource
+from reference_impl.api.models import PodClique, PodCliqueSet
+from reference_impl.api.pods import Pod
+from reference_impl.control.operator import Operator
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.faults import fault, replace
+from reference_impl.plan import labels, pods, statuses
+
+_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+
+
+class _NodeSpec(msgspec.Struct):
+    unschedulable: bool = False
+
+
+class _Node(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
+
+
+def _stuck(pod: Pod) -> bool:
+    """Whether it is to go and cannot."""
+    return pod.terminating and not pod.ready
+
+
+@fault("stuck-pods-waited-for", "operator", "replaces pods of lost nodes when they are gone", "NODE-001")
+def _stuck_pods_waited_for() -> None:
+    replace(Pod, "active", property(lambda self: not self.finished and (not self.terminating or _stuck(self))))
+
+
+@fault("stuck-pods-keep-their-index", "operator", "gives the index of a pod on a lost node to nobody", "NODE-001")
+def _stuck_pods_keep_their_index() -> None:
+    right = pods.difference
+
+    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+        missing, surplus = right(clique, found)
+        return pods.free_indices([pod for pod in found if pod.active or _stuck(pod)], len(missing)), surplus
+
+    replace(pods, "difference", difference)
+
+
+@fault("stuck-pods-counted", "operator", "counts pods that cannot go as scheduled", "NODE-002")
+def _stuck_pods_counted() -> None:
+    right = statuses.clique_status
+
+    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
+        status = right(clique, found, *rest)
+        stuck = sum(map(_stuck, found))
+        return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + stuck)
+
+    replace(statuses, "clique_status", clique_status)
+
+
+@fault("terminated-when-gone", "operator", "lets a clique go only when its pods have gone", "NODE-003")
+def _terminated_when_gone() -> None:
+    right = CliqueReconciler.reconcile
+
+    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        if clique is not None and clique.metadata.deletion_timestamp is not None:
+            left = self._cache.pods_of(clique)
+            for pod in left:
+                if not pod.terminating:
+                    await self._writer.delete(self._cache.pods, pod)
+            if left:
+                return 0.5
+        return await right(self, key)
+
+    replace(CliqueReconciler, "reconcile", reconcile)
+
+
+@fault("lost-pods-deleted", "operator", "replaces pods as soon as nobody hears of their node", "NODE-004")
+def _lost_pods_deleted() -> None:
+    right = pods.difference
+
+    def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
+        missing, surplus = right(clique, found)
+        return missing, [*surplus, *(pod for pod in found if pod.active and statuses._lost(pod))]
+
+    replace(pods, "difference", difference)
+
+
+@fault("lost-for-good", "operator", "takes pods that were lost once for lost ever after", "NODE-004")
+def _lost_for_good() -> None:
+    right, known = statuses._lost, set[str]()
+
+    def lost(pod: Pod) -> bool:
+        if right(pod):
+            known.add(pod.metadata.uid)
+        return pod.metadata.uid in known
+
+    replace(statuses, "_lost", lost)
+
+
+@fault("cordon-evacuates", "operator", "deletes the pods of nodes that take no more", "NODE-005")
+def _cordon_evacuates() -> None:
+    right = Operator.run
+
+    async def run(self: Operator, *rest: Any, **how: Any) -> None:
+        nodes: Informer[_Node] = Informer(self._client, NODES, typed(_Node))
+        tasks = set[asyncio.Task[None]]()
+
+        def see(kind: str, old: _Node | None, node: _Node) -> None:
+            if node.spec.unschedulable:
+                for pod in self.cache.pods:
+                    if pod.spec.node_name == node.metadata.name:
+                        tasks.add(asyncio.create_task(_delete(self._client, pod)))
+
+        nodes.add_handler(see)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(nodes.run())
+            await right(self, *rest, **how)
+
+    replace(Operator, "run", run)
+
+
+async def _delete(client: Client, pod: Pod) -> None:
+    await client.delete(PODS, pod.metadata.namespace, pod.metadata.name)
+
+
+@fault("budget-of-nothing", "operator", "makes a disruption budget that lets no pod of a set go", "NODE-006")
+def _budget_of_nothing() -> None:
+    right = Operator._on_set
+    tasks = set[asyncio.Task[bytes]]()
+
+    def on_set(self: Operator, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
+        if old is None:
+            meta = item.metadata
+            budget = {
+                "apiVersion": _BUDGETS.api_version,
+                "kind": _BUDGETS.kind,
+                "metadata": {"name": meta.name, "namespace": meta.namespace},
+                "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {labels.PART_OF: meta.name}}},
+            }
+            tasks.add(asyncio.create_task(self._client.create(_BUDGETS, budget)))
+        right(self, kind, old, item)
+
+    replace(Operator, "_on_set", on_set)
+
+
+@fault("drained-made-anew", "operator", "makes cliques anew whose pods are evicted", "NODE-006")
+def _drained_made_anew() -> None:
+    right_pod, right_reconcile, drained = Operator._on_pod, CliqueReconciler.reconcile, set[Key]()
+
+    def on_pod(self: Operator, kind: str, old: Pod | None, item: Pod) -> None:
+        if any(condition.type == "DisruptionTarget" for condition in item.status.conditions or ()):
+            drained.add((item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)))
+        right_pod(self, kind, old, item)
+
+    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        if clique is not None and key in drained:
+            drained.discard(key)
+            await self._writer.delete(self._cache.cliques, clique)
+        return await right_reconcile(self, key)
+
+    replace(Operator, "_on_pod", on_pod)
+    replace(CliqueReconciler, "reconcile", reconcile)

@@ -1,0 +1,79 @@
+"""What is written of a node that is to be lost, or back, and of its pods: an object, and the patch that it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from conformance.cluster import loss
+from conformance.cluster.init_wait import LOST, Pod
+from conformance.cluster.loss import Node
+
+NOW = "2026-01-01T00:00:09Z"
+GONE = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}
+
+
+def conditions(**found: str) -> list[dict[str, str]]:
+    return [{"type": LOST if kind == "lost" else kind, "status": status} for kind, status in found.items()]
+
+
+def node(lost: bool, **found: str) -> Node:
+    document = {
+        "metadata": {"name": "n", "labels": {LOST: "yes"} if lost else {}},
+        "status": {"conditions": conditions(**found)},
+    }
+    return msgspec.convert(document, Node)
+
+
+def pod(**found: str) -> Pod:
+    status = {"phase": "Pending", "conditions": conditions(**found)}
+    return msgspec.convert({"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": status}, Pod)
+
+
+def entry(kind: str, status: str, **more: str) -> dict[str, str]:
+    return {"type": kind, "status": status, "lastTransitionTime": NOW, **more}
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted"),
+    [
+        (
+            node(True, Ready="True", DiskPressure="False", NetworkUnavailable="False"),
+            [entry("Ready", "Unknown", **GONE), entry("DiskPressure", "Unknown", **GONE)],
+        ),
+        (node(True, Ready="True", PIDPressure="Unknown"), [entry("Ready", "Unknown", **GONE)]),
+        (node(True, Ready="Unknown"), None),
+        (node(True), None),
+        (node(False, Ready="True"), None),
+        (node(False, Ready="Unknown"), None),  # KWOK says what it is like now
+    ],
+)
+def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_left(
+    seen: Node, wanted: list[dict[str, str]] | None
+) -> None:
+    assert loss.node_patch(seen, NOW) == (wanted and {"conditions": wanted})
+
+
+@pytest.mark.parametrize(
+    ("seen", "lost", "wanted"),
+    [
+        (pod(Ready="True"), True, [entry(LOST, "True"), entry("Ready", "False")]),
+        (pod(Ready="False"), True, [entry(LOST, "True")]),
+        (pod(), True, [entry(LOST, "True")]),
+        (pod(lost="True", Ready="True"), True, [entry("Ready", "False")]),
+        (pod(lost="True", Ready="False"), True, None),
+        (pod(lost="True", Ready="False"), False, [{"type": LOST, "$patch": "delete"}]),
+        (pod(Ready="True"), False, None),
+    ],
+)
+def test_pods_of_a_lost_node_are_not_ready_and_nobody_plays_them(
+    seen: Pod, lost: bool, wanted: list[dict[str, Any]] | None
+) -> None:
+    assert loss.pod_patch(seen, lost, NOW) == (wanted and {"conditions": wanted})
+
+
+@pytest.mark.parametrize(("lost", "waits"), [({}, True), ({"lost": "True"}, False)])
+def test_a_waiting_init_container_of_a_lost_node_waits_for_ever(lost: dict[str, str], waits: bool) -> None:
+    assert pod(Initialized="False", **lost).waits == waits
