@@ -34,7 +34,8 @@ def running(found: Document | None) -> bool:
 
 def turns(found: Document | None) -> list[int | None]:
     """The replicas of a set that are being updated. An entry that has ended is only about to go (CHG-RU-15)."""
-    entries = items(progress(found), "currentlyUpdating")
+    single = at(progress(found), "currentlyUpdating")  # an object in earlier versions
+    entries = [single] if isinstance(single, dict) else items(progress(found), "currentlyUpdating")
     return [number(entry, "replicaIndex") for entry in entries if not text(entry, "updateEndedAt")]
 
 

@@ -296,21 +296,10 @@ def _updated_all_or_none() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@fault("switch-rolls", "operator", "begins an update when it finds outdated pods after OnDelete", "UPD-042")
+@fault("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
 def _switch_rolls() -> None:
-    right = updates_of_sets.progress
-
-    def progress(pcs: PodCliqueSet, generation: Any, found: updates_of_sets.Found, now: str) -> Any:
-        result = right(pcs, generation, found, now)
-        rolls = result is not None and result.update_ended_at is not None and not updates.on_delete(pcs)
-        return updates_of_sets.begun(pcs, now) if rolls and _outdated(pcs, found) else result
-
-    replace(updates_of_sets, "progress", progress)
-
-
-def _outdated(pcs: PodCliqueSet, found: updates_of_sets.Found) -> bool:
-    cliques = [c for index in range(pcs.spec.replicas) for c in (*found.cliques(index), *found.members(index)) if c]
-    return any(c.status is not None and c.status.updated_replicas < (c.status.replicas or 0) for c in cliques)
+    right = hashes.generation
+    replace(hashes, "generation", lambda pcs: f"{right(pcs)}{updates.on_delete(pcs)}")
 
 
 @fault("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")

@@ -76,19 +76,20 @@ def held(view: View, clique: str) -> list[Pod]:
 
 
 def nurse(case: Case, ids: str | tuple[str, ...], what: str, cliques: Iterable[str], end: sights.Sight) -> None:
-    """Lets pods of these cliques become Ready whenever there are held ones, until `end`."""
+    """Lets pods of these cliques become Ready whenever there are held ones, until `end`. Without ids that is all."""
     wanted = list(cliques)
 
     def seen(view: View) -> bool | Miss:
         return bool(end(view)) or any(held(view, clique) for clique in wanted) or Miss(str(end(view)))
 
     for _ in range(ROUNDS):
-        view = case.settled(what, seen, 30)
+        view = case.settled(what, seen, 60)
         if end(view) or not any(held(view, clique) for clique in wanted):
             break
         for clique in wanted:
             release(case, clique)
-    case.until(ids, what, end, 5)
+    if ids:
+        case.until(ids, what, end, 12)
 
 
 def begun(each: str, before: str) -> sights.Sight:

@@ -90,7 +90,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
     sights_of_ends = {each: over(each) if each == "back" else changes.done(each, before[each]) for each in ENDS}
     changes.nurse(case, (), "all updates end", map(clique, SIZES), all_of(*sights_of_ends.values()))
     for each, id in ENDS.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 3)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
     case.quiet(0.7)
     judge_end(case, first, since)
 
@@ -119,8 +119,8 @@ def one_at_a_time(case: Case, first: Uids) -> None:
         bound = size - 1 if each == "fits" else size
         id = {"sick": "UPD-014"}.get(each, ENDS[each])
         what = f"{taken} pods of {each} are replaced at once"
-        case.eventually(id, what, changes.anew(clique(each), first[each], taken, bound), 20)
-    view = case.quiet(1)
+        case.eventually(id, what, changes.anew(clique(each), first[each], taken, bound))
+    view = case.quiet(1, real=True)
     for each in SIZES:
         id = {"sick": "UPD-017"}.get(each, ENDS[each])
         case.expect(id, f"pods of {each} that have gone", TAKEN.get(each, 1), len(lost(view, each, first)))
@@ -148,11 +148,11 @@ def others_do_not_count(case: Case, first: Uids) -> None:
     changes.release(case, clique("grows"), [successor])
     for each, taken in (("sick", 3), ("ill", 4), ("crashed", 2), ("shrinks", 2), ("twice", 2)):
         what = f"the next pod of {each} is replaced"
-        case.eventually(ENDS[each], what, changes.anew(clique(each), first[each], taken, SIZES[each]), 20)
+        case.eventually(ENDS[each], what, changes.anew(clique(each), first[each], taken, SIZES[each]))
     case.until("UPD-020", "the pods that were added are Ready", changes.whole({clique("grows"): 3}))
     scale(case, CLIQUES, clique("shrinks"), 1)
     case.eventually("UPD-019", "the clique has one pod", pods_are({clique("shrinks"): 1}))
-    view = case.quiet(1)
+    view = case.quiet(1, real=True)
     for id, each, taken in (("UPD-016", "sick", 3), ("UPD-016", "grows", 1), ("UPD-015", "crashed", 2)):
         case.expect(id, f"pods of {each} that have gone", taken, len(lost(view, each, first)))
 
@@ -175,7 +175,7 @@ def changed_again(case: Case, sets: dict[str, Object], first: Uids) -> None:
     of_third = {uid(pod) for pod in sights.pods_of(case.history.view(), clique("again")) if changes.tag(pod) == "2"}
     case.eventually("UPD-022", "the pod of the second template goes", changes.left(clique("again"), of_third))
     case.until("UPD-022", "and another one comes", changes.anew(clique("again"), first["again"], 1, 2))
-    view = case.quiet(1)
+    view = case.quiet(1, real=True)
     case.expect("UPD-022", "pods of the first template that have gone", 1, len(lost(view, "again", first)))
 
 

@@ -45,17 +45,17 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
     # Of those that wait for the test the first replica is made anew, and the next one waits.
     what = "the first replica is made anew"
     held = [members[each][0] for each in ("grows", "shrinks", "again")]
-    case.eventually(("UPD-026", "UPD-027", "UPD-028"), what, all_of(*map(waits, held)), 20)
+    case.eventually(("UPD-026", "UPD-027", "UPD-028"), what, all_of(*map(waits, held)))
     case.quiet(0.7)
     scale(case, GROUPS, "grows-0-g", 4)
     changes.release(case, members["shrinks"][0])
     again = changes.change(case, sets["again"], "b", tag="3")
     case.until("UPD-026", "the replicas that were added are there", there(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
-    case.eventually("UPD-027", "the second replica is made anew", waits(members["shrinks"][1]), 20)
+    case.eventually("UPD-027", "the second replica is made anew", waits(members["shrinks"][1]))
     scale(case, GROUPS, "shrinks-0-g", 1)
     case.eventually("UPD-027", "the replica that was being made anew goes", gone(CLIQUES, members["shrinks"][1:]))
-    case.eventually("UPD-028", "the first replica is made anew once more", waits(members["again"][0], "3"), 20)
-    case.quiet(1)
+    case.eventually("UPD-028", "the first replica is made anew once more", waits(members["again"][0], "3"))
+    case.quiet(1, real=True)
     other = replay.sequence(case.history, of_group("again"), since)
     case.expect("UPD-028", "replicas that went before the first was Ready", ["again-0-g-0"], other)
 
@@ -65,7 +65,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
     every = [*(clique for own in members.values() for clique in own), "grows-0-g-2-b", "grows-0-g-3-b"]
     changes.nurse(case, (), "all updates end", every, all_of(*sights_of_ends.values()))
     for each, id in ends.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 3)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
     case.quiet(0.7)
     judge_groups(case, since)
 
@@ -138,7 +138,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
 
     held = {each: f"{each}-0-web" for each in ("out", "in", "twice", "freezes")} | {"recycled": "recycled-0-a"}
     ids = ("UPD-031", "UPD-032", "UPD-033", "UPD-034", "UPD-035")
-    case.until(ids, "the first pods are replaced", all_of(*(one_held(clique) for clique in held.values())), 30)
+    case.until(ids, "the first pods are replaced", all_of(*(one_held(clique) for clique in held.values())))
     scale(case, SETS, "out", 3)
     scenes.become(case, "recycled-0-q", scenes.CRASHED, 1)
     changes.strategy(case, "freezes", changes.ON_DELETE)
@@ -150,9 +150,9 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     scale(case, SETS, "in", 1)
     case.until("UPD-032", "the replica that had its turn goes", gone(CLIQUES, ["in-1-web"]))
     again = changes.change(case, sets["twice"], "web", tag="3")
-    case.eventually("UPD-033", "the pod of the second template goes", one_held("twice-1-web", "3"), 20)
+    case.eventually("UPD-033", "the pod of the second template goes", one_held("twice-1-web", "3"))
     recycled(case)
-    case.quiet(1)
+    case.quiet(1, real=True)
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
     both = replay.together(case.history, sizes, of("twice"), since)
     case.expect("UPD-033", "moments at which two replicas lacked Ready pods", [], both)
@@ -164,7 +164,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     every = [f"{each}-{index}-web" for each in ("out", "in", "twice") for index in range(3)]
     changes.nurse(case, (), "all updates end", [*every, "recycled-0-a"], all_of(*sights_of_ends.values()))
     for each, id in ends.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 3)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
     case.quiet(0.7)
     judge_sets(case, since)
 
@@ -220,7 +220,7 @@ def closed(case: Case) -> None:
 def recycled(case: Case) -> None:
     """The replica that is being updated is terminated as a whole; its update has not ended for that."""
     what = "the replica is terminated, and all its pods are of the new template"
-    case.until("UPD-034", what, lambda view: len(changes.held(view, "recycled-0-a")) == 2, 30)
+    case.until("UPD-034", what, lambda view: len(changes.held(view, "recycled-0-a")) == 2)
     view = case.quiet(0.7)
     case.expect("UPD-034", "the update is said to have ended", False, updates.ended(view.get(SETS, "recycled")))
 

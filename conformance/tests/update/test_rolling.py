@@ -175,12 +175,12 @@ def apart(case: Case, id: str, before: Update, which: replay.Part) -> None:
 
 def replica(clique: str) -> str:
     """The replica of the set that a clique belongs to."""
-    return clique.split("-")[1]
+    return clique.partition("-")[2].partition("-")[0]
 
 
 def part(clique: str) -> str:
     """The replica of the group g that a clique belongs to, empty for any other."""
-    return clique.rpartition("-")[0] if clique.split("-")[2] == "g" else ""
+    return clique.rpartition("-")[0] if clique.startswith(tuple(f"s-{index}-g-" for index in range(REPLICAS))) else ""
 
 
 def of_group(group: str) -> replay.Part:
