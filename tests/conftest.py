@@ -3,10 +3,18 @@
 `HYPOTHESIS_PROFILE=search pytest …` looks for new ones.
 """
 
+from __future__ import annotations
+
 import os
 import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from conformance.cluster.controlplane import Cluster
 
 settings.register_profile("same", derandomize=True)
 settings.register_profile("search", derandomize=False)
@@ -15,3 +23,25 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with Grove's CRDs and nothing that acts on them: operator and scheduler are the test's own. It has no
+    webhooks, for which an operator in this process would have to serve."""
+    from conformance.cluster.controlplane import Cluster
+    from conformance.cluster.settings import ClusterSettings
+    from conformance.implementation import descriptor
+    from conformance.implementation.driver import ClusterFacts, Driver
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
+        made = Cluster.up("bare", settings=ClusterSettings(audit=False), owner=True)
+        try:
+            Driver(
+                descriptor.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.environment(), made.port)
+            ).install()
+            made.learn_new_kinds()
+            yield made
+        finally:
+            made.down()

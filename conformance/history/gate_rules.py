@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.grove import labels, names, pods
-from conformance.grove.fields import count, label
+from conformance.grove import labels, pods
+from conformance.grove.fields import label
+from conformance.history.base_rule import Bases
 from conformance.history.gangs import Gang, Gangs
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.verdict import Verdict
@@ -122,14 +123,13 @@ class BaseGangFirst:
         self._judged = 0
         self._broken: tuple[str, tuple[Record, ...]] | None = None
         self._lost: dict[str, float] = {}
-        self._floors: dict[str, int] = {}
+        self._bases = Bases()
 
     def see(self, record: Record, gangs: Gangs) -> None:
         self._note_loss(record, gangs)
-        if record.resource == "podcliquescalinggroups":
-            self._floors[record.name] = count(record.object, "spec", "minAvailable")
+        self._bases.see(record)
         gated = self._gates.opened(record)
-        base = self._base_of(record) if gated is not None else ""
+        base = self._bases.of(record.object) if gated is not None else ""
         if gated is None or not base:
             return
         self._judged += 1
@@ -145,19 +145,6 @@ class BaseGangFirst:
         if not self._judged:
             return Verdict(self.id, self.what, None, "no pod of a scaled gang was ungated")
         return Verdict(self.id, self.what, True)
-
-    def _base_of(self, record: Record) -> str:
-        """The base gang of a scaled pod, empty for a pod of a base gang. Told by the label, or, should an
-        implementation forget it, by the replica index of the scaling group."""
-        pod = record.object
-        named = label(pod, labels.BASE_GANG)
-        if named:
-            return named
-        index, set_index = label(pod, labels.GROUP_INDEX), label(pod, labels.SET_INDEX)
-        floor = self._floors.get(label(pod, labels.GROUP))
-        if floor is None or not index.isdigit() or not set_index.isdigit() or int(index) < floor:
-            return ""
-        return names.base_gang(label(pod, labels.PART_OF), int(set_index))
 
     def _note_loss(self, record: Record, gangs: Gangs) -> None:
         """Remembers until when each gang was admitted."""

@@ -6,11 +6,13 @@ and accuses nobody.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from conformance.grove.fields import label
 from conformance.grove.labels import BY_HAND
+from conformance.history.base_rule import BaseBoundFirst
+from conformance.history.cause_rule import DeletedForACause
 from conformance.history.gangs import Gangs
 from conformance.history.gate_rules import BaseGangFirst, GateUntilInitialized, GateUntilReferenced
 from conformance.history.order import server_order
@@ -18,6 +20,7 @@ from conformance.history.ownership import Ownership
 from conformance.history.query import History
 from conformance.history.record import Record
 from conformance.history.rest_rule import LeftAlone
+from conformance.history.room_rule import RoomOnNodes
 from conformance.history.settled_rules import NothingHeldBelowFloor
 from conformance.history.startup_rule import ParentsReadyFirst
 from conformance.history.verdict import Verdict
@@ -37,8 +40,8 @@ class Rule(Protocol):
         """`gangs` as they are at the end, `now` the end of the history in seconds since the recorder started."""
 
 
-def rules() -> list[Rule]:
-    """A fresh copy of every rule."""
+def rules(deleted: Collection[str] = ()) -> list[Rule]:
+    """A fresh copy of every rule. `deleted`: names of the pods that the suite itself deleted."""
     return [
         GateUntilReferenced(),
         BaseGangFirst(),
@@ -47,6 +50,9 @@ def rules() -> list[Rule]:
         GateUntilInitialized(),
         ParentsReadyFirst(),
         LeftAlone(),
+        BaseBoundFirst(),
+        DeletedForACause(deleted),
+        RoomOnNodes(),
     ]
 
 
@@ -55,10 +61,10 @@ def _by_hand(record: Record) -> bool:
     return record.resource in ("pods", "podgangs") and bool(label(record.object, BY_HAND))
 
 
-def judge(history: History, only: Sequence[str] = ()) -> list[Verdict]:
-    """The verdict of every rule (or of those whose ids are given), by id."""
+def judge(history: History, only: Sequence[str] = (), deleted: Collection[str] = ()) -> list[Verdict]:
+    """The verdict of every rule (or of those whose ids are given), by id. `deleted`: see `rules`."""
     records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
-    chosen = [rule for rule in rules() if not only or rule.id in only]
+    chosen = [rule for rule in rules(deleted) if not only or rule.id in only]
     ordered = server_order(records)
     if ordered is None:
         return [

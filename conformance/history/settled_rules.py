@@ -13,7 +13,8 @@ SETTLED = 10.0
 
 
 class NothingHeldBelowFloor:
-    """INV-003. A gang that was admitted once may fall below its floor later: that is gang termination's business."""
+    """INV-003, at the end and at any moment before. A gang that was admitted once may fall below its floor later: that
+    is gang termination's business."""
 
     id = "INV-003"
     what = "a settled gang that was never admitted holds no bound pod"
@@ -21,16 +22,30 @@ class NothingHeldBelowFloor:
     def __init__(self) -> None:
         self._admitted: set[str] = set()
         self._bindings: dict[str, Record] = {}
+        self._partial: set[str] = set()
+        """Gangs that had bound pods and were never admitted when they were seen last."""
+        self._touched = ""
+        """The gang that the last record touched."""
+        self._broken: tuple[str, tuple[Record, ...]] | None = None
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        # The state before each record was the state after the one before it: every moment but the last is seen here.
-        for name in self._touched(record):
-            if gangs[name].admitted:
-                self._admitted.add(name)
+        # A record is seen before it counts: what the one before it touched is now as that one left it.
+        name = self._touched
+        if name and gangs[name].admitted:
+            self._admitted.add(name)
+        if name:
+            partial = gangs[name].staying and name not in self._admitted
+            (self._partial.add if partial else self._partial.discard)(name)
+        for each in self._partial:
+            if self._broken is None and gangs[each].exists and record.at - gangs[each].stirred >= SETTLED:
+                self._broken = self._found(each, gangs)
+        self._touched = _gang_of(record)
         if record.resource == "pods" and record.kind != DELETED:
             self._bindings[record.uid] = record
 
     def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        if self._broken is not None:
+            return Verdict(self.id, self.what, False, *self._broken)
         waiting = judged = 0
         for name in gangs.names():
             gang = gangs[name]
@@ -41,18 +56,22 @@ class NothingHeldBelowFloor:
             elif now - gang.stirred < SETTLED:
                 waiting += 1
             else:
-                records = sorted((self._bindings[uid] for uid in gang.staying), key=lambda record: record.seq)
-                reason = f"gang {name} was never admitted ({gang.missing()}) and holds {len(records)} bound pods"
-                return Verdict(self.id, self.what, False, reason, tuple(records[:5]))
+                return Verdict(self.id, self.what, False, *self._found(name, gangs))
         if waiting:
             return Verdict(self.id, self.what, None, f"{waiting} gangs are partly bound and not settled yet")
         if not judged:
             return Verdict(self.id, self.what, None, "there is no gang")
         return Verdict(self.id, self.what, True)
 
-    def _touched(self, record: Record) -> tuple[str, ...]:
-        if record.resource == "podgangs":
-            return (record.name,)
-        if record.resource == "pods" and label(record.object, labels.GANG):
-            return (label(record.object, labels.GANG),)
-        return ()
+    def _found(self, name: str, gangs: Gangs) -> tuple[str, tuple[Record, ...]]:
+        gang = gangs[name]
+        records = sorted((self._bindings[uid] for uid in gang.staying), key=lambda record: record.seq)
+        reason = f"gang {name} was never admitted ({gang.missing()}) and holds {len(records)} bound pods"
+        return reason, tuple(records[:5])
+
+
+def _gang_of(record: Record) -> str:
+    """The gang that a record touches."""
+    if record.resource == "podgangs":
+        return record.name
+    return label(record.object, labels.GANG) if record.resource == "pods" else ""

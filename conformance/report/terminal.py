@@ -6,6 +6,7 @@ Whatever an implementation put into a value is shown as text: no markup, no cont
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from conformance.report import repetitions
 from conformance.report.model import Failure, Outcome, Profile, Report, Result, Word
+from conformance.suite.bundle import PICTURE
 from conformance.suite.requirement import Level
 
 _MARK = {
@@ -79,6 +81,12 @@ def verdict_line(report: Report) -> str:
         Word.STALE: "behaves otherwise than its expected failures say",
     }[report.verdict]
     return f"{who.name} {who.version} {said} ({names or 'no profile'}: {counts or 'nothing'})"
+
+
+def judged(roles: Iterable[str]) -> str:
+    """Whom a run judges, in words."""
+    names = [role.replace("-", " ") for role in sorted(roles, reverse=True)]
+    return f"the {names[0]} alone" if len(names) == 1 else f"{' and '.join(names)} together"
 
 
 def _table(profile: Profile, width: int) -> Table:
@@ -161,7 +169,10 @@ def _facts(failure: Failure, folder: Path) -> list[tuple[str, str]]:
     if failure.at is not None:
         facts.append(("at", f"{failure.at:.3f} s of the history"))
     if failure.bundle:
-        facts.append(("evidence", shlex.quote(str(folder / failure.bundle))))
+        bundle = folder / failure.bundle
+        facts.append(("evidence", shlex.quote(str(bundle))))
+        if (bundle / PICTURE).is_file():
+            facts.append(("picture", shlex.quote(str(bundle / PICTURE))))
     return facts
 
 
@@ -182,10 +193,12 @@ def _block(label: str, text: str) -> Text:
 
 
 def _summary(report: Report) -> list[tuple[str, str]]:
+    who = report.started.implementation
     lines = [("", "")]
     lines += [(str(rate), "" if rate.passed == rate.runs else "bold red") for rate in repetitions.rates(report)]
-    for role, who in sorted(report.started.implementation.supplied.items()):
-        lines.append((f"the role {role} was supplied by {who} and was not judged", "dim"))
+    lines.append((f"judged: {judged(who.roles)}", "dim"))
+    for role, player in sorted(who.supplied.items()):
+        lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
     if not report.complete:
         lines.append(("the report is incomplete", "yellow"))
     lines.append((verdict_line(report), "bold green" if report.verdict in _GOOD else "bold red"))

@@ -1,10 +1,4 @@
-"""The failure bundle: everything about a failed test that is worth keeping, in one folder.
-
-checks.yaml      what was judged            history.jsonl  every watch event, byte for byte
-timeline.txt     the same for people        objects.yaml   what existed at the end
-manifests/       what the test wrote        logs/          the implementation's words during the test
-reproduce.txt    the command that runs it again
-"""
+"""The failure bundle: everything about a failed test that is worth keeping, in one folder with an index."""
 
 from __future__ import annotations
 
@@ -17,17 +11,34 @@ from typing import Any
 import msgspec
 import yaml
 
-from conformance.history import timeline
+from conformance.cluster.nodes import POOL
+from conformance.history import events, picture, timeline
 from conformance.history.query import History
+from conformance.suite.checks import brief
 from conformance.suite.ledger import Check
 
 MOST_LOG = 2_000_000
 """Bytes of a log that are kept: its end."""
+INDEX, PICTURE = "README.md", "timeline.svg"
+MEANING = {
+    PICTURE: "the picture: each gang and pod on one time axis, with the failed checks (any browser shows it)",
+    "timeline.txt": "every object of the test with its states and their instants, and the failed checks",
+    "events.txt": "the events of the namespace: what schedulers and controllers said of it",
+    "objects.yaml": "what existed in the end",
+    "checks.yaml": "what was judged, with expected and seen values",
+    "history.jsonl": "every watch event of the test's namespace and nodes, byte for byte",
+    "reproduce.txt": "the command that runs the test again, and how to see it by hand",
+    "manifests": "what the test wrote, in order",
+    "logs": "what the implementation's processes said during the test",
+    "logs/cluster": "what the cluster's own components said during the test",
+}
+"""Files and folders of a bundle, the most telling ones first."""
 
 
 def write(
     folder: Path,
     *,
+    test: str,
     checks: Sequence[Check],
     history: History,
     made: Sequence[tuple[str, Mapping[str, Any]]],
@@ -37,8 +48,13 @@ def write(
     """Writes a bundle. `logs`: name → file and the offset at which the test began."""
     folder.mkdir(parents=True, exist_ok=True)
     history.save(folder / "history.jsonl")
-    marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in checks if c.outcome != "passed" and c.at is not None]
+    failed = [check for check in checks if check.outcome != "passed"]
+    marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
     (folder / "timeline.txt").write_text(timeline.render(history, marks) + "\n", encoding="utf-8")
+    drawn = picture.draw(history, [(c.at, _sentence(c)) for c in failed], test, POOL)
+    (folder / PICTURE).write_text(drawn, encoding="utf-8")
+    if told := events.render(history):
+        (folder / "events.txt").write_text(told, encoding="utf-8")
     view = history.view()
     objects = [obj for resource in view.resources() if resource != "events" for obj in view.list(resource)]
     _dump(folder / "objects.yaml", objects, many=True)
@@ -50,7 +66,35 @@ def write(
     for name, (log, offset) in logs.items():
         with contextlib.suppress(FileNotFoundError):
             copy_log(log, offset, folder / "logs" / f"{name}.log")
-    (folder / "reproduce.txt").write_text("\n".join(reproduce) + "\n", encoding="utf-8")
+    commands = list(reproduce)
+    (folder / "reproduce.txt").write_text("\n".join(commands) + "\n", encoding="utf-8")
+    (folder / INDEX).write_text(_index(folder, test, failed, commands), encoding="utf-8")
+
+
+def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[str]) -> str:
+    """What failed, how to see it again, and every file of the bundle."""
+    lines = [f"# {test}", "", *(f"- {_plain(_sentence(check))}" for check in failed)]
+    lines += ["", "```sh", *commands, "```", "", "| file | what it is |", "|---|---|"]
+    found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    order = list(MEANING)
+    known = {name: name if name in MEANING else str(Path(name).parent) for name in found if name != INDEX}
+    ordered = sorted(known, key=lambda name: (order.index(known[name]) if known[name] in order else len(order), name))
+    lines += [f"| [{name}]({name}) | {MEANING.get(known[name], '')} |" for name in ordered]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(check: Check) -> str:
+    """A failed check in one line."""
+    if isinstance(check.seen, str) and check.seen.startswith(check.id):  # a verdict, which says it all
+        return brief(check.seen)
+    expected = "" if check.expected in (None, check.what) else f": expected {brief(check.expected, 120)}"
+    seen = f", seen {brief(check.seen, 240)}" if expected else f": {brief(check.seen, 300)}"
+    return f"{check.id} {check.outcome}: {check.what}{expected}{seen}"
+
+
+def _plain(words: str) -> str:
+    """Words of an implementation must not become Markdown or control anything."""
+    return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", "".join(c if c.isprintable() else "�" for c in words))
 
 
 def _dump(path: Path, value: Any, *, many: bool = False) -> None:

@@ -24,7 +24,7 @@ from conformance.history.query import History, Miss, NotSeen
 from conformance.history.record import Record
 from conformance.history.verdict import Verdict
 from conformance.history.view import View
-from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.descriptor import Descriptor, Role, Upgrade
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.asking import Asking
@@ -62,6 +62,8 @@ class Case:
         self.history, self.random = history, randomness
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
+        self.deleted_pods: set[str] = set()
+        """Names of the pods that the test itself deleted."""
         self._api, self._driver, self._kubeconfig, self._scale = api, driver, kubeconfig, time_scale
         self._complaint, self._patience = complaint, patience
         self._nodes: dict[str, int] = {}
@@ -132,7 +134,10 @@ class Case:
 
     def workload(self, name: str, **values: object) -> Object:
         """A PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. Not created."""
-        obj = dict(workloads.load(name, values))
+        return self.placed(dict(workloads.load(name, values)))
+
+    def placed(self, obj: Object) -> Object:
+        """A PodCliqueSet as one of the test's namespace, with pods that go to the test's own nodes."""
         obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
         for clique in obj["spec"]["template"]["cliques"]:
             pod = clique["spec"]["podSpec"]
@@ -182,6 +187,8 @@ class Case:
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
+        if resource == "pods":
+            self.deleted_pods.add(name)
         self._attempt(
             f"the deletion of {resource}/{name} is accepted",
             lambda: self._api.delete(resource, self._place(resource), [name], propagation),
@@ -224,6 +231,26 @@ class Case:
         if not self._driver.alive(Role.OPERATOR):
             raise Blocked("the operator is none of ours to start twice", "circumstances")
         self._starting(lambda: self._driver.elect(self.namespace))
+
+    @property
+    def upgrades(self) -> tuple[Upgrade, ...]:
+        """The earlier versions that the implementation takes over from; the first one is always there. Without any the
+        test cannot be made."""
+        if not self.implementation.upgrades or not self._driver.alive(Role.OPERATOR):
+            raise Blocked("no earlier version of the operator is declared that could be started", "circumstances")
+        return self.implementation.upgrades
+
+    def downgrade(self, to: Upgrade) -> None:
+        """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
+        self._starting(lambda: self._driver.become(self.implementation.earlier(to)))
+
+    def upgrade(self) -> None:
+        """Replaces the operator by the one that is judged."""
+        self._starting(lambda: self._driver.become(self.implementation))
+
+    def stop(self, role: str) -> None:
+        """Stops the process of a role as the platform does; `restart` starts it again."""
+        self._driver.stop(Role(role))
 
     def second_operator(self) -> None:
         """Starts one more operator beside the first; the API server asks its webhooks from now on."""

@@ -296,7 +296,12 @@ def _attach(trial: Trial) -> None:
     import allure
 
     attach: Callable[..., None] = allure.attach.file
-    kinds = {".txt": allure.attachment_type.TEXT, ".log": allure.attachment_type.TEXT}
+    kinds = {
+        ".txt": allure.attachment_type.TEXT,
+        ".log": allure.attachment_type.TEXT,
+        ".md": allure.attachment_type.TEXT,
+        ".svg": allure.attachment_type.SVG,
+    }
     for path in sorted(p for p in trial.bundle.rglob("*") if p.is_file()):
         kind = kinds.get(path.suffix, allure.attachment_type.YAML if path.suffix == ".yaml" else None)
         attach(str(path), name=str(path.relative_to(trial.bundle)), attachment_type=kind, extension=path.suffix[1:])

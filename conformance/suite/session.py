@@ -38,6 +38,8 @@ from kube.errors import ApiError
 
 REFERENCE = "reference"
 """The descriptor that supplies the roles which an implementation doesn't play."""
+TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
+"""Components of a cluster whose logs are kept with what failed."""
 
 
 def open_bench(settings: RunSettings, worker: str, ledger: Ledger) -> ClusterBench:
@@ -83,7 +85,7 @@ class ClusterBench:
     def _open(self) -> None:
         self._loop = Loop()
         self._stack.callback(self._loop.close)
-        cluster = None if self._settings.cluster == "existing" else self._own()
+        cluster = self._cluster = None if self._settings.cluster == "existing" else self._own()
         facts = _facts(cluster) if cluster else self._existing()
         judged, supplied = load_implementation(self._settings)
         self._phase("installing CRDs and webhooks")
@@ -168,7 +170,7 @@ class ClusterBench:
         """See `Bench.play`."""
         name = short_name(trial.test, self._settings.run)
         self._revive()
-        offsets = {name: _size(log) for name, log in self.driver.logs().items()}
+        offsets = {name: _size(log) for name, log in self._logs().items()}
         api = Api(self._loop, self._kubeconfig, f"grove-conformance/{name}", self._served)
         history = History(self._recorder, name)
         try:
@@ -187,7 +189,7 @@ class ClusterBench:
                 time_scale=self._settings.time_scale,
                 randomness=randomness(trial.test, self._settings.seed),
             )
-            trial.at_end = lambda finished: self._invariants(trial, history, finished)
+            trial.at_end = lambda finished: self._invariants(trial, case, finished)
             try:
                 yield case
             finally:
@@ -203,10 +205,11 @@ class ClusterBench:
             folder = self._settings.folder / "bundles" / folder_name(trial.test)
             bundle.write(
                 folder,
+                test=trial.test,
                 checks=trial.checks.made,
                 history=case.history,
                 made=case.made,
-                logs={name: (log, offsets[name]) for name, log in self.driver.logs().items()},
+                logs={name: (log, offsets[name]) for name, log in self._logs().items()},
                 reproduce=self._reproduce(trial),
             )
             trial.bundle = folder
@@ -218,11 +221,17 @@ class ClusterBench:
             if not trial.wrong:
                 raise HarnessError(f"the test's namespace or nodes cannot be deleted: {error}") from error
 
-    def _invariants(self, trial: Trial, history: History, finished: bool) -> None:
+    def _logs(self) -> dict[str, Path]:
+        """All logs that belong into a bundle: of the implementation, and of the parts of a cluster of our own that act
+        on pods."""
+        parts = {f"cluster/{name}": self._cluster.log(name) for name in TELLING} if self._cluster else {}
+        return self.driver.logs() | parts
+
+    def _invariants(self, trial: Trial, case: Case, finished: bool) -> None:
         """The rules of any history: a broken one fails every test, an unknown one only a test that declares it and
         was not cut short before it could give it something to judge."""
         declared = trial.checks.declared if finished else ()
-        for verdict in invariants.judge(history):
+        for verdict in invariants.judge(case.history, deleted=case.deleted_pods):
             known = verdict.id in self._registry.requirements
             if known and (verdict.id in declared or verdict.holds is False):
                 at = round(verdict.records[-1].at, 3) if verdict.records else None

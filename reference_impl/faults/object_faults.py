@@ -300,7 +300,7 @@ def _unconstrained_unsaid() -> None:
     replace(topology, "condition", condition)
 
 
-@fault("base-gang-unnamed", "operator", "leaves the label of the base gang off scaled cliques", "CORE-003")
+@fault("base-gang-unnamed", "operator", "leaves the label of the base gang off scaled cliques", "CORE-003", "INV-008")
 def _base_gang_unnamed() -> None:
     _changed(children, "_clique", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None))
 

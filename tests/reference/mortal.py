@@ -1,30 +1,51 @@
-"""A client whose process dies in the middle of its work."""
+"""A client whose process dies in the middle of its work, and to which the cluster consists of one namespace."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+
+import aiohttp
 
 from kube.client import Client
 
+_COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)/([a-z]+)")
+_EVERYWHERE = frozenset({"namespaces", "nodes", "clustertopologybindings", "priorityclasses", "selfsubjectreviews"})
+"""What belongs to no namespace."""
+
 
 class Mortal(Client):
-    """A client whose process dies with its `k`-th write (from 1); 0 lives for ever."""
+    """A client whose process dies with its `k`-th write (from 1); 0 lives for ever. It never hears the answer: the
+    write has happened, and the process doesn't know. With a `namespace` it sees nothing of any other, so that many
+    operators and schedulers can live on one cluster, each with its own."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, namespace: str = "", **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.writes, self.k = 0, 0
+        self.writes, self.k, self.namespace = 0, 0, namespace
         self.dead = asyncio.Event()
 
     async def request(self, method: str, path: str, **options: Any) -> bytes:
-        answer = await super().request(method, path, **options)
+        answer = await super().request(method, self._own(path), **options)
         if method != "GET":
             self.writes += 1
             if self.k and self.writes >= self.k:
                 self.dead.set()
                 await asyncio.Event().wait()
         return answer
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
+        async with super().stream(self._own(path), params) as reader:
+            yield reader
+
+    def _own(self, path: str) -> str:
+        found = _COLLECTION.fullmatch(path)
+        if not self.namespace or found is None or found[2] in _EVERYWHERE:
+            return path
+        return f"{found[1]}/namespaces/{self.namespace}/{found[2]}"
 
 
 async def death(task: asyncio.Task[None]) -> None:

@@ -60,6 +60,29 @@ def test_a_failure_says_all_that_is_needed() -> None:
         assert words in block, words
 
 
+@pytest.mark.parametrize(
+    ("roles", "words"),
+    [
+        (("operator",), "judged: the operator alone"),
+        (("gang-scheduler",), "judged: the gang scheduler alone"),
+        (("gang-scheduler", "operator"), "judged: operator and gang scheduler together"),
+    ],
+)
+def test_it_says_which_roles_were_judged(roles: tuple[str, ...], words: str) -> None:
+    played = msgspec.structs.replace(EVENTS[0].implementation, roles=roles)  # type: ignore[union-attr]
+    text = shown([msgspec.structs.replace(EVENTS[0], implementation=played), *EVENTS[1:]])
+    assert f"\n{words}\n" in text
+
+
+def test_a_failure_with_a_picture_says_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "bundles" / "one").mkdir(parents=True)
+    (tmp_path / "bundles" / "one" / "timeline.svg").write_text("<svg/>")
+    out = StringIO()
+    report = model.judge(REGISTRY, EVENTS, date(2026, 11, 21))
+    terminal.show(report, tmp_path / "report.yaml", Console(file=out, width=200, highlight=False))
+    assert f"picture:   {tmp_path}/bundles/one/timeline.svg" in out.getvalue()
+
+
 def test_the_same_failure_of_two_requirements_is_told_once() -> None:
     both = [
         msgspec.structs.replace(e, outcome="failed", what="made", expected=1, seen="refused")

@@ -31,6 +31,8 @@ BREACHED = "MinAvailableBreached"
     "INV-003",
     "INV-004",
     "INV-005",
+    "INV-008",
+    "INV-010",
 )
 def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
     # Each replica of the workers fills a node. The base gang has two of them, each scaled gang one: on the one node

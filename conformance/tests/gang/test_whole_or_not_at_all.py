@@ -25,6 +25,8 @@ GPUS = 8
     "INV-003",
     "INV-004",
     "INV-005",
+    "INV-009",
+    "INV-010",
 )
 def test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appear(case: Case) -> None:
     # Floors: a router, 2 prefill and 1 decode pods, so 3 nodes; 2 more pods are beyond the floors. There are 2 nodes.

@@ -1,0 +1,69 @@
+"""Amounts of resources: what Kubernetes' quantities mean, what a pod asks for, what a node has. Reads anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from conformance.grove.fields import Document, at, items, mapping, text
+
+Amounts = dict[str, Decimal]
+
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,3}))?")
+_BINARY = {f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
+_DECIMAL = {letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", 1)}
+_DECIMAL |= {letter: Decimal(1000) ** -power for power, letter in enumerate("mun", 1)}
+
+
+def amount(quantity: object) -> Decimal | None:
+    """`500m` → 0.5, `1Ki` → 1024, `2e3` → 2000; None for what is no quantity."""
+    if isinstance(quantity, int | float) and not isinstance(quantity, bool):
+        return Decimal(str(quantity))
+    found = _QUANTITY.fullmatch(quantity.strip()) if isinstance(quantity, str) else None
+    if found is None:
+        return None
+    digits, binary, decimal, exponent = found.groups()
+    if exponent:
+        return Decimal(digits) * Decimal(10) ** int(exponent)
+    return Decimal(digits) * (_BINARY[binary] if binary else _DECIMAL[decimal] if decimal else 1)
+
+
+def amounts(quantities: Mapping[str, object]) -> Amounts:
+    return {name: found for name, value in quantities.items() if (found := amount(value)) is not None}
+
+
+def allocatable(node: Document) -> Amounts:
+    return amounts(mapping(node, "status", "allocatable"))
+
+
+def requested(pod: Document) -> Amounts:
+    """What a pod takes of its node: what its containers ask for together, or an init container beside those that go on
+    running, if that is more; what is said for the whole pod counts before; the overhead, and the pod itself."""
+    main = _sum(_requests(container) for container in items(pod, "spec", "containers"))
+    going_on: Amounts = {}
+    most: Amounts = {}
+    for container in items(pod, "spec", "initContainers"):
+        own = _requests(container)
+        if text(container, "restartPolicy") == "Always":
+            going_on = _sum([going_on, own])
+            own = {}
+        most = _larger(most, _sum([going_on, own]))
+    whole = _larger(_sum([main, going_on]), most) | _requests(at(pod, "spec"))
+    return _sum([whole, amounts(mapping(pod, "spec", "overhead")), {"pods": Decimal(1)}])
+
+
+def _requests(part: object) -> Amounts:
+    return amounts(mapping(part, "resources", "limits")) | amounts(mapping(part, "resources", "requests"))
+
+
+def _sum(parts: Iterable[Amounts]) -> Amounts:
+    total: Amounts = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = total.get(name, Decimal(0)) + value
+    return total
+
+
+def _larger(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, Decimal(0)), other.get(name, Decimal(0))) for name in {**one, **other}}

@@ -1,0 +1,58 @@
+"""A time axis on which long spells without anything to see are short."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+
+LONG, SHORT = 4.0, 0.6
+"""Seconds without an event from which a spell is cut short, and what is left of it."""
+WIDTH_OF_TICK = 64.0
+"""Pixels that a tick needs."""
+
+
+class Axis:
+    """Seconds from 0 to `end` on `width` pixels; `moments` are those at which there is something to see."""
+
+    def __init__(self, moments: Iterable[float], end: float, width: float) -> None:
+        self._at = sorted({0.0, max(end, 0.001), *(m for m in moments if 0.0 < m < end)})
+        gaps = [later - earlier for earlier, later in pairwise(self._at)]
+        shown = [gap if gap <= LONG else SHORT for gap in gaps]
+        scale = width / sum(shown)
+        self._scale = scale
+        self._x = [0.0]
+        for gap in shown:
+            self._x.append(self._x[-1] + gap * scale)
+        self.breaks = [(self._x[i], self._x[i + 1], gap) for i, gap in enumerate(gaps) if gap > LONG]
+        """Spells that were cut short: where they are, and how long they are in seconds."""
+
+    def x(self, moment: float) -> float:
+        """Where a moment is."""
+        i = min(max(bisect_right(self._at, moment) - 1, 0), len(self._at) - 2)
+        begin, end = self._at[i], self._at[i + 1]
+        part = min(max((moment - begin) / (end - begin), 0.0), 1.0)
+        return self._x[i] + part * (self._x[i + 1] - self._x[i])
+
+    def ticks(self) -> list[float]:
+        """Round seconds, as many as there is room for; none within what was cut short."""
+        step = _round(WIDTH_OF_TICK / self._scale)
+        found = []
+        for i, (begin, end) in enumerate(pairwise(self._at)):
+            if self._x[i + 1] - self._x[i] < (end - begin) * self._scale * 0.99:
+                continue
+            first = math.ceil(begin / step - 1e-9)
+            last = math.floor(end / step + 1e-9)
+            found += [round(n * step, 3) for n in range(first, last + 1)]
+        spaced: list[float] = []
+        for tick in sorted(set(found)):
+            if not spaced or self.x(tick) - self.x(spaced[-1]) >= WIDTH_OF_TICK * 0.6:
+                spaced.append(tick)
+        return spaced
+
+
+def _round(seconds: float) -> float:
+    """The next of 0.1, 0.2, 0.5, 1, 2, 5, … seconds."""
+    power = 10.0 ** math.floor(math.log10(max(seconds, 0.1)))
+    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= seconds - 1e-9 or digit == 10)

@@ -1,0 +1,248 @@
+"""What a picture of a history shows: for each pod and each gang, in which state it was from when to when. Pure.
+
+A gang is *torn* while some of its pods are bound and not all of its floors are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from conformance.grove import labels, pods
+from conformance.grove.fields import controller, label, number, text
+from conformance.history.gangs import Gang, Gangs
+from conformance.history.query import History
+from conformance.history.record import ADDED, DELETED, Record
+
+POD_STATES = ("gated", "waiting", "bound", "ready", "ended", "terminating")
+"""`waiting`: its gate is gone and it has no node; `ended`: it failed, or came to its end."""
+GANG_STATES = ("forming", "waits", "torn", "whole")
+"""`forming`: not Initialized yet; `waits`: no pod of it is bound; `whole`: its floors are."""
+WORTH = 1.0
+"""Seconds for which a gang has to be torn to be shown before others."""
+SIZED = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques": "clique"}
+"""What users change, and how it is called here."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    state: str
+    begin: float
+    end: float
+
+
+@dataclass
+class Lane:
+    """One pod or one gang. `note` says how it ended."""
+
+    name: str
+    bars: list[Bar] = field(default_factory=list)
+    note: str = ""
+
+
+@dataclass
+class CliqueLanes:
+    name: str
+    floor: int | None
+    """minReplicas of its PodGroup; None where no gang has told."""
+    pods: list[Lane] = field(default_factory=list)
+
+    def at_the_end(self, *states: str) -> int:
+        """How many pods were in one of these states when the history ended."""
+        return sum(lane.note != "gone" and lane.bars[-1].state in states for lane in self.pods)
+
+
+@dataclass
+class GangLanes:
+    """A gang with its cliques. Pods of no gang are in one without a lane of its own."""
+
+    lane: Lane
+    cliques: list[CliqueLanes] = field(default_factory=list)
+
+    @property
+    def torn(self) -> bool:
+        """Whether it was so in the end."""
+        return bool(self.lane.bars) and self.lane.bars[-1].state == "torn" and self.lane.note != "gone"
+
+    @property
+    def torn_for(self) -> float:
+        """The seconds of its longest spell of it; those to the end count without bound."""
+        longest = max((bar.end - bar.begin for bar in self.lane.bars if bar.state == "torn"), default=0.0)
+        return float("inf") if self.torn else longest
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment with words. `kind`: `failure`, or `change` of what is asked for or of the nodes."""
+
+    at: float | None
+    words: str
+    kind: str
+
+
+@dataclass
+class Scene:
+    """All that is drawn, in seconds since `begin`."""
+
+    gangs: list[GangLanes]
+    changes: list[Mark]
+    begin: float
+    end: float
+
+    @property
+    def pods(self) -> int:
+        return sum(len(clique.pods) for gang in self.gangs for clique in gang.cliques)
+
+
+def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
+    """Reads a namespace's history, up to its last record or to `until` (seconds since the recorder started). `pool` is
+    a label of nodes whose value is the namespace that they are for."""
+    records = history.records()
+    own = [record for record in records if record.namespace]
+    begin = own[0].at if own else 0.0
+    end = max([record.at for record in own] + [until, begin])
+    gangs = _gangs(own, begin, end)
+    mine = [record for record in records if record.resource == "nodes" and pool]
+    fleet = [record for record in mine if label(record.object, pool) == history.namespace]
+    return Scene(gangs, _changes(own, fleet, begin), begin, end)
+
+
+def counted(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:
+    """How many lanes were in each state, from each moment at which that changed."""
+    steps: dict[float, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for lane in lanes:
+        for bar in lane.bars:
+            steps[bar.begin][bar.state] += 1
+            steps[bar.end][bar.state] -= 1
+    now: dict[str, int] = defaultdict(int)
+    found = []
+    for moment in sorted(steps):
+        for state, change in steps[moment].items():
+            now[state] += change
+        found.append((moment, {state: n for state, n in now.items() if n}))
+    return found
+
+
+def _gangs(records: list[Record], begin: float, end: float) -> list[GangLanes]:
+    counts, found = Gangs(), dict[str, GangLanes]()
+    steps: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
+    of_pods: dict[str, list[Record]] = defaultdict(list)
+    floors: dict[str, int] = {}
+    for record in records:
+        if record.resource == "pods":
+            of_pods[record.uid].append(record)
+        name = counts.apply(record)
+        if record.resource == "podgangs" or name in steps:
+            floors |= counts[name].floors
+            steps[name].append((record.at - begin, *_gang_state(counts[name])))
+    for name in sorted(steps):
+        found[name] = GangLanes(_lane(name, steps[name], end - begin))
+    for lives in of_pods.values():
+        last = lives[-1].object
+        gang = found.setdefault(label(last, labels.GANG), GangLanes(Lane(label(last, labels.GANG))))
+        clique = label(last, labels.CLIQUE) or text(controller(last), "name")
+        lane = _lane(lives[-1].name, [(r.at - begin, *_pod_state(r)) for r in lives], end - begin)
+        lane.note = lane.note.replace(f" {lives[-1].namespace}-", " ")  # nodes of a pool have the namespace's name
+        _clique(gang, clique, floors.get(clique)).pods.append(lane)
+    for gang in found.values():
+        for clique_lanes in gang.cliques:
+            clique_lanes.pods.sort(key=lambda lane: (lane.bars[0].begin if lane.bars else 0.0, lane.name))
+    return sorted(
+        found.values(), key=lambda gang: (gang.torn_for < WORTH, not gang.lane.name, _natural(gang.lane.name))
+    )
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """Sorts `a-2` before `a-10`."""
+    parts = name.split("-")
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+
+
+def _clique(gang: GangLanes, name: str, floor: int | None) -> CliqueLanes:
+    for clique in gang.cliques:
+        if clique.name == name:
+            return clique
+    gang.cliques.append(CliqueLanes(name, floor))
+    gang.cliques.sort(key=lambda clique: _natural(clique.name))
+    return _clique(gang, name, floor)
+
+
+def _lane(name: str, steps: list[tuple[float, str, str]], end: float) -> Lane:
+    """Joins steps (moment, state, note) of the same state. An empty state has no bar."""
+    lane = Lane(name, note=steps[-1][2])
+    for (moment, state, _), (after, _, _) in pairwise([*steps, (end, "", "")]):
+        if not state:
+            continue
+        if lane.bars and lane.bars[-1].state == state and lane.bars[-1].end == moment:
+            lane.bars[-1] = Bar(state, lane.bars[-1].begin, after)
+        else:
+            lane.bars.append(Bar(state, moment, after))
+    return lane
+
+
+def _pod_state(record: Record) -> tuple[str, str]:
+    if record.kind == DELETED:
+        return "", "gone"
+    phase = pods.phase(record.object)
+    state = phase if phase in POD_STATES else "ended"
+    node = pods.node(record.object)
+    return state, f"{phase} on {node}" if node and state in ("bound", "ready") else phase
+
+
+def _gang_state(gang: Gang) -> tuple[str, str]:
+    if not gang.exists:
+        return "", "gone"
+    if gang.admitted:
+        return "whole", "its floors are bound"
+    if gang.staying:
+        return "torn", gang.missing()
+    return ("waits", "no pod is bound") if gang.initialized else ("forming", "not initialized")
+
+
+def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[Mark]:
+    """What was asked for, and which nodes came and went, each with its moment."""
+    found = [*_nodes(fleet, begin), *_asked(own, begin)]
+    return sorted(found, key=lambda mark: mark.at or 0.0)
+
+
+def _asked(records: list[Record], begin: float) -> Iterator[Mark]:
+    """Sets that come, change and go; sizes of groups and cliques that change while they exist."""
+    known: dict[str, tuple[int | None, int | None]] = {}
+    ending: set[str] = set()
+    for record in records:
+        if record.resource not in SIZED:
+            continue
+        what, at = f"{SIZED[record.resource]} {record.name}", record.at - begin
+        now = number(record.object, "metadata", "generation"), number(record.object, "spec", "replicas")
+        before = known.get(record.uid)
+        known[record.uid] = now
+        is_set = record.resource == "podcliquesets"
+        going = record.kind == DELETED or bool(text(record.object, "metadata", "deletionTimestamp"))
+        if going:
+            if is_set and record.uid not in ending:
+                yield Mark(at, f"{what} is deleted", "change")
+            ending.add(record.uid)
+        elif before is None:
+            if is_set:
+                yield Mark(at, f"{what} is created", "change")
+        elif now[1] != before[1]:
+            yield Mark(at, f"{what} has {now[1]} replicas instead of {before[1]}", "change")
+        elif is_set and now[0] != before[0]:
+            yield Mark(at, f"{what} is changed", "change")
+
+
+def _nodes(fleet: list[Record], begin: float) -> Iterator[Mark]:
+    """Nodes that came (before the first object of the namespace: at 0) or went, those of one moment together."""
+    known: set[str] = set()
+    came: dict[float, int] = defaultdict(int)
+    went: dict[float, int] = defaultdict(int)
+    for record in fleet:
+        if record.kind == DELETED:
+            went[round(record.at - begin, 1)] += 1
+        elif record.uid not in known and record.kind == ADDED:
+            came[round(max(0.0, record.at - begin), 1)] += 1
+        known.add(record.uid)
+    yield from (Mark(at, f"{number} node{'s' * (number > 1)} more", "change") for at, number in came.items())
+    yield from (Mark(at, f"{number} node{'s' * (number > 1)} less", "change") for at, number in went.items())

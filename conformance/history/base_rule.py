@@ -1,0 +1,78 @@
+"""INV-008: base gangs come first, in what is bound, too (GS-03, GS-40)."""
+
+from __future__ import annotations
+
+from conformance.grove import labels, names, pods
+from conformance.grove.fields import Document, count, label
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.history.verdict import Verdict
+
+
+class Bases:
+    """Knows the base gang of each scaled pod."""
+
+    def __init__(self) -> None:
+        self._floors: dict[str, int] = {}
+
+    def see(self, record: Record) -> None:
+        if record.resource == "podcliquescalinggroups":
+            self._floors[record.name] = count(record.object, "spec", "minAvailable")
+
+    def of(self, pod: Document) -> str:
+        """The base gang of a scaled pod, empty for a pod of a base gang. Told by the label, or, should an
+        implementation forget it, by the replica index of the scaling group."""
+        named = label(pod, labels.BASE_GANG)
+        if named:
+            return named
+        index, set_index = label(pod, labels.GROUP_INDEX), label(pod, labels.SET_INDEX)
+        floor = self._floors.get(label(pod, labels.GROUP))
+        if floor is None or not index.isdigit() or not set_index.isdigit() or int(index) < floor:
+            return ""
+        return names.base_gang(label(pod, labels.PART_OF), int(set_index))
+
+
+class BaseBoundFirst:
+    """INV-008. A base gang that was admitted once may fall below its floors: pods that were released stay so
+    (GS-06)."""
+
+    id = "INV-008"
+    what = "no pod of a scaled gang is bound before every PodGroup of its base gang has had minReplicas bound pods"
+
+    def __init__(self) -> None:
+        self._bases = Bases()
+        self._admitted: set[str] = set()
+        self._bound: set[str] = set()
+        self._judged = 0
+        self._broken: tuple[str, tuple[Record, ...]] | None = None
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        self._bases.see(record)
+        if record.resource not in ("pods", "podgangs"):
+            return
+        name = record.name if record.resource == "podgangs" else label(record.object, labels.GANG)
+        if name and gangs[name].admitted:
+            self._admitted.add(name)
+        if record.resource == "pods":
+            self._see_pod(record, gangs)
+        elif record.kind == DELETED:
+            self._admitted.discard(record.name)
+
+    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        if self._broken is not None:
+            return Verdict(self.id, self.what, False, *self._broken)
+        if not self._judged:
+            return Verdict(self.id, self.what, None, "no pod of a scaled gang was bound")
+        return Verdict(self.id, self.what, True)
+
+    def _see_pod(self, record: Record, gangs: Gangs) -> None:
+        if record.kind == DELETED or not pods.bound(record.object) or record.uid in self._bound:
+            return
+        self._bound.add(record.uid)
+        base = self._bases.of(record.object)
+        if not base or record.listed:
+            return
+        self._judged += 1
+        if base not in self._admitted and not gangs[base].admitted and self._broken is None:
+            reason = f"scaled pod {record.name} was bound while in its base gang {base} {gangs[base].missing()}"
+            self._broken = (reason, (record,))

@@ -1,0 +1,208 @@
+"""INV-009: who deletes a pod that serves has a cause (GS-30, GS-41, GS-42, GS-44, CHG-SC-30).
+
+A deletion is judged where the pod was Ready on a sound node, its gang had its floors Ready, and no gang of the same
+replica of the set had lately lost them. It has a cause when something above the pod went or was scaled in, when the
+set's template had changed since the pod was made, when its clique had more pods than it is to have, when a pod of
+higher priority waited, or when the suite itself deleted it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from conformance.grove import labels, pods
+from conformance.grove.fields import at, condition, controller, items, label, number, terminating, text
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.history.verdict import Verdict
+
+GRACE = 5.0
+"""Seconds for which one may act on what one has seen: a gang that was not sound, a pod that waited, a size that has
+changed since."""
+MANY = 1 << 31
+
+Seat = tuple[str, str]
+"""Name of the set, and index of the replica."""
+
+
+@dataclass
+class _Pod:
+    gang: str
+    clique: str
+    owner: str
+    seat: Seat
+    above: tuple[tuple[str, str, str], ...]
+    """What it is part of: resource, name, and its index in it, empty for none."""
+    template: object
+    """The set's template when the pod was made."""
+    priority: int
+    ready: bool = False
+    going: bool = False
+
+
+class DeletedForACause:
+    """INV-009."""
+
+    id = "INV-009"
+    what = "no pod that serves in a sound gang is deleted without a cause"
+
+    def __init__(self, deleted: Collection[str] = ()) -> None:
+        """`deleted`: names of the pods that the suite deleted."""
+        self._deleted = frozenset(deleted)
+        self._pods: dict[str, _Pod] = {}
+        self._ready: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        """Pods that are Ready and stay, by gang and clique."""
+        self._members: defaultdict[str, set[str]] = defaultdict(set)
+        """Pods that stay, by the uid of their clique."""
+        self._gangs: defaultdict[Seat, set[str]] = defaultdict(set)
+        self._stood: set[str] = set()
+        """Gangs that have been sound."""
+        self._sick: dict[str, float] = {}
+        """Gang that has been sound before → until when it was not."""
+        self._ending: set[str] = set()
+        """Uids of cliques that go."""
+        self._replicas: dict[tuple[str, str], int] = {}
+        """Resource and name → how many replicas it is to have; less than none where it goes itself."""
+        self._templates: dict[str, object] = {}
+        self._sizes: dict[str, int] = {}
+        self._smaller: dict[str, tuple[float, int]] = {}
+        """Clique → until when it was to have how many pods."""
+        self._waiting: defaultdict[int, set[str]] = defaultdict(set)
+        """Priority → pods that wait for a node."""
+        self._waited: dict[int, float] = {}
+        """Priority → until when one did."""
+        self._nodes: dict[str, Record] = {}
+        self._broken: tuple[str, tuple[Record, ...]] | None = None
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        if record.resource == "nodes":
+            self._nodes[record.name] = record
+            return
+        if record.resource == "pods":
+            self._see_pod(record, gangs)
+            return
+        if record.resource == "podgangs":
+            self._note(record.name, gangs, record.at)
+        size = number(record.object, "spec", "replicas") or 0
+        going = record.kind == DELETED or terminating(record.object)
+        self._replicas[record.resource, record.name] = -1 if going else size
+        if record.resource == "podcliquesets":
+            self._templates[record.name] = at(record.object, "spec", "template")
+        if record.resource == "podcliques":
+            (self._ending.add if going else self._ending.discard)(record.uid)
+            before = self._sizes.get(record.uid)
+            if before is not None and before < size:
+                self._smaller[record.uid] = (record.at, before)
+            self._sizes[record.uid] = size
+
+    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        if self._broken is not None:
+            return Verdict(self.id, self.what, False, *self._broken)
+        if not self._stood and not any(self._sound(name, gangs) for name in gangs.names()):
+            return Verdict(self.id, self.what, None, "no gang was ever sound")
+        return Verdict(self.id, self.what, True)
+
+    # -- keeping count -------------------------------------------------------------------------------------------
+
+    def _see_pod(self, record: Record, gangs: Gangs) -> None:
+        document = record.object
+        pod = self._pods.get(record.uid)
+        if pod is None:
+            if not label(document, labels.GANG):
+                self._note_waiting(record, number(document, "spec", "priority") or 0)
+                return
+            pod = self._pods[record.uid] = self._enter(document)
+        self._note(pod.gang, gangs, record.at)
+        going = record.kind == DELETED or terminating(document)
+        if going and not pod.going:
+            self._judge(record, pod, gangs)
+        pod.going = going
+        pod.ready = pods.ready(document)
+        self._note_waiting(record, pod.priority)
+        for group, within in ((self._members[pod.owner], not going), (self._ready[pod.gang, pod.clique], pod.ready)):
+            (group.add if within and not going else group.discard)(record.uid)
+
+    def _enter(self, document: Mapping[str, object]) -> _Pod:
+        seat = (label(document, labels.PART_OF), label(document, labels.SET_INDEX))
+        gang = label(document, labels.GANG)
+        self._gangs[seat].add(gang)
+        return _Pod(
+            gang,
+            label(document, labels.CLIQUE),
+            text(controller(document), "uid"),
+            seat,
+            (
+                ("podcliquesets", seat[0], seat[1]),
+                ("podcliquescalinggroups", label(document, labels.GROUP), label(document, labels.GROUP_INDEX)),
+                ("podgangs", gang, ""),
+            ),
+            self._templates.get(seat[0]),
+            number(document, "spec", "priority") or 0,
+        )
+
+    def _note(self, gang: str, gangs: Gangs, moment: float) -> None:
+        """Remembers what a gang was until now."""
+        if self._sound(gang, gangs):
+            self._stood.add(gang)
+        elif gang in self._stood:
+            self._sick[gang] = moment
+
+    def _note_waiting(self, record: Record, priority: int) -> None:
+        if record.uid in self._waiting[priority]:
+            self._waited[priority] = record.at
+        self._waiting[priority].discard(record.uid)
+        if record.kind != DELETED and not pods.bound(record.object) and not terminating(record.object):
+            self._waiting[priority].add(record.uid)
+
+    def _sound(self, name: str, gangs: Gangs) -> bool:
+        """Whether every group has its floor of Ready pods."""
+        gang = gangs[name]
+        return bool(gang.floors) and all(len(self._ready[name, group]) >= floor for group, floor in gang.floors.items())
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def _judge(self, record: Record, pod: _Pod, gangs: Gangs) -> None:
+        if self._broken is not None or not pod.ready or record.listed or not self._sound(pod.gang, gangs):
+            return
+        fallen = [name for name in self._gangs[pod.seat] & self._stood if not self._sound(name, gangs)]
+        if fallen or any(record.at - self._sick.get(name, float("-inf")) <= GRACE for name in self._gangs[pod.seat]):
+            return
+        if self._node_is_fine(record) and not self._cause(record, pod):
+            reason = f"pod {record.name} was Ready, gang {pod.gang} was sound, and nothing asked for its deletion"
+            self._broken = (reason, (record,))
+
+    def _cause(self, record: Record, pod: _Pod) -> bool:
+        """Whether there is one."""
+        if record.name in self._deleted or pod.owner not in self._sizes or pod.owner in self._ending:
+            return True
+        if self._unwanted(pod) or self._templates.get(pod.seat[0]) != pod.template:
+            return True
+        disrupted = text(condition(record.object, "DisruptionTarget"), "reason")
+        if disrupted not in ("", "PreemptionByScheduler"):
+            return True
+        until, smaller = self._smaller.get(pod.owner, (float("-inf"), 0))
+        size = self._sizes.get(pod.owner, 0)
+        if len(self._members[pod.owner]) > (min(size, smaller) if record.at - until <= GRACE else size):
+            return True
+        return any(
+            waiting or record.at - self._waited.get(priority, float("-inf")) <= GRACE
+            for priority, waiting in self._waiting.items()
+            if priority > pod.priority
+        )
+
+    def _unwanted(self, pod: _Pod) -> bool:
+        """Whether something that it is part of goes, or is to have fewer replicas than it has an index of."""
+        for resource, name, index in pod.above:
+            wanted = self._replicas.get((resource, name), MANY)
+            if wanted < 0 or (index.isdigit() and int(index) >= wanted):
+                return True
+        return False
+
+    def _node_is_fine(self, record: Record) -> bool:
+        node = self._nodes.get(pods.node(record.object))
+        if node is None or node.kind == DELETED or terminating(node.object):
+            return False
+        tainted = any(text(taint, "effect") == "NoExecute" for taint in items(node.object, "spec", "taints"))
+        return not tainted and text(condition(node.object, "Ready"), "status") == "True"

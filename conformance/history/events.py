@@ -1,0 +1,21 @@
+"""The events of a namespace as text, a line each: what schedulers and controllers said of it themselves."""
+
+from __future__ import annotations
+
+from conformance.grove.fields import text
+from conformance.history.query import History
+from conformance.history.record import DELETED
+
+
+def render(history: History) -> str:
+    """In order of arrival, e.g. `+1.301 Warning FailedScheduling Pod/x: 0/10 nodes are available … (scheduler)`."""
+    lines = []
+    for record in history.records("events"):
+        if record.kind == DELETED:
+            continue
+        event = record.object
+        about = f"{text(event, 'regarding', 'kind')}/{text(event, 'regarding', 'name')}"
+        who = text(event, "reportingController") or text(event, "deprecatedSource", "component")
+        words = f"{text(event, 'type')} {text(event, 'reason')} {about}: {' '.join(text(event, 'note').split())}"
+        lines.append(f"+{record.at:.3f} {words}" + (f" ({who})" if who else ""))
+    return "\n".join(lines) + "\n" if lines else ""

@@ -1,0 +1,320 @@
+"""A history as a picture (SVG): what each gang and each of its pods went through, on one time axis.
+
+Nothing in it comes from elsewhere and nothing runs in it; it is readable on light and on dark ground. Up to `MOST_PODS`
+each pod has a row; of more pods each clique has one, in which the pods are stacked by state; of too many cliques each
+gang. Colours never stand alone: states differ in pattern or in words, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from xml.sax.saxutils import escape
+
+from conformance.history.axis import Axis
+from conformance.history.bars import POD_STATES, Bar, CliqueLanes, GangLanes, Lane, Mark, Scene, counted, scene
+from conformance.history.query import History
+
+MOST_PODS, MOST_CLIQUES, MOST_GANGS = 48, 36, 48
+"""Rows of each kind up to which it is drawn row by row."""
+MOST_MARKS = 14
+WIDTH, LEFT, RIGHT, MARGIN = 1240.0, 250.0, 250.0, 16.0
+CHART = WIDTH - LEFT - RIGHT
+POD_ROW, STACK_ROW, GANG_ROW, LINE = 13.0, 34.0, 22.0, 17.0
+CHARACTER = 6.7
+"""Pixels of a character of the small type, generously."""
+
+STATES = {
+    "gated": "gated",
+    "waiting": "waits for a node",
+    "bound": "bound, not ready",
+    "ready": "ready",
+    "ended": "failed or ended",
+    "terminating": "terminating",
+    "forming": "gang not initialized",
+    "waits": "gang waits, nothing bound",
+    "torn": "gang TORN: bound in part",
+    "whole": "gang whole: floors bound",
+}
+LIGHT = {
+    "ground": "#ffffff", "text": "#1d2329", "faint": "#5d6873", "line": "#d5dbe1", "failure": "#b3140f",
+    "change": "#4a5a86", "gated": "#c4cad1", "waiting": "#f2b41b", "bound": "#5b9ee6", "ready": "#1f8f4e",
+    "ended": "#7a3b2e", "terminating": "#8d63b3", "forming": "#dfe4e9", "waits": "#f7dc97", "torn": "#e5342c",
+    "whole": "#a9dcbf", "hatch": "#ffffff",
+}  # fmt: skip
+DARK = {
+    "ground": "#14181d", "text": "#e8ecf0", "faint": "#98a4b0", "line": "#333c46", "failure": "#ff7b72",
+    "change": "#9db1e8", "gated": "#59636e", "waiting": "#d39a0c", "bound": "#3f83cd", "ready": "#35a866",
+    "ended": "#a05a4a", "terminating": "#a27cc9", "forming": "#333c46", "waits": "#7a6220", "torn": "#e5342c",
+    "whole": "#22583a", "hatch": "#14181d",
+}  # fmt: skip
+HATCHED = {"gated": "rise", "terminating": "fall", "torn": "rise", "ended": "fall"}
+
+
+def draw(history: History, failures: Sequence[tuple[float | None, str]] = (), title: str = "", pool: str = "") -> str:
+    """The picture. `failures` are failed checks with their moments (seconds since the recorder started)."""
+    moments = [at for at, _ in failures if at is not None]
+    shown = scene(history, max(moments, default=0.0), pool)
+    marks = [Mark(None if at is None else max(0.0, at - shown.begin), words, "failure") for at, words in failures]
+    return Picture(shown, marks, title or history.namespace).text()
+
+
+class Picture:
+    def __init__(self, shown: Scene, failures: Sequence[Mark], title: str) -> None:
+        self._scene, self._failures, self._title = shown, failures, title
+        end = shown.end - shown.begin
+        lanes = [gang.lane for gang in shown.gangs] + [p for g in shown.gangs for c in g.cliques for p in c.pods]
+        moments = [m for lane in lanes for bar in lane.bars for m in (bar.begin, bar.end)]
+        marks = [mark.at for mark in (*shown.changes, *failures) if mark.at is not None]
+        self._axis = Axis([*moments, *marks], end * 1.02, CHART)
+        self._parts: list[str] = []
+        self._y = 0.0
+
+    def text(self) -> str:
+        self._y = MARGIN + 14
+        self._write(MARGIN, self._y, self._title, "title")
+        self._y += 8
+        self._legend()
+        marks = self._words()
+        top = self._y + 18
+        self._y = top + 8
+        self._rows()
+        self._ruler(top, self._y)
+        self._lines(marks, top, self._y)
+        height = self._y + MARGIN + 4
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height:g}" '
+            f'viewBox="0 0 {WIDTH:g} {height:g}" role="img">\n<title>{_safe(self._title)}</title>\n'
+        )
+        return head + _style() + f'<rect class="ground" width="100%" height="100%"/>\n{"".join(self._parts)}</svg>\n'
+
+    # -- above the rows ------------------------------------------------------------------------------------------
+
+    def _legend(self) -> None:
+        """The states that there are."""
+        gangs = self._scene.gangs
+        lanes = [*(g.lane for g in gangs), *(p for g in gangs for c in g.cliques for p in c.pods)]
+        seen = {bar.state for lane in lanes for bar in lane.bars}
+        x, self._y = MARGIN, self._y + LINE
+        for state in (state for state in STATES if state in seen):
+            width = 22 + CHARACTER * len(STATES[state]) + 14
+            if x + width > WIDTH - MARGIN:
+                x, self._y = MARGIN, self._y + LINE
+            self._box(x, self._y - 10, 16, 11, state)
+            self._write(x + 21, self._y, STATES[state], "small")
+            x += width
+        self._y += 6
+
+    def _words(self) -> list[tuple[Mark, str]]:
+        """Writes what the vertical lines mean; gives the lines with their signs."""
+        changes = self._scene.changes[:MOST_MARKS]
+        signs = [*((mark, f"✗{n}") for n, mark in enumerate(self._failures, 1))]
+        signs += [(mark, chr(ord("a") + n)) for n, mark in enumerate(changes)]
+        for mark, sign in signs:
+            self._y += LINE
+            when = f"{mark.at:8.2f} s" if mark.at is not None else "at the end"
+            most = int((WIDTH - 2 * MARGIN - 110) / CHARACTER)
+            self._write(MARGIN, self._y, sign, f"mark {mark.kind}")
+            self._write(MARGIN + 30, self._y, when.strip(), "small")
+            self._write(MARGIN + 100, self._y, _short(" ".join(mark.words.split()), most), f"words {mark.kind}")
+        if left := len(self._scene.changes) - len(changes):
+            self._y += LINE
+            self._write(MARGIN + 100, self._y, f"… and {left} more changes", "small")
+        return signs
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> None:
+        gangs = self._scene.gangs
+        if not gangs:
+            self._write(LEFT, self._y + 12, "no pod and no gang was ever there", "small")
+            self._y += GANG_ROW
+        by_pod = self._scene.pods <= MOST_PODS
+        by_clique = sum(len(gang.cliques) for gang in gangs) <= MOST_CLIQUES
+        if not by_pod and not by_clique and len(gangs) > MOST_GANGS:
+            self._everything(gangs)
+            gangs = [gang for gang in gangs if gang.torn][:MOST_GANGS]
+        for gang in gangs:
+            if not by_pod and not by_clique:
+                self._whole(gang)
+                continue
+            self._gang(gang)
+            for clique in gang.cliques:
+                self._clique(clique, gang, by_pod)
+            self._y += 4
+
+    def _everything(self, gangs: Sequence[GangLanes]) -> None:
+        """Too many gangs for a row each: all gangs and all pods as one stack each; the torn ones follow."""
+        self._stack(f"{len(gangs)} gangs", [gang.lane for gang in gangs if gang.lane.bars])
+        self._stack(f"{self._scene.pods} pods", [p for gang in gangs for c in gang.cliques for p in c.pods])
+        torn = sum(gang.torn for gang in gangs)
+        if torn:
+            self._y += LINE
+            self._write(MARGIN, self._y, f"{torn} gangs are torn in the end:", "words failure")
+            self._y += 6
+
+    def _gang(self, gang: GangLanes) -> None:
+        lane = gang.lane
+        self._write(MARGIN, self._y + 14, _short(lane.name or "no gang", 34), "name strong")
+        self._bars(lane, self._y + 3, GANG_ROW - 6)
+        for bar in lane.bars:
+            words, x = "TORN: bound in part, its floors are not", self._axis.x(bar.begin)
+            if bar.state == "torn" and self._axis.x(bar.end) - x > CHARACTER * len(words) + 12:
+                self._write(LEFT + x + 6, self._y + 14, words, "on")
+        self._note(_ended(gang), self._y + 14, "failure" if gang.torn else "small")
+        self._y += GANG_ROW
+
+    def _whole(self, gang: GangLanes) -> None:
+        """A gang with all its pods in one row."""
+        top, pods = self._y, [pod for clique in gang.cliques for pod in clique.pods]
+        note = _ended(gang) if gang.torn else ", ".join(_tally(pods))
+        self._stack(gang.lane.name or "no gang", pods, note, "failure" if gang.torn else "small", above=7)
+        self._bars(gang.lane, top + 2, 6)
+
+    def _clique(self, clique: CliqueLanes, gang: GangLanes, by_pod: bool) -> None:
+        bound, there = clique.at_the_end("bound", "ready"), sum(lane.note != "gone" for lane in clique.pods)
+        floor = "" if clique.floor is None else f", floor {clique.floor}"
+        lack = gang.torn and bound < (clique.floor or 0)
+        note, kind = f"{bound} of {there} bound{floor}", "failure" if lack else "small"
+        if not by_pod:
+            self._stack(clique.name, clique.pods, note, kind)
+            return
+        self._write(MARGIN + 10, self._y + 12, _short(clique.name, 34), "name")
+        self._note(note, self._y + 12, kind)
+        self._y += LINE
+        for lane in clique.pods:
+            self._write(MARGIN + 20, self._y + 10, _short(lane.name, 34), "name faint")
+            self._bars(lane, self._y + 1, POD_ROW - 3)
+            self._note(lane.note, self._y + 10, "faint")
+            self._y += POD_ROW
+
+    def _bars(self, lane: Lane, y: float, height: float) -> None:
+        for bar in lane.bars:
+            x, width = LEFT + self._axis.x(bar.begin), self._axis.x(bar.end) - self._axis.x(bar.begin)
+            self._box(x, y, max(width, 1.2), height, bar.state, _told(lane.name, bar))
+
+    def _stack(self, name: str, lanes: Sequence[Lane], note: str = "", kind: str = "small", above: float = 0.0) -> None:
+        """How many of several are in which state, as heights. `above` is left free."""
+        most = max((sum(states.values()) for _, states in counted(lanes)), default=0)
+        self._write(MARGIN + 10, self._y + 14, _short(name, 34), "name")
+        self._write(MARGIN + 10, self._y + 27, f"up to {most} at a time", "faint")
+        self._note(note or ", ".join(_tally(lanes)), self._y + 14, kind)
+        height, bottom = STACK_ROW - 4 - above, self._y + STACK_ROW - 2
+        self._rect(LEFT, self._y + 2 + above, CHART, height, "frame")
+        for begin, end, states in self._steps(lanes):
+            y = bottom
+            for state in reversed([*POD_STATES, "whole", "torn", "waits", "forming"]):
+                if number := states.get(state, 0):
+                    part = height * number / max(most, 1)
+                    y -= part
+                    self._box(LEFT + begin, y, end - begin, part, state, f"{number} of {name or 'the gang'}: {state}")
+        self._y += STACK_ROW
+
+    def _steps(self, lanes: Sequence[Lane]) -> Iterator[tuple[float, float, dict[str, int]]]:
+        """Spans of at least a pixel with the numbers that hold at their end."""
+        steps = counted(lanes)
+        shown: list[tuple[float, dict[str, int]]] = []
+        for moment, states in steps:
+            x = self._axis.x(moment)
+            if shown and x - shown[-1][0] < 1.0:
+                shown[-1] = (shown[-1][0], states)
+            else:
+                shown.append((x, states))
+        ends = [x for x, _ in shown[1:]] + [self._axis.x(steps[-1][0]) if steps else 0.0]
+        for (x, states), end in zip(shown, ends, strict=True):
+            if end > x:
+                yield x, end, states
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def _ruler(self, top: float, bottom: float) -> None:
+        for tick in self._axis.ticks():
+            x = LEFT + self._axis.x(tick)
+            self._line(x, top, bottom, "tick")
+            self._write(x, top - 4, f"{tick:g} s", "faint middle")
+        for begin, end, seconds in self._axis.breaks:
+            self._rect(LEFT + begin, top, end - begin, bottom - top, "break")
+            self._write(LEFT + (begin + end) / 2, top - 4, f"⋯ {seconds:.0f} s ⋯", "faint middle")
+
+    def _lines(self, marks: Iterable[tuple[Mark, str]], top: float, bottom: float) -> None:
+        taken: list[tuple[float, float]] = []
+        for mark, sign in marks:
+            if mark.at is None:
+                continue
+            x, y = LEFT + self._axis.x(mark.at), bottom + 10
+            self._line(x, top, bottom, mark.kind)
+            while any(abs(x - other) < 14 and y == level for other, level in taken):
+                y += 12
+            taken.append((x, y))
+            self._write(x, y, sign, f"mark {mark.kind} middle")
+        self._y = max([bottom, *(level for _, level in taken)])
+
+    # -- elements ------------------------------------------------------------------------------------------------
+
+    def _note(self, words: str, y: float, kind: str) -> None:
+        most = int((RIGHT - 2 * MARGIN) / (CHARACTER * 0.93))
+        self._write(LEFT + CHART + 10, y, _short(words, most), f"note {kind}", words if len(words) > most else "")
+
+    def _write(self, x: float, y: float, words: str, kind: str, whole: str = "") -> None:
+        told = f"<title>{_safe(whole)}</title>" if whole else ""
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{_safe(words)}{told}</text>\n')
+
+    def _box(self, x: float, y: float, width: float, height: float, state: str, told: str = "") -> None:
+        title = f"<title>{_safe(told)}</title>" if told else ""
+        self._rect(x, y, width, height, state, title)
+        if state in HATCHED:
+            self._rect(x, y, width, height, HATCHED[state], title)
+
+    def _rect(self, x: float, y: float, width: float, height: float, kind: str, within: str = "") -> None:
+        size = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+        self._parts.append(f'<rect {size} class="{kind}">{within}</rect>\n')
+
+    def _line(self, x: float, top: float, bottom: float, kind: str) -> None:
+        self._parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}" class="{kind}"/>\n')
+
+
+def _style() -> str:
+    def colours(of: dict[str, str]) -> str:
+        fills = [f".{state}{{fill:{of[state]}}}" for state in ("ground", *STATES)]
+        lines = [f"line.{kind}{{stroke:{of[kind]}}}text.{kind}{{fill:{of[kind]}}}" for kind in ("failure", "change")]
+        lines += [f"line.tick,.frame,.break{{stroke:{of['line']}}}.break{{fill:{of['ground']}}}"]
+        words = f"text{{fill:{of['text']}}}.faint{{fill:{of['faint']}}}pattern path{{stroke:{of['hatch']}}}"
+        return words + "".join(fills + lines)
+
+    shapes = (
+        "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
+        "rect{shape-rendering:crispEdges}.title{font-size:15px;font-weight:bold}.strong,.mark,.failure{font-weight:bold}"
+        ".on{font-weight:bold;fill:#fff;paint-order:stroke;stroke:#8d1712;stroke-width:3px}"
+        ".middle{text-anchor:middle}.rise{fill:url(#rise)}.fall{fill:url(#fall)}"
+        "line.failure{stroke-width:2;stroke-dasharray:6 3}line.change{stroke-dasharray:2 3}"
+        ".frame{fill:none}.break{opacity:.75;stroke-dasharray:1 2}"
+    )
+    dark = f"@media (prefers-color-scheme:dark){{{colours(DARK)}}}"
+    pattern = '<pattern id="{0}" width="6" height="6" patternUnits="userSpaceOnUse"><path d="{1}"/></pattern>'
+    rise = pattern.format("rise", "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2")
+    fall = pattern.format("fall", "M-1,5 l2,2 M0,0 l6,6 M5,-1 l2,2")
+    return f"<style>{shapes}{colours(LIGHT)}{dark}</style>\n<defs>{rise}{fall}</defs>\n"
+
+
+def _ended(gang: GangLanes) -> str:
+    """How a gang ended, without its own name in it."""
+    note = gang.lane.note.replace(f"{gang.lane.name}-", "")
+    return f"TORN: {note}" if gang.torn else note
+
+
+def _told(name: str, bar: Bar) -> str:
+    return f"{name}: {STATES[bar.state]} from {bar.begin:.3f} to {bar.end:.3f} s"
+
+
+def _tally(lanes: Iterable[Lane]) -> list[str]:
+    """How many are in which state in the end."""
+    last = [lane.bars[-1].state for lane in lanes if lane.bars and lane.note != "gone"]
+    return [f"{last.count(state)} {state}" for state in STATES if state in last]
+
+
+def _short(words: str, most: int) -> str:
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def _safe(words: str) -> str:
+    """As text of an XML document, without what commands anything."""
+    return escape("".join(c if c.isprintable() or c == " " else "�" for c in words), {'"': "&quot;"})

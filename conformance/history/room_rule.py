@@ -1,0 +1,95 @@
+"""INV-010: nodes hold what they can (OR-1)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from decimal import Decimal
+
+from conformance.grove import pods, quantities
+from conformance.grove.fields import text
+from conformance.grove.quantities import Amounts
+from conformance.history.gangs import Gangs
+from conformance.history.record import ADDED, DELETED, Record
+from conformance.history.verdict import Verdict
+
+STALE = 5.0
+"""Seconds for which a scheduler may go by what a node has had."""
+ENDED = ("Succeeded", "Failed")
+
+
+class RoomOnNodes:
+    """INV-010. Judged at each binding; pods that were made with their node are counted and accuse nobody. Pods of other
+    namespaces are not seen, so that a node may hold even more than this knows of."""
+
+    id = "INV-010"
+    what = "the pods on a node never ask for more than it has"
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Amounts] = {}
+        self._before: dict[str, tuple[float, Amounts]] = {}
+        """Of a node that has become less: until when it had what."""
+        self._held: defaultdict[str, dict[str, Amounts]] = defaultdict(dict)
+        self._place: dict[str, str] = {}
+        self._judged = 0
+        self._broken: tuple[str, tuple[Record, ...]] | None = None
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        if record.resource == "nodes":
+            self._see_node(record)
+        if record.resource == "pods":
+            self._see_pod(record)
+
+    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        if self._broken is not None:
+            return Verdict(self.id, self.what, False, *self._broken)
+        if not self._judged:
+            return Verdict(self.id, self.what, None, "no pod was bound")
+        return Verdict(self.id, self.what, True)
+
+    def _see_node(self, record: Record) -> None:
+        known, now = self._nodes.get(record.name), quantities.allocatable(record.object)
+        if record.kind == DELETED:
+            self._nodes.pop(record.name, None)
+        elif known != now:
+            if known is not None:
+                self._before[record.name] = (record.at, known)
+            self._nodes[record.name] = now
+
+    def _see_pod(self, record: Record) -> None:
+        node, held = pods.node(record.object), self._place.get(record.uid)
+        holds = record.kind != DELETED and node and text(record.object, "status", "phase") not in ENDED
+        if held is not None and not holds:
+            self._held[held].pop(record.uid, None)
+            del self._place[record.uid]
+        if not holds or held is not None:
+            return
+        self._place[record.uid] = node
+        self._held[node][record.uid] = quantities.requested(record.object)
+        if record.kind == ADDED or record.listed or node not in self._nodes:
+            return
+        self._judged += 1
+        excess = self._excess(node, record.at)
+        if excess and self._broken is None:
+            self._broken = (f"pod {record.name} was bound to {node}, whose pods then asked for {excess}", (record,))
+
+    def _excess(self, node: str, moment: float) -> str:
+        has = self._nodes[node]
+        until, earlier = self._before.get(node, (float("-inf"), has))
+        if moment - until <= STALE:
+            has = {name: max(has.get(name, Decimal(0)), earlier.get(name, Decimal(0))) for name in {**has, **earlier}}
+        asked: defaultdict[str, Decimal] = defaultdict(Decimal)
+        for amounts in self._held[node].values():
+            for name, value in amounts.items():
+                asked[name] += value
+        return _too_much(asked, has)
+
+
+def _too_much(asked: Mapping[str, Decimal], has: Amounts) -> str:
+    """Which resources are too few. What a node doesn't tell of, it has, unless it is of a device."""
+    found = [
+        f"{value.normalize():f} {name} of {has.get(name, Decimal(0)).normalize():f}"
+        for name, value in sorted(asked.items())
+        if value > has.get(name, Decimal(0)) and (name in has or "/" in name)
+    ]
+    return ", ".join(found)

@@ -1,0 +1,146 @@
+"""Hand-made histories: a story is told object by object; revisions rise by one with each sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from conformance.grove import labels
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.history.record import ADDED, DELETED, MODIFIED, Record
+
+SPACE = "space"
+KINDS = {
+    "podcliquesets": "PodCliqueSet",
+    "podcliques": "PodClique",
+    "podcliquescalinggroups": "PodCliqueScalingGroup",
+}
+
+
+class Story:
+    """Tells what happened in one namespace, half a second a sentence."""
+
+    def __init__(self) -> None:
+        self.log = Log()
+        self.history = History(self.log, SPACE)
+        self.revision = 100
+        self.at = 0.0
+        self._seen: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
+        self._made = 0
+
+    def tell(
+        self,
+        resource: str,
+        name: str,
+        document: Mapping[str, Any],
+        *,
+        revision: int | None = None,
+        kind: str = "",
+        listed: bool = False,
+        after: float = 0.5,
+    ) -> Record:
+        """One record. `revision` for a record that arrives out of order."""
+        known = self._seen.get((resource, name))
+        if known is None:
+            self._made += 1
+        uid = known[0] if known is not None else f"uid-{self._made}"
+        self.revision += 1
+        self.at += after
+        metadata = {"name": name, "namespace": SPACE, "uid": uid, **document.get("metadata", {})}
+        whole = {**document, "metadata": metadata}
+        kind = kind or (MODIFIED if known is not None else ADDED)
+        if kind == DELETED:
+            self._seen.pop((resource, name), None)
+        else:
+            self._seen[resource, name] = (uid, whole)
+        return self.log.append(
+            kind,
+            resource,
+            namespace="" if resource == "nodes" else SPACE,
+            name=name,
+            uid=uid,
+            version=str(revision if revision is not None else self.revision),
+            raw=orjson.dumps(whole),
+            listed=listed,
+            at=self.at,
+        )
+
+    def gone(self, resource: str, name: str) -> Record:
+        return self.tell(resource, name, self._seen[resource, name][1], kind=DELETED)
+
+    def pod(
+        self,
+        name: str,
+        *,
+        gang: str = "",
+        clique: str = "",
+        gated: bool = False,
+        node: str = "",
+        extra: Mapping[str, str] | None = None,
+        owner: tuple[str, str] | None = None,
+        terminating: bool = False,
+        ready: bool = False,
+        priority: int = 0,
+        asks: Mapping[str, str] | None = None,
+        **how: Any,
+    ) -> Record:
+        tags = {labels.GANG: gang, labels.CLIQUE: clique, **(extra or {})}
+        spec: dict[str, Any] = {"schedulingGates": [{"name": labels.GATE}]} if gated else {}
+        if node:
+            spec["nodeName"] = node
+        if priority:
+            spec["priority"] = priority
+        if asks:
+            spec["containers"] = [{"name": "main", "resources": {"requests": dict(asks)}}]
+        metadata: dict[str, Any] = {
+            "labels": {key: value for key, value in tags.items() if value},
+            "ownerReferences": self.owners(owner),
+        }
+        if terminating:
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else {}
+        return self.tell("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
+
+    def node(self, name: str, *, ready: bool = True, tags: Mapping[str, str] | None = None, **has: str) -> Record:
+        """`has`: what is allocatable; `gpus` for nvidia.com/gpu."""
+        allocatable = {("nvidia.com/gpu" if resource == "gpus" else resource): n for resource, n in has.items()}
+        status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": allocatable}
+        return self.tell("nodes", name, {"metadata": {"labels": dict(tags or {})}, "status": status})
+
+    def gang(
+        self,
+        name: str,
+        groups: Mapping[str, tuple[int, Sequence[str]]],
+        *,
+        initialized: bool = True,
+        owner: tuple[str, str] | None = None,
+        **how: Any,
+    ) -> Record:
+        podgroups = [
+            {
+                "name": group,
+                "minReplicas": floor,
+                "podReferences": [{"namespace": SPACE, "name": pod} for pod in referenced],
+            }
+            for group, (floor, referenced) in groups.items()
+        ]
+        status = {"conditions": [{"type": "Initialized", "status": str(initialized)}]}
+        metadata = {"labels": {labels.MANAGED_BY: labels.OPERATOR}, "ownerReferences": self.owners(owner)}
+        return self.tell(
+            "podgangs", name, {"metadata": metadata, "spec": {"podgroups": podgroups}, "status": status}, **how
+        )
+
+    def owned(self, resource: str, name: str, owner: tuple[str, str] | None, **spec: Any) -> Record:
+        """A clique, scaling group or set."""
+        metadata = {"labels": {labels.MANAGED_BY: labels.OPERATOR}, "ownerReferences": self.owners(owner)}
+        return self.tell(resource, name, {"metadata": metadata, "spec": spec})
+
+    def owners(self, owner: tuple[str, str] | None) -> list[dict[str, Any]]:
+        if owner is None:
+            return []
+        known = self._seen.get(owner)
+        uid = known[0] if known is not None else "uid-unknown"
+        return [{"kind": KINDS[owner[0]], "name": owner[1], "uid": uid, "controller": True}]

@@ -1,0 +1,161 @@
+"""INV-009, seen true, false and unknown, and each cause that excuses a deletion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.grove import labels
+from conformance.history import invariants
+from conformance.history.cause_rule import GRACE
+from conformance.history.verdict import Verdict
+
+TAGS = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
+PODS = ("a1", "a2", "a3")
+
+
+def verdict(story, *deleted: str) -> Verdict:
+    [found] = invariants.judge(story.history, only=["INV-009"], deleted=deleted)
+    return found
+
+
+def own(**changes: Any) -> dict[str, Any]:
+    return {"gang": "s-0", "clique": "s-0-a", "extra": TAGS, "owner": ("podcliques", "s-0-a"), **changes}
+
+
+def standing(story) -> None:
+    """A gang with a floor of two of its three pods, all of which serve."""
+    story.node("n1", gpus="8")
+    story.owned("podcliquesets", "s", None, replicas=1, template={"x": 1})
+    story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3)
+    story.gang("s-0", {"s-0-a": (2, PODS)})
+    for name in PODS:
+        story.pod(name, **own())
+    for name in PODS:
+        story.pod(name, **own(node="n1", ready=True))
+
+
+def goes(story, name: str = "a3", **how: Any) -> None:
+    story.pod(name, **own(node="n1", ready=True, terminating=True), **how)
+
+
+def test_a_gang_whose_pods_stay_is_right(story):
+    standing(story)
+    assert verdict(story).holds is True
+
+
+def test_a_deletion_that_nothing_asked_for_is_wrong(story):
+    standing(story)
+    goes(story)
+    found = verdict(story)
+    assert found.holds is False
+    assert "pod a3 was Ready, gang s-0 was sound, and nothing asked for its deletion" in found.reason
+
+
+def test_a_pod_that_vanishes_at_once_is_wrong_too(story):
+    standing(story)
+    story.gone("pods", "a3")
+    assert verdict(story).holds is False
+
+
+def test_what_the_suite_deletes_is_no_fault(story):
+    standing(story)
+    goes(story)
+    assert verdict(story, "a3").holds is True
+
+
+def test_a_scale_in_is_a_cause_of_as_many_deletions(story):
+    standing(story)
+    story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=2)
+    goes(story)
+    assert verdict(story).holds is True
+    goes(story, "a2")
+    assert verdict(story).holds is False
+
+
+def test_a_scale_in_that_was_taken_back_is_a_cause_for_a_moment(story):
+    standing(story)
+    story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=2)
+    story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3)
+    goes(story)
+    assert verdict(story).holds is True
+    goes(story, "a2", after=GRACE + 1)
+    assert verdict(story).holds is False
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        lambda story: story.gone("podcliques", "s-0-a"),
+        lambda story: story.gone("podgangs", "s-0"),
+        lambda story: story.gone("podcliquesets", "s"),
+        lambda story: story.owned("podcliquesets", "s", None, replicas=0, template={"x": 1}),
+        lambda story: story.owned("podcliquesets", "s", None, replicas=1, template={"x": 2}),
+        lambda story: story.pod("vip", priority=5),
+        lambda story: story.node("n1", ready=False),
+        lambda story: story.gone("nodes", "n1"),
+    ],
+    ids=["clique", "gang", "set", "scaled in", "template", "priority", "node not ready", "node gone"],
+)
+def test_causes(story, cause):
+    standing(story)
+    cause(story)
+    goes(story)
+    assert verdict(story).holds is True
+
+
+def test_a_pod_of_the_same_priority_that_waits_is_no_cause(story):
+    standing(story)
+    story.pod("other", gang="t-0", clique="t-0-a")
+    goes(story)
+    assert verdict(story).holds is False
+
+
+def test_a_pod_of_higher_priority_that_waited_long_ago_is_no_cause(story):
+    standing(story)
+    story.pod("vip", priority=5)
+    story.pod("vip", priority=5, node="n1")
+    goes(story, after=GRACE + 1)
+    assert verdict(story).holds is False
+
+
+def test_a_gang_below_its_floor_may_be_ended(story):
+    standing(story)
+    for name in ("a1", "a2"):
+        story.pod(name, **own(node="n1"))
+    goes(story)
+    assert verdict(story).holds is True
+
+
+def test_a_gang_that_has_just_recovered_may_be_ended(story):
+    standing(story)
+    for name in ("a1", "a2"):
+        story.pod(name, **own(node="n1"))
+    story.pod("a2", **own(node="n1", ready=True))
+    goes(story)
+    assert verdict(story).holds is True
+
+
+def test_what_is_of_the_same_replica_falls_together(story):
+    standing(story)
+    scaled = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": TAGS}
+    story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
+    story.pod("w1", **scaled)
+    story.pod("w1", **scaled, node="n1", ready=True)
+    story.pod("w1", **scaled, node="n1")
+    goes(story)
+    assert verdict(story).holds is True
+
+
+def test_a_pod_that_does_not_serve_may_go(story):
+    standing(story)
+    story.pod("a3", **own(node="n1"))
+    goes(story)
+    assert verdict(story).holds is True
+
+
+def test_before_a_gang_has_stood_nothing_is_known(story):
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a1", **own())
+    assert verdict(story).holds is None

@@ -1,0 +1,180 @@
+"""The picture of a history: what stands in it, at every size."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from conformance.history import bars, picture
+from conformance.history.axis import LONG, Axis
+from conformance.history.query import History
+
+POOL = "example.com/pool"
+FAILED = "SCHED-007 failed: bound pods: expected 0, seen 10"
+
+
+def serve(story, prefills: int = 10, decodes: int = 2, name: str = "serve-0") -> float:
+    """A gang of which all prefill pods are bound and become Ready, and no decode pod is; the moment of the first."""
+    groups = {f"{name}-prefill": prefills, f"{name}-decode": decodes}
+    pods = {group: [f"{group}-{i}" for i in range(count)] for group, count in groups.items()}
+    told = [(group, pod) for group in groups for pod in pods[group]]
+    for group, pod in told:
+        story.pod(pod, gang=name, clique=group, gated=True, after=0.01)
+    story.gang(name, {group: (1, pods[group]) for group in groups})
+    for group, pod in told:
+        story.pod(pod, gang=name, clique=group, after=0.01)
+    first = story.at
+    for i, pod in enumerate(pods[f"{name}-prefill"]):
+        for ready in (False, True):
+            story.pod(pod, gang=name, clique=f"{name}-prefill", node=f"n{i}", ready=ready, after=0.02)
+    return first
+
+
+def drawn(history: History, *failures: tuple[float | None, str], title: str = "a test") -> tuple[str, list[str]]:
+    """The picture, checked to be well-formed and to need nothing else, and its texts."""
+    text = picture.draw(history, failures, title, POOL)
+    tree = ElementTree.fromstring(text)
+    kinds = {element.tag.rpartition("}")[2] for element in tree.iter()}
+    assert kinds <= {"svg", "style", "defs", "pattern", "path", "rect", "line", "text", "title"}
+    assert not re.search(r"(?i)\b(href|src|@import|on[a-z]+=)", text.replace("xmlns", ""))
+    assert "prefers-color-scheme:dark" in text
+    return text, ["".join(t.itertext()) for t in tree.iter() if t.tag.endswith("}text")]
+
+
+def height(text: str) -> float:
+    found = re.search(r'height="([\d.]+)"', text)
+    assert found is not None
+    return float(found[1])
+
+
+def test_a_torn_gang_is_told_in_words_and_in_colour(story):
+    first = serve(story)
+    text, words = drawn(story.history, (first, FAILED))
+    assert "TORN: decode has 0 of 1 bound" in words
+    assert "0 of 2 bound, floor 1" in words and "10 of 10 bound, floor 1" in words
+    assert 'class="torn"' in text and "gang TORN: bound in part" in words
+    assert FAILED in words and "✗1" in words and 'class="failure"/>' in text
+
+
+def test_each_of_a_dozen_pods_has_a_row(story):
+    serve(story)
+    text, words = drawn(story.history)
+    assert {f"serve-0-prefill-{i}" for i in range(10)} | {"serve-0-decode-0", "serve-0-decode-1"} <= set(words)
+    assert "ready on n3" in words and "waiting" in words
+    assert height(text) < 400
+
+
+def test_of_two_hundred_pods_each_clique_has_a_row(story):
+    for gang in range(10):
+        serve(story, 18, 2, f"serve-{gang}")
+    text, words = drawn(story.history)
+    assert not any(word.startswith("serve-3-prefill-") for word in words)
+    assert {"serve-3-prefill", "serve-9-decode"} <= set(words)
+    assert words.count("18 of 18 bound, floor 1") == 10
+    assert height(text) < 1200
+
+
+def test_of_many_gangs_each_has_a_row(story):
+    for gang in range(30):
+        serve(story, 3, 1, f"serve-{gang}")
+    text, words = drawn(story.history)
+    assert "serve-3-prefill" not in words and "serve-3" in words
+    assert words.count("TORN: decode has 0 of 1 bound") == 30
+    assert height(text) < 1600
+
+
+def test_of_too_many_gangs_the_torn_ones_have_rows(story):
+    for gang in range(60):
+        serve(story, 2, gang % 10 == 0, f"serve-{gang}")
+    for gang in range(60):
+        if gang % 10:
+            story.gang(f"serve-{gang}", {f"serve-{gang}-prefill": (1, [])})
+    text, words = drawn(story.history)
+    assert "60 gangs" in words and "6 gangs are torn in the end:" in words
+    assert "serve-10" in words and "serve-11" not in words
+    assert height(text) < 900
+
+
+def test_what_was_asked_for_is_marked(story):
+    story.node("n1", tags={POOL: "space"}, gpus="1")
+    story.node("other", gpus="1")
+    story.owned("podcliquesets", "serve", None, replicas=1)
+    serve(story)
+    story.node("n2", tags={POOL: "space"}, gpus="1")
+    story.owned("podcliquesets", "serve", None, replicas=3)
+    story.gone("nodes", "n1")
+    story.gone("podcliquesets", "serve")
+    found = [mark.words for mark in bars.scene(story.history, pool=POOL).changes]
+    assert found == [
+        "1 node more",
+        "set serve is created",
+        "1 node more",
+        "set serve has 3 replicas instead of 1",
+        "1 node less",
+        "set serve is deleted",
+    ]
+    _, words = drawn(story.history)
+    assert set(found) <= set(words)
+
+
+def test_pods_that_have_gone_have_an_end(story):
+    serve(story)
+    story.pod("serve-0-prefill-3", gang="serve-0", clique="serve-0-prefill", node="n3", terminating=True)
+    story.gone("pods", "serve-0-prefill-3")
+    story.pod("serve-0-decode-0", gang="serve-0", clique="serve-0-decode", after=1)
+    scene = bars.scene(story.history)
+    [gang] = scene.gangs
+    [lane] = [pod for clique in gang.cliques for pod in clique.pods if pod.name == "serve-0-prefill-3"]
+    assert [bar.state for bar in lane.bars] == ["gated", "waiting", "bound", "ready", "terminating"]
+    assert lane.bars[-1].end < scene.end - scene.begin and lane.note == "gone"
+    _, words = drawn(story.history)
+    assert "9 of 9 bound, floor 1" in words
+
+
+def test_words_of_an_implementation_command_nothing(story):
+    serve(story)
+    text, words = drawn(story.history, (None, "<script>&\x1b[2J"), title='"]]><b>')
+    assert "<script>&�[2J" in words and "at the end" in words
+    assert "<script>" not in text
+
+
+def test_nothing_at_all_is_a_picture_too(story):
+    _, words = drawn(story.history, (None, "X-001 failed: no pod came"))
+    assert "no pod and no gang was ever there" in words
+
+
+def test_a_saved_history_has_the_same_picture(story, tmp_path: Path):
+    first = serve(story)
+    story.history.save(tmp_path / "history.jsonl")
+    loaded = History.load(tmp_path / "history.jsonl")
+    assert drawn(loaded, (first, FAILED)) == drawn(story.history, (first, FAILED))
+
+
+# -- the axis -------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_spell_is_cut_short():
+    axis = Axis([1.0, 2.0, 60.0], 61.0, 600.0)
+    assert axis.x(0) == 0 and axis.x(61.0) == pytest.approx(600)
+    [(begin, end, seconds)] = axis.breaks
+    assert (axis.x(2.0), axis.x(60.0)) == pytest.approx((begin, end)) and seconds == 58
+    assert end - begin < axis.x(2.0) - axis.x(1.0)
+    assert all(not 2.0 < tick < 60.0 for tick in axis.ticks()) and {0, 1, 2, 60} <= set(axis.ticks())
+
+
+@pytest.mark.parametrize("end", [0.0, 0.01, 0.7, 3.0, LONG * 0.9])
+def test_ticks_are_in_order_and_apart(end):
+    axis = Axis([end / 3, end / 2], end, 700.0)
+    places = [axis.x(tick) for tick in axis.ticks()]
+    assert places == sorted(places) and all(0 <= place <= 700 for place in places)
+    assert all(later - earlier > 30 for earlier, later in pairwise(places))
+
+
+def test_moments_keep_their_order():
+    axis = Axis([0.5, 9.0, 9.1, 40.0], 41.0, 500.0)
+    moments = [0.0, 0.2, 0.5, 3.0, 9.0, 9.05, 9.1, 20.0, 40.0, 41.0]
+    assert [axis.x(m) for m in moments] == sorted(axis.x(m) for m in moments)

@@ -1,0 +1,172 @@
+"""INV-003 at any moment, INV-008 and INV-010, each seen true, false and unknown."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.history import invariants
+from conformance.history.settled_rules import SETTLED
+from conformance.history.verdict import Verdict
+
+A = {"gang": "s-0", "clique": "s-0-a"}
+B = {"gang": "s-0", "clique": "s-0-b"}
+SCALED = {"gang": "s-0-g-0", "clique": "s-0-g-1-w"}
+BASED = {labels.BASE_GANG: "s-0"}
+UNLABELLED = {labels.GROUP: "s-0-g", labels.GROUP_INDEX: "1", labels.SET_INDEX: "0", labels.PART_OF: "s"}
+ONE = {"nvidia.com/gpu": "1"}
+
+
+def verdict(story, id: str) -> Verdict:
+    [found] = invariants.judge(story.history, only=[id])
+    return found
+
+
+# -- INV-003 --------------------------------------------------------------------------------------------------------
+
+
+def torn(story) -> None:
+    story.gang("s-0", {"s-0-a": (1, ["a1"]), "s-0-b": (1, ["b1"])})
+    story.pod("a1", **A)
+    story.pod("b1", **B)
+    story.pod("a1", **A, node="n1")
+
+
+def test_a_gang_that_rested_in_part_and_was_made_whole_later_is_wrong(story):
+    torn(story)
+    story.pod("b1", **B, node="n1", after=SETTLED + 1)
+    found = verdict(story, "INV-003")
+    assert found.holds is False
+    assert "s-0-b has 0 of 1 bound" in found.reason
+
+
+def test_a_gang_that_is_made_whole_at_once_is_right(story):
+    torn(story)
+    story.pod("b1", **B, node="n1")
+    story.pod("a1", **A, node="n1", after=SETTLED + 1)
+    assert verdict(story, "INV-003").holds is True
+
+
+def test_a_gang_that_was_torn_and_went_is_right(story):
+    torn(story)
+    story.gone("pods", "a1")
+    story.gone("podgangs", "s-0")
+    story.pod("b1", **B, after=SETTLED + 1)
+    assert verdict(story, "INV-003").holds is not False
+
+
+# -- INV-008 --------------------------------------------------------------------------------------------------------
+
+
+def scaled_story(story, extra: dict[str, str]) -> None:
+    story.owned("podcliquescalinggroups", "s-0-g", None, minAvailable=1)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
+    story.pod("a1", **A)
+    story.pod("w1", **SCALED, extra=extra)
+
+
+def test_a_scaled_pod_that_is_bound_after_its_base_gang_is_right(story):
+    scaled_story(story, BASED)
+    story.pod("a1", **A, node="n1")
+    story.pod("w1", **SCALED, extra=BASED, node="n1")
+    assert verdict(story, "INV-008").holds is True
+
+
+def test_a_scaled_pod_that_is_bound_before_is_wrong(story):
+    scaled_story(story, BASED)
+    story.pod("w1", **SCALED, extra=BASED, node="n1")
+    story.pod("a1", **A, node="n1")
+    found = verdict(story, "INV-008")
+    assert found.holds is False
+    assert "scaled pod w1 was bound while in its base gang s-0 s-0-a has 0 of 1 bound" in found.reason
+
+
+def test_a_scaled_pod_without_the_label_is_known_by_its_index(story):
+    scaled_story(story, UNLABELLED)
+    story.pod("w1", **SCALED, extra=UNLABELLED, node="n1")
+    assert verdict(story, "INV-008").holds is False
+
+
+def test_a_base_gang_that_has_lost_a_pod_holds_nobody_up(story):
+    scaled_story(story, BASED)
+    story.pod("a1", **A, node="n1")
+    story.gone("pods", "a1")
+    story.pod("w1", **SCALED, extra=BASED, node="n1", after=30)
+    assert verdict(story, "INV-008").holds is True
+
+
+def test_a_base_gang_that_was_made_anew_begins_anew(story):
+    scaled_story(story, BASED)
+    story.pod("a1", **A, node="n1")
+    story.gone("pods", "a1")
+    story.gone("podgangs", "s-0")
+    story.gang("s-0", {"s-0-a": (1, ["a2"])})
+    story.pod("w1", **SCALED, extra=BASED, node="n1")
+    assert verdict(story, "INV-008").holds is False
+
+
+def test_without_a_bound_scaled_pod_nothing_is_known(story):
+    scaled_story(story, BASED)
+    story.pod("a1", **A, node="n1")
+    assert verdict(story, "INV-008").holds is None
+
+
+# -- INV-010 --------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_is_just_full_is_right(story):
+    story.node("n1", gpus="1", cpu="2", pods="10")
+    story.pod("a1", **A, asks=ONE)
+    story.pod("a1", **A, asks=ONE, node="n1")
+    assert verdict(story, "INV-010").holds is True
+
+
+def test_a_second_pod_on_a_node_for_one_is_wrong(story):
+    story.node("n1", gpus="1")
+    for name in ("a1", "a2"):
+        story.pod(name, **A, asks=ONE)
+        story.pod(name, **A, asks=ONE, node="n1")
+    found = verdict(story, "INV-010")
+    assert found.holds is False
+    assert "pod a2 was bound to n1, whose pods then asked for 2 nvidia.com/gpu of 1" in found.reason
+
+
+def test_a_device_that_a_node_does_not_have_is_wrong_and_memory_that_it_does_not_tell_of_is_not(story):
+    story.node("n1", cpu="8")
+    story.pod("a1", **A, asks={"memory": "1Gi"})
+    story.pod("a1", **A, asks={"memory": "1Gi"}, node="n1")
+    assert verdict(story, "INV-010").holds is True
+    story.pod("a2", **A, asks=ONE)
+    story.pod("a2", **A, asks=ONE, node="n1")
+    assert verdict(story, "INV-010").holds is False
+
+
+def test_a_pod_that_goes_holds_its_room_until_it_is_gone(story):
+    story.node("n1", gpus="1")
+    story.pod("a1", **A, asks=ONE)
+    story.pod("a1", **A, asks=ONE, node="n1")
+    story.pod("a1", **A, asks=ONE, node="n1", terminating=True)
+    story.gone("pods", "a1")
+    story.pod("a2", **A, asks=ONE)
+    story.pod("a2", **A, asks=ONE, node="n1")
+    assert verdict(story, "INV-010").holds is True
+    story.pod("a2", **A, asks=ONE, node="n1", terminating=True)
+    story.pod("a3", **A, asks=ONE)
+    story.pod("a3", **A, asks=ONE, node="n1")
+    assert verdict(story, "INV-010").holds is False
+
+
+def test_a_node_that_has_just_become_less_accuses_nobody(story):
+    story.node("n1", gpus="2")
+    story.pod("a1", **A, asks={"nvidia.com/gpu": "2"})
+    story.node("n1", gpus="1")
+    story.pod("a1", **A, asks={"nvidia.com/gpu": "2"}, node="n1")
+    assert verdict(story, "INV-010").holds is True
+
+
+def test_pods_that_nobody_bound_are_counted_and_not_judged(story):
+    story.node("n1", gpus="1")
+    story.pod("daemon", node="n1", asks=ONE)
+    assert verdict(story, "INV-010").holds is None
+    story.pod("a1", **A, asks=ONE)
+    story.pod("a1", **A, asks=ONE, node="n1")
+    assert verdict(story, "INV-010").holds is False

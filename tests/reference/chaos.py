@@ -1,0 +1,269 @@
+"""Operators and schedulers that are killed after their k-th write and started again, and what comes of it.
+
+A *life* is a namespace in which a story is played: a set is made and changed. In each chapter of the story, the victim
+(the operator or the gang scheduler) dies at its k-th write of that chapter; the chapter must end as it does where
+nobody dies. Lives are independent of each other, and several are played at a time: each has an operator and a scheduler
+of its own, in this process, that see nothing but its namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from conformance.cluster import nodes
+from conformance.cluster.controlplane import Cluster
+from conformance.history.query import History, NotSeen
+from conformance.history.record import ADDED, DELETED
+from conformance.history.recorder import Recorder
+from conformance.history.view import View
+from kube import config
+from kube.client import Client
+from kube.resource import NAMESPACES, NODES, Resource
+from reference_impl.control.operator import Operator
+from reference_impl.scheduler.scheduler import GangScheduler
+from tests.reference.mortal import Mortal, death
+
+SCHEDULER = "grove-gang-scheduler"
+CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+PRIORITIES = {"low": 10, "high": 20}
+FLEET = {"dgx-h100": 2, "tiny": 1}
+"""Nodes by profile. Each life has them to itself: its scheduler sees no pods of others."""
+KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "services", "pods")
+LIVES = 8
+"""How many are played at a time."""
+WAIT, REST = 60.0, 2.0
+CHANCE = frozenset(
+    {
+        *("uid", "resourceVersion", "creationTimestamp", "managedFields", "lastTransitionTime", "generation"),
+        *("observedGeneration", "namespace", "nodeName", "nodeSelector", "volumes", "volumeMounts", "startTime"),
+        *(
+            "startedAt",
+            "finishedAt",
+            "updateStartedAt",
+            "updateEndedAt",
+            "grove.io/replaces-pod",
+            "podIP",
+            "podIPs",
+            "hostIP",
+            "hostIPs",
+            "clusterIP",
+            "clusterIPs",
+            "value",
+        ),
+    }
+)
+"""Fields whose values differ from run to run; `value` is that of environment variables, which name the namespace."""
+
+Role = Literal["operator", "gang-scheduler"]
+Done = Callable[[View], bool]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Something that is asked for, and how to see that it has come to its end; `ended` is asked after the act.
+    `killed`: whether the victim dies in it. `judge` asserts what else must be so in the end."""
+
+    name: str
+    act: Callable[[Life], Awaitable[None]]
+    ended: Callable[[Life], Done]
+    killed: bool = True
+    judge: Callable[[Life], None] = lambda life: None
+
+
+@dataclass
+class Life:
+    """A namespace with a history, an operator and a scheduler."""
+
+    ground: Ground
+    namespace: str
+    victim: Role
+    k: int
+    history: History = field(init=False)
+    clients: dict[Role, Mortal] = field(default_factory=dict)
+    tasks: dict[Role, asyncio.Task[None]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What a chapter remembers for its end."""
+
+    def __post_init__(self) -> None:
+        self.history = History(self.ground.recorder, self.namespace)
+
+    @property
+    def client(self) -> Client:
+        """For what users do."""
+        return self.ground.client
+
+    def start(self, role: Role) -> None:
+        client = Mortal(self.ground.connection, user_agent=f"{role}-{self.namespace}", namespace=self.namespace)
+        self.clients[role] = client
+
+        async def run() -> None:
+            async with client:
+                if role == "operator":
+                    await Operator(client, scheduler_name=SCHEDULER, init_image="registry.example/wait:1").run()
+                else:
+                    await GangScheduler(client, name=SCHEDULER).run()
+
+        self.tasks[role] = asyncio.create_task(run())
+
+    async def stop(self) -> None:
+        for task in self.tasks.values():
+            await death(task)
+
+    async def tell(self, chapter: Chapter, right: dict[str, dict[str, Any]]) -> int:
+        """Plays a chapter; gives how often the victim wrote until it died, or until the end."""
+        mortal = self.clients[self.victim]
+        mortal.writes, mortal.k = 0, self.k if chapter.killed else 0
+        await chapter.act(self)
+        done = chapter.ended(self)
+        ended = asyncio.create_task(self._ended(chapter, done, right.get(chapter.name)))
+        died = asyncio.create_task(mortal.dead.wait())
+        await asyncio.wait({ended, died, *self.tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+        if died.done():
+            await self._again()
+        for role, task in self.tasks.items():
+            if task.done():
+                await task
+                raise AssertionError(f"{self._about(chapter.name)}: the {role} has ended")
+        found = await ended
+        died.cancel()
+        mortal.k = 0
+        if mortal.dead.is_set() and self.clients[self.victim] is mortal:
+            await self._again()
+        differences = list(unlike(right.setdefault(chapter.name, found), found))
+        assert not differences, f"{self._about(chapter.name)}: {differences[:10]}"
+        chapter.judge(self)
+        return mortal.writes
+
+    async def _again(self) -> None:
+        """Death, and a new one."""
+        task = self.tasks.pop(self.victim)
+        await death(task)
+        self.start(self.victim)
+
+    async def _ended(self, chapter: Chapter, done: Done, right: dict[str, Any] | None) -> dict[str, Any]:
+        """The final state: as it is known to be, or, where none is known yet, as it is when nothing moves any more."""
+        if right is None:
+            await asyncio.to_thread(self.history.wait, self._about(chapter.name), done, WAIT)
+            await asyncio.to_thread(self.history.quiet, REST, WAIT, resources=KINDS)
+        else:
+            wanted = lambda view: done(view) and normal(view, self.namespace) == right  # noqa: E731
+            with suppress(NotSeen):
+                await asyncio.to_thread(self.history.wait, chapter.name, wanted, WAIT / 2)
+            assert done(self.history.view()), f"{self._about(chapter.name)}: it has not come to its end"
+        return normal(self.history.view(), self.namespace)
+
+    def _about(self, what: str) -> str:
+        return f"{what}, {self.namespace}: death of the {self.victim} at write {self.k}"
+
+
+@dataclass
+class Ground:
+    """What all lives share."""
+
+    name: str
+    connection: config.Connection
+    client: Client
+    recorder: Recorder
+
+
+async def play(ground: Ground, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]) -> dict[str, int]:
+    """One life; gives the victim's writes in each chapter."""
+    life = Life(ground, f"{ground.name}-{k}", victim, k)
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": life.namespace}}
+    await ground.client.create(NAMESPACES, body)
+    life.start("operator")
+    life.start("gang-scheduler")
+    try:
+        return {chapter.name: await life.tell(chapter, right) for chapter in story}
+    finally:
+        await life.stop()
+
+
+async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role) -> dict[str, int]:
+    """Plays a story without a death, then with a death at each write of each chapter; gives the numbers of writes.
+    `name` begins the names of the namespaces."""
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(4 * LIVES))  # waits block a thread each
+    async with AsyncExitStack() as stack:
+        recorder = Recorder(cluster.kubeconfig, "chaos")
+        recorder.start()
+        stack.callback(recorder.stop)
+        connection = config.load(cluster.kubeconfig)
+        client = await stack.enter_async_context(Client(connection, user_agent="test"))
+        await _furnish(client)
+        ground, right = Ground(name, connection, client, recorder), dict[str, Any]()
+        writes = await play(ground, story, victim, 0, right)
+        killed = {chapter.name: writes[chapter.name] for chapter in story if chapter.killed}
+
+        def to_be_told(k: int) -> list[Chapter]:
+            """The story without what follows the last death."""
+            last = max(i for i, chapter in enumerate(story) if killed.get(chapter.name, 0) >= k)
+            return list(story[: last + 1])
+
+        turns = asyncio.Semaphore(LIVES)
+
+        async def one(k: int) -> None:
+            async with turns:
+                await play(ground, to_be_told(k), victim, k, right)
+
+        async with asyncio.TaskGroup() as group:
+            for k in range(1, max(killed.values()) + 1):
+                group.create_task(one(k))
+        return killed
+
+
+async def _furnish(client: Client) -> None:
+    for name, value in PRIORITIES.items():
+        about = {"apiVersion": CLASSES.api_version, "kind": CLASSES.kind, "metadata": {"name": name}}
+        if await client.get_or_none(CLASSES, None, name) is None:
+            await client.create(CLASSES, {**about, "value": value})
+    fleet = [node for profile, count in FLEET.items() for node in nodes.manifests(profile, count)]
+    present = {node["metadata"]["name"] for node in await client.list(NODES)}
+    await nodes.create_nodes(client, [node for node in fleet if node["metadata"]["name"] not in present])
+    await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in fleet])
+
+
+def pods_made(life: Life) -> tuple[int, int]:
+    """How many pods were made so far, and how many deleted."""
+    records = life.history.records("pods")
+    gone = {r.uid for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
+    return len({r.uid for r in records if r.kind == ADDED}), len(gone)
+
+
+def normal(view: View, namespace: str) -> dict[str, Any]:
+    """What must be the same in every life: everything but names, times, uids and versions that are given by chance."""
+    pods = {pod["metadata"]["name"]: pod["spec"].get("hostname", "?") for pod in view.list("pods")}
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items() if k not in CHANCE}
+        if isinstance(value, list):
+            return [plain(v) for v in value]
+        return pods.get(value, value).replace(namespace, "HERE") if isinstance(value, str) else value
+
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        for item in view.list(kind):
+            document = plain({k: item.get(k) for k in ("metadata", "spec", "status")})
+            name = item["metadata"]["name"]
+            for group in (document["spec"] or {}).get("podgroups") or ():
+                group["podReferences"] = sorted(group["podReferences"], key=lambda r: str(r["name"]))
+            found[f"{kind}/{pods.get(name, name)}"] = document
+    return found
+
+
+def unlike(right: Any, found: Any, path: str = "") -> Iterator[str]:
+    """Where two states differ."""
+    if isinstance(right, dict) and isinstance(found, dict):
+        for key in sorted({*right, *found}):
+            yield from unlike(right.get(key), found.get(key), f"{path}.{key}")
+    elif isinstance(right, list) and isinstance(found, list) and len(right) == len(found):
+        for i, (one, other) in enumerate(zip(right, found, strict=True)):
+            yield from unlike(one, other, f"{path}[{i}]")
+    elif right != found:
+        yield f"{path}: {found!r} instead of {right!r}"

@@ -1,0 +1,184 @@
+"""The operator or the gang scheduler is killed after each of its writes in turn, and started again: a set that is made,
+scaled out, scaled in, terminated or preempted ends as it always does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.nodes import PROFILE
+from conformance.grove import health, pods, workloads
+from conformance.grove.fields import condition_is, name, number, text
+from conformance.history import lives, sights
+from conformance.history.view import View
+from kube.resource import PODS
+from reference_impl.api import models
+from tests.reference.chaos import SCHEDULER, Chapter, Done, Life, Role, all_deaths, pods_made
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+CRASHED = {"containers": {"started": False, "lastExit": 1}}
+MADE = 2 + 2 * 2
+"""Pods of the set that is made."""
+PAIR = 2
+"""Pods of each set that others are preempted for, with a GPU each; the only node of its profile has as many."""
+
+
+def complete(manifest: Mapping[str, Any], life: Life, **template: Any) -> dict[str, Any]:
+    """With what the defaulting webhook would say, which these clusters have not got."""
+    spec = {**manifest["spec"]["template"], "headlessServiceConfig": {"publishNotReadyAddresses": True}, **template}
+    metadata = {**manifest["metadata"], "namespace": life.namespace}
+    return {**manifest, "metadata": metadata, "spec": {**manifest["spec"], "template": spec}}
+
+
+# -- a set is made ----------------------------------------------------------------------------------------------------
+
+
+async def make(life: Life) -> None:
+    """A standalone clique and a scaling group with a base and a scaled replica, each clique after the one before."""
+    small = {"routers": 2, "workers": 2, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1, "decodes": 1}
+    manifest = workloads.load("disaggregated", {"setName": "s", **small, "prefillGpus": 1, "decodeGpus": 1})
+    cliques = manifest["spec"]["template"]["cliques"]
+    for clique, parent in zip(cliques[1:], cliques, strict=False):
+        clique["spec"]["startsAfter"] = [parent["name"]]
+    how = {"terminationDelay": "4h0m0s", "cliqueStartupType": "CliqueStartupTypeExplicit"}
+    await life.client.create(models.PODCLIQUESETS, complete(manifest, life, **how))
+
+
+def made(view: View) -> bool:
+    available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == 1
+    return available and sum(map(pods.ready, view.list("pods"))) == MADE
+
+
+def nothing_was_made_twice(life: Life) -> None:
+    assert pods_made(life) == (MADE, 0), f"{life.namespace}: pods made and deleted"
+
+
+MAKING = (Chapter("it is made", make, lambda life: made, judge=nothing_was_made_twice),)
+
+
+# -- a set is changed -------------------------------------------------------------------------------------------------
+
+
+async def make_small(life: Life) -> None:
+    small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+    manifest = workloads.load("kept", {"setName": "s", "delay": "1s", **small})
+    how = {"cliqueStartupType": "CliqueStartupTypeAnyOrder"}
+    await life.client.create(models.PODCLIQUESETS, complete(manifest, life, **how))
+
+
+async def scale(life: Life, replicas: int) -> None:
+    body = {"spec": {"replicas": replicas}}
+    await life.client.patch(models.PODCLIQUES, life.namespace, "s-0-a", body, subresource="scale")
+    await life.client.patch(models.SCALING_GROUPS, life.namespace, "s-0-g", body, subresource="scale")
+
+
+async def crash(life: Life) -> None:
+    view = life.history.view()
+    life.notes["before"] = lives.uids(view, "podcliques")
+    life.notes["made"] = max(lives.lives(life.history, "podcliques").values())
+    [pod] = sights.pods_of(view, "s-0-a")
+    held = {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}}
+    await life.client.patch(PODS, life.namespace, name(pod), held)
+    await life.client.patch(PODS, life.namespace, name(pod), health.status(pod, CRASHED), subresource="status")
+
+
+def settled(replicas: int) -> Done:
+    """The set is available, its group and its clique have so many replicas, and nothing is being made anew."""
+
+    def seen(view: View) -> bool:
+        found, group = view.get("podcliquesets", "s"), view.get("podcliquescalinggroups", "s-0-g")
+        ready = sum(map(pods.ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
+        flagged = condition_is(group, "GangTerminationInProgress") == "True"
+        available = number(group, "status", "availableReplicas") == replicas
+        return ready and available and not flagged and number(found, "status", "availableReplicas") == 1
+
+    return seen
+
+
+def anew(life: Life) -> Done:
+    before = life.notes["before"]
+    renewed = lives.renewed("podcliques", before, before)
+    return lambda view: bool(renewed(view)) and settled(1)(view)
+
+
+def terminated_at_most_twice(life: Life) -> None:
+    """In the worst case once more than without the death (CHG-GT-27)."""
+    assert max(lives.lives(life.history, "podcliques").values()) - life.notes["made"] <= 2, life.namespace
+
+
+CHANGES = (
+    Chapter("it is made", make_small, lambda life: settled(1), killed=False),
+    Chapter("it is terminated", crash, anew, judge=terminated_at_most_twice),
+    Chapter("it is scaled out", lambda life: scale(life, 2), lambda life: settled(2)),
+    Chapter("it is scaled in", lambda life: scale(life, 1), lambda life: settled(1)),
+)
+
+
+# -- a set is preempted -----------------------------------------------------------------------------------------------
+
+
+async def make_pair(life: Life, priority: str) -> None:
+    container = {"name": "main", "image": "registry.example/x:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    pod = {"containers": [container], "schedulerName": SCHEDULER, "priorityClassName": priority}
+    pod["nodeSelector"] = {PROFILE: "tiny"}
+    clique = {"name": "w", "spec": {"roleName": "w", "replicas": PAIR, "minAvailable": PAIR, "podSpec": pod}}
+    template = {
+        "cliqueStartupType": "CliqueStartupTypeAnyOrder",
+        "terminationDelay": "4h0m0s",
+        "priorityClassName": priority,
+        "cliques": [clique],
+    }
+    manifest = {
+        "apiVersion": models.PODCLIQUESETS.api_version,
+        "kind": "PodCliqueSet",
+        "metadata": {"name": priority},
+        "spec": {"replicas": 1, "template": template},
+    }
+    await life.client.create(models.PODCLIQUESETS, complete(manifest, life))
+
+
+def stands(view: View) -> bool:
+    return text(view.get("podgangs", "low-0"), "status", "phase") == "Running"
+
+
+def preempted(view: View) -> bool:
+    """The gang of higher priority is placed whole, and the other one waits whole, and says why."""
+    gang = view.get("podgangs", "low-0")
+    told = condition_is(gang, "DisruptionTarget") == "True" and condition_is(gang, "Scheduled") == "False"
+    high, low = sights.pods_of(view, "high-0-w"), sights.pods_of(view, "low-0-w")
+    placed = sum(map(pods.ready, high)), sum(map(pods.bound, high)), sum(map(pods.bound, low)), len(low)
+    return placed == (PAIR, PAIR, 0, PAIR) and told
+
+
+PREEMPTION = (
+    Chapter("the lower one runs", lambda life: make_pair(life, "low"), lambda life: stands, killed=False),
+    Chapter("the higher one takes its place", lambda life: make_pair(life, "high"), lambda life: preempted),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "story", "victim", "least"),
+    [
+        ("made-operator", MAKING, "operator", [30]),
+        ("made-scheduler", MAKING, "gang-scheduler", [MADE]),
+        ("changed-operator", CHANGES, "operator", [15, 10, 6]),
+        ("changed-scheduler", CHANGES, "gang-scheduler", [3, 3, 0]),
+        ("preempted-operator", PREEMPTION, "operator", [10]),
+        ("preempted-scheduler", PREEMPTION, "gang-scheduler", [2 * PAIR]),
+    ],
+)
+def test_a_death_changes_nothing_in_the_end(
+    bare_cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role, least: Sequence[int]
+) -> None:
+    writes = asyncio.run(all_deaths(bare_cluster, name, story, victim))
+    # Else nothing was tried.
+    assert all(count >= lowest for count, lowest in zip(writes.values(), least, strict=True)), writes

@@ -1,0 +1,90 @@
+"""What is kept of a failed test: everything that is needed to understand it, and an index that names it all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from conformance.suite import bundle
+from conformance.suite.ledger import Check
+from tests.history.story import Story
+
+TEST = "gang/test_services_torn_apart.py::test_one"
+COMMAND = "grove-conformance run --implementation mine --id SCHED-007"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A bundle of a test in which a pod was bound that should not have been."""
+    story = Story()
+    story.owned("podcliquesets", "s", None, replicas=1)
+    story.gang("s-0", {"s-0-a": (1, ["a1"]), "s-0-b": (1, ["b1"])})
+    for name in ("a1", "b1"):
+        story.pod(name, gang="s-0", clique=f"s-0-{name[0]}")
+    bound = story.pod("a1", gang="s-0", clique="s-0-a", node="n1")
+    event = {"type": "Warning", "reason": "FailedScheduling", "note": "0/1 nodes\nare available"}
+    event |= {"regarding": {"kind": "Pod", "name": "b1"}, "reportingController": "kube-scheduler"}
+    story.tell("events", "b1.1", event)
+    log = tmp_path / "gang-scheduler.log"
+    log.write_text("long before\nduring the test\n")
+    checks = [
+        Check(test=TEST, id="SCHED-005", what="a later gang", outcome="passed", at=1.0),
+        Check(
+            test=TEST,
+            id="SCHED-007",
+            what="bound [pods]",
+            outcome="failed",
+            expected={"s-0-a": 0},
+            seen={"s-0-a": 1},
+            at=bound.at,
+        ),
+        Check(test=TEST, id="GANG-006", what="no instant", outcome="failed", expected="x", seen="y | z"),
+    ]
+    bundle.write(
+        tmp_path / "one",
+        test=TEST,
+        checks=checks,
+        history=story.history,
+        made=[("create", {"kind": "PodCliqueSet", "metadata": {"name": "s"}})],
+        logs={
+            "gang-scheduler": (log, len("long before\n")),
+            "cluster/kube-scheduler": (log, 0),
+            "operator": (tmp_path / "nobody.log", 0),
+        },
+        reproduce=["# Runs this test again:", COMMAND],
+    )
+    return tmp_path / "one"
+
+
+def test_the_index_names_every_file_and_says_what_failed(folder: Path) -> None:
+    index = (folder / bundle.INDEX).read_text()
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {bundle.INDEX}
+    rows = dict(re.findall(r"^\| \[.*\]\((.*)\) \| (.*) \|$", index, re.MULTILINE))
+    assert set(rows) == files and all(rows.values())
+    assert next(iter(rows)) == bundle.PICTURE
+    assert index.startswith(f"# {TEST}\n")
+    assert r'SCHED-007 failed: bound \[pods\]: expected {"s-0-a":0}, seen {"s-0-a":1}' in index
+    assert r"seen y \| z" in index and "SCHED-005" not in index
+    assert f"```sh\n# Runs this test again:\n{COMMAND}\n```" in index
+
+
+def test_there_are_objects_picture_logs_of_the_window_and_the_command(folder: Path) -> None:
+    objects = list(yaml.safe_load_all((folder / "objects.yaml").read_text()))
+    assert {each["metadata"]["name"] for each in objects} == {"s", "s-0", "a1", "b1"}
+    words = ["".join(t.itertext()) for t in ElementTree.parse(folder / bundle.PICTURE).iter() if "text" in t.tag]
+    assert "TORN: b has 0 of 1 bound" in words and TEST in words
+    assert any(word.startswith("SCHED-007 failed: bound [pods]") for word in words)
+    assert (folder / "logs" / "gang-scheduler.log").read_text() == "during the test\n"
+    assert (folder / "logs" / "cluster" / "kube-scheduler.log").is_file()
+    assert not (folder / "logs" / "operator.log").exists()
+    assert (folder / "reproduce.txt").read_text() == f"# Runs this test again:\n{COMMAND}\n"
+    assert len((folder / "history.jsonl").read_text().splitlines()) >= 7
+
+
+def test_events_are_told_in_a_line_each(folder: Path) -> None:
+    [line] = (folder / "events.txt").read_text().splitlines()
+    assert line.endswith("Warning FailedScheduling Pod/b1: 0/1 nodes are available (kube-scheduler)")

@@ -1,0 +1,53 @@
+"""kube-scheduler in place of a gang scheduler is judged not conformant, and what it did is shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+TORN = {
+    "SCHED-007": {"serve-0-decode": 0, "serve-0-prefill": 10},
+    "SCHED-008": None,  # which five of six pods it binds is chance
+}
+
+
+def test_it_tears_services_apart(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "conformance", "run", "--implementation=kube-scheduler", "--workers=1"]
+    command += [*(f"--id={id}" for id in TORN), "--time-scale=0.5", f"--report-dir={tmp_path}"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "judged: the gang scheduler alone" in ran.stdout
+    assert "the role operator was supplied by reference" in ran.stdout
+    [path] = tmp_path.glob("*/report.yaml")
+    verdict = yaml.safe_load(path.read_text())["verdict"]
+    assert verdict["result"] == "not-conformant"
+    assert verdict["implementation"]["roles"] == ["gang-scheduler"]
+    failures = {r["id"]: r["failures"] for r in verdict["requirements"] if r["outcome"] == "failed"}
+    assert set(failures) >= set(TORN)
+    for id, seen in TORN.items():
+        [failure] = failures[id]
+        assert sum(failure["expected"].values()) == 0 and sum(failure["seen"].values()) >= 5
+        assert seen is None or failure["seen"] == seen
+        shown(path.parent / failure["bundle"], id, ran.stdout)
+
+
+def shown(folder: Path, id: str, out: str) -> None:
+    """The bundle has objects, picture, the words of those who acted, and the command."""
+    assert f"picture:   {folder}/timeline.svg" in out
+    picture = (folder / "timeline.svg").read_text()
+    assert "TORN: " in picture and f"{id} failed: " in picture
+    kinds = {each["kind"] for each in yaml.safe_load_all((folder / "objects.yaml").read_text())}
+    assert {"PodCliqueSet", "PodGang", "PodClique", "Pod", "Node"} <= kinds
+    assert "FailedScheduling" in (folder / "events.txt").read_text()
+    assert (folder / "logs" / "operator.log").stat().st_size
+    assert (folder / "logs" / "cluster" / "kube-scheduler.log").is_file()
+    reproduce = (folder / "reproduce.txt").read_text()
+    assert "run --implementation kube-scheduler" in reproduce and f"--id {id}" in reproduce
+    index = (folder / "README.md").read_text()
+    assert all(path.name in index for path in folder.rglob("*") if path.is_file() and path.name != "README.md")
