@@ -194,6 +194,7 @@ class Case:
     def evict(self, pod: str) -> str:
         """Asks for the eviction of a pod, as `kubectl drain` does. Empty, or why it was refused."""
         self.made.append((f"evict pods/{pod}", {}))
+        self.deleted_pods.add(pod)
         try:
             self._api.evict(self.namespace, pod)
         except ApiError as error:
