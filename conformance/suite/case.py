@@ -24,7 +24,7 @@ from conformance.history.query import History, Miss, NotSeen
 from conformance.history.record import Record
 from conformance.history.verdict import Verdict
 from conformance.history.view import View
-from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.descriptor import Descriptor, Role, Upgrade
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.asking import Asking
@@ -134,7 +134,10 @@ class Case:
 
     def workload(self, name: str, **values: object) -> Object:
         """A PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. Not created."""
-        obj = dict(workloads.load(name, values))
+        return self.placed(dict(workloads.load(name, values)))
+
+    def placed(self, obj: Object) -> Object:
+        """A PodCliqueSet as one of the test's namespace, with pods that go to the test's own nodes."""
         obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
         for clique in obj["spec"]["template"]["cliques"]:
             pod = clique["spec"]["podSpec"]
@@ -229,6 +232,26 @@ class Case:
         if not self._driver.alive(Role.OPERATOR):
             raise Blocked("the operator is none of ours to start twice", "circumstances")
         self._starting(lambda: self._driver.elect(self.namespace))
+
+    @property
+    def upgrades(self) -> tuple[Upgrade, ...]:
+        """The earlier versions that the implementation takes over from; the first one is always there. Without any the
+        test cannot be made."""
+        if not self.implementation.upgrades or not self._driver.alive(Role.OPERATOR):
+            raise Blocked("no earlier version of the operator is declared that could be started", "circumstances")
+        return self.implementation.upgrades
+
+    def downgrade(self, to: Upgrade) -> None:
+        """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
+        self._starting(lambda: self._driver.become(self.implementation.earlier(to)))
+
+    def upgrade(self) -> None:
+        """Replaces the operator by the one that is judged."""
+        self._starting(lambda: self._driver.become(self.implementation))
+
+    def stop(self, role: str) -> None:
+        """Stops the process of a role as the platform does; `restart` starts it again."""
+        self._driver.stop(Role(role))
 
     def second_operator(self) -> None:
         """Starts one more operator beside the first; the API server asks its webhooks from now on."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from kube.client import Client
+from kube.informer import Informer
 from kube.leases import Elector
 from kube.objects import Key, Object
 from kube.workqueue import WorkQueue, work
 from reference_impl import logs
-from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodGang
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import BASE, GANG, Cache, key_text
 from reference_impl.control.computedomain import DomainReconciler
@@ -20,10 +22,12 @@ from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
+from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import gangs, labels, names, topology
+from reference_impl.plan import gangs, labels, names, topology, updates
 
+T = TypeVar("T", bound=Object)
 SETTLE_SECONDS = 0.02
 """Events of a burst that are taken together. Sets settle longer: a pass over one looks at all its replicas."""
 SET_SETTLE_SECONDS = 0.2
@@ -56,9 +60,10 @@ class Operator:
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
-        sets = SetReconciler(self.cache, writer, scheduler_name, features)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image)
-        groups = GroupReconciler(self.cache, writer, features)
+        rehashing = Rehashing(self.cache, writer, self._sets.add)
+        sets = SetReconciler(self.cache, writer, scheduler_name, rehashing, features)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, rehashing)
+        groups = GroupReconciler(self.cache, writer, rehashing, features)
         self._troubles = (
             (self._sets, sets.troubles),
             (self._groups, groups.troubles),
@@ -120,13 +125,36 @@ class Operator:
         if pcs := item.metadata.label(labels.PART_OF):
             self._sets.add((item.metadata.namespace, pcs))
 
-    def _on_set(self, kind: str, old: Any, item: Object) -> None:
+    def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
         self._sets.add(item.metadata.key)
         if old is None or old.metadata.generation != item.metadata.generation:
             namespace = item.metadata.namespace
             for group in self.cache.groups:
                 if group.metadata.namespace == namespace and group.metadata.label(labels.PART_OF) == item.metadata.name:
                     self._groups.add(group.metadata.key)
+
+        if old is not None:
+            self._pass_the_turn(old, item)
+
+    def _pass_the_turn(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
+        """Wakes whatever an update begins with, goes on with or is done with."""
+        anew = updates.generation(old) != updates.generation(item) or updates.on_delete(old) != updates.on_delete(item)
+        turns = {str(updates.turn(old)), str(updates.turn(item))}
+        if not anew and len(turns) == 1:
+            return
+
+        def parts(informer: Informer[T]) -> Iterator[Key]:
+            for part in informer:
+                meta = part.metadata
+                mine = (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key
+                if mine and (anew or meta.label(labels.REPLICA_INDEX) in turns):
+                    yield meta.key
+
+        for clique in parts(self.cache.cliques):
+            self._cliques.add(clique)
+            self._clique_statuses.add(clique)
+        for group in parts(self.cache.groups):
+            self._groups.add(group)
 
     def _on_attendant(self, kind: str, old: Any, item: Any) -> None:
         """Wakes the owner of an object that has gone or that somebody has changed. What happens to its status, and what

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import time
 
+import msgspec
+
 from kube.errors import ApiError
 from kube.objects import Key
 from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import children, claims, gates, labels, pods, startup, statuses
+from reference_impl.plan import children, claims, gates, labels, pods, startup, statuses, updates, updates_of_cliques
 from reference_impl.plan.troubles import Trouble
 
 STATUS_SECONDS = 1.0
@@ -21,8 +24,11 @@ write of a clique costs the API server more than one of a pod: it carries a whol
 
 
 class CliqueReconciler:
-    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str) -> None:
+    def __init__(
+        self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str, rehashing: Rehashing
+    ) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
+        self._rehashing = rehashing
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
         self.troubles = Troubles(cache.cliques, writer)
@@ -39,6 +45,8 @@ class CliqueReconciler:
         if gang is not None and gang.metadata.deletion_timestamp is None:
             # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
             pcs = self._cache.set_of(clique)
+            if pcs is not None and not self._rehashing.settled(pcs, clique):
+                return None
             try:
                 await self._claims(clique, pcs)
             except Trouble as trouble:
@@ -46,6 +54,7 @@ class CliqueReconciler:
             try:
                 try:
                     await self._balance(clique, pcs)
+                    await self._update(clique, pcs)
                 finally:  # pods that cannot be made hold those back that were, only through their gang
                     await self._release(clique, gang)
             except ApiError as error:
@@ -80,12 +89,29 @@ class CliqueReconciler:
             waits = startup.floors(pcs, clique)
         claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
         builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
+        vacancy = updates_of_cliques.vacancy(clique, self._cache.pods_of(clique))
+        made = [builder.pod(index) for index in missing]
+        if made and vacancy is not None:
+            made[0] = updates_of_cliques.in_place_of(made[0], vacancy)
         await together(
             [
-                *(self._writer.create(self._cache.pods, builder.pod(index)) for index in missing),
+                *(self._writer.create(self._cache.pods, manifest) for manifest in made),
                 *(self._writer.delete(self._cache.pods, pod) for pod in surplus),
             ]
         )
+
+    async def _update(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
+        """Takes the next step of an update. What is to be deleted is written down before it is."""
+        if pcs is None or updates.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
+            return
+        clique = self._cache.cliques.get(*clique.metadata.key) or clique
+        step = updates_of_cliques.step(pcs, clique, self._cache.pods_of(clique), now())
+        if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
+            body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
+            await self._writer.patch(self._cache.cliques, clique, body, status=True)
+        await together(self._writer.delete(self._cache.pods, pod) for pod in step.forced)
+        if step.selected is not None:
+            await self._writer.delete(self._cache.pods, step.selected)
 
     async def _release(self, clique: PodClique, gang: PodGang) -> None:
         """Takes Grove's gate off the pods that may be scheduled."""
@@ -110,8 +136,11 @@ class CliqueReconciler:
         if clique is None or clique.metadata.deletion_timestamp is not None:
             self._unwritten.pop(key, None)
             return None
+        pcs = self._cache.set_of(clique)
+        if pcs is not None and not self._rehashing.settled(pcs, clique):
+            return None
         pods_now = self._cache.pods_of(clique)
-        status = statuses.clique_status(clique, pods_now, self._cache.set_of(clique), now())
+        status = statuses.clique_status(clique, pods_now, pcs, now())
         if status == clique.status:
             self._unwritten.pop(key, None)
             return None

@@ -7,17 +7,18 @@ Nothing waits here: gangs fill up and gates go in the reconcilers of gangs and c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key, Object
-from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.surroundings import Surroundings, Wanted
 from reference_impl.control.termination import Termination
 from reference_impl.control.troubles import Troubles, earliest
@@ -28,13 +29,16 @@ from reference_impl.plan import (
     conditions,
     following,
     gangs,
-    hashes,
     labels,
     names,
+    revisions,
     statuses,
     topology,
     troubles,
+    updates,
+    updates_of_sets,
 )
+from reference_impl.plan.revisions import Revision
 from reference_impl.plan.troubles import Trouble
 
 T = TypeVar("T", bound=Object)
@@ -45,8 +49,16 @@ REPLICAS_AT_ONCE = 16
 
 
 class SetReconciler:
-    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, features: Features = NO_FEATURES) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        writer: Writer,
+        scheduler_name: str,
+        rehashing: Rehashing,
+        features: Features = NO_FEATURES,
+    ) -> None:
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
+        self._rehashing = rehashing
         self._surroundings = Surroundings(cache, writer)
         self._termination = Termination(cache, writer)
         self.troubles = Troubles(cache.sets, writer)
@@ -54,6 +66,7 @@ class SetReconciler:
     async def reconcile(self, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is None:
+            self._rehashing.forget(key)
             return None
         if pcs.metadata.deletion_timestamp is not None:
             await self._writer.remove_finalizer(self._cache.sets, pcs, labels.SET_FINALIZER)
@@ -62,9 +75,14 @@ class SetReconciler:
             wanted = [*(pcs.metadata.finalizers or ()), labels.SET_FINALIZER]
             await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": wanted}}, guard=True)
             pcs = self._cache.sets.get(*key) or pcs
-        generation_hash = hashes.generation(pcs)
-        if pcs.status is None or pcs.status.current_generation_hash != generation_hash:
-            await self._write_status(pcs, generation_hash, observed=False)
+        try:
+            pcs = await self._rehashing.migrate(pcs)
+        except ApiError as error:
+            await self.troubles.refused(key, "ERR_MIGRATE_HASHES", error)
+            raise
+        generation = revisions.of_set(pcs)
+        if not generation.has(updates.generation(pcs)):
+            await self._write_status(pcs, generation, observed=False)
             pcs = self._cache.sets.get(*key) or pcs
         trouble: Trouble | None = None
         wait: float | None = None
@@ -76,18 +94,23 @@ class SetReconciler:
         except ApiError as error:
             await self.troubles.refused(key, "ERR_SYNC_PODCLIQUESET", error)
             raise
-        await self._write_status(self._cache.sets.get(*key) or pcs, generation_hash, observed=trouble is None)
+        await self._write_status(self._cache.sets.get(*key) or pcs, generation, observed=trouble is None)
         return earliest(wait, await self.troubles.tell(key, trouble))
 
-    async def _write_status(self, pcs: PodCliqueSet, generation_hash: str, *, observed: bool) -> None:
+    async def _write_status(self, pcs: PodCliqueSet, generation: Revision, *, observed: bool) -> None:
+        """Writes what there is of the set, and how far its update has come. `generation` is that of the spec that is
+        being acted on: another one in the status begins an update (CHG-RU-02)."""
         namespace = pcs.metadata.namespace
-        status = statuses.set_status(
-            pcs,
-            generation_hash,
-            lambda name: self._cache.cliques.get(namespace, name),
-            lambda name: self._cache.groups.get(namespace, name),
-            observed,
-        )
+
+        def clique(name: str) -> PodClique | None:
+            return self._cache.cliques.get(namespace, name)
+
+        def group(name: str) -> PodCliqueScalingGroup | None:
+            return self._cache.groups.get(namespace, name)
+
+        progress = updates_of_sets.progress(pcs, generation, updates_of_sets.Found(pcs, clique, group), now())
+        observed = observed and (progress is None or progress.update_ended_at is not None)
+        status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)
         told = topology.condition(pcs, self._topology(pcs), now())
         status.conditions = (
             conditions.put(status.conditions, told)
@@ -106,7 +129,8 @@ class SetReconciler:
         wanted: Wanted = set()
         await self._surroundings.ensure(pcs, wanted, domains=self._features.mnnvl)
         levels = self._topology(pcs)
-        steps = [list(self._replica(pcs, index, wanted, levels)) for index in range(pcs.spec.replicas)]
+        current = {t.name: revisions.of_template(pcs, t) for t in children.standalone_templates(pcs)}
+        steps = [list(self._replica(pcs, index, wanted, levels, current)) for index in range(pcs.spec.replicas)]
         limit = asyncio.Semaphore(REPLICAS_AT_ONCE)
 
         async def in_order(writes: list[Write]) -> None:
@@ -117,9 +141,16 @@ class SetReconciler:
         await together(in_order(writes) for writes in steps if writes)
         await together(write() for write in list(self._surplus(pcs, wanted)))
 
-    def _replica(self, pcs: PodCliqueSet, index: int, wanted: Wanted, levels: topology.Topology) -> Iterator[Write]:
+    def _replica(
+        self,
+        pcs: PodCliqueSet,
+        index: int,
+        wanted: Wanted,
+        levels: topology.Topology,
+        current: Mapping[str, Revision],
+    ) -> Iterator[Write]:
         """The writes that one replica needs, in order: service, cliques, scaling groups, gangs (OBJ-302), then what
-        scales them."""
+        scales them. `current` are the present revisions of the standalone cliques' templates."""
         cache, writer, namespace, name = self._cache, self._writer, pcs.metadata.namespace, pcs.metadata.name
         conflicts: list[Write] = []
 
@@ -143,8 +174,12 @@ class SetReconciler:
             if clique is None:
                 manifest = children.standalone_clique(pcs, index, template, channels=channels)
                 yield partial(writer.create, cache.cliques, manifest)
-            elif _controlled(clique, pcs) and (change := following.clique(template, clique)):
-                yield partial(writer.patch, cache.cliques, clique, change)
+            elif _controlled(clique, pcs):
+                if following.outdated(clique, current[template.name]):
+                    manifest = children.standalone_clique(pcs, index, template, channels=channels)
+                    yield partial(writer.renew, cache.cliques, clique, manifest)
+                if change := following.clique(template, clique):
+                    yield partial(writer.patch, cache.cliques, clique, change)
         for config in children.group_configs(pcs):
             group = expect(cache.groups, names.scaling_group(name, index, config.name))
             if group is None:

@@ -3,21 +3,25 @@ OBJ-760 to OBJ-772)."""
 
 from __future__ import annotations
 
+import msgspec
+
 from kube.errors import ApiError
 from kube.objects import Key
 from reference_impl.api.models import SCALING_GROUPS, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.termination import Termination
 from reference_impl.control.troubles import Troubles, earliest
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import children, claims, labels, statuses
+from reference_impl.plan import children, claims, following, labels, statuses, updates, updates_of_groups
 from reference_impl.plan.troubles import Trouble
 
 
 class GroupReconciler:
-    def __init__(self, cache: Cache, writer: Writer, features: Features = NO_FEATURES) -> None:
+    def __init__(self, cache: Cache, writer: Writer, rehashing: Rehashing, features: Features = NO_FEATURES) -> None:
         self._cache, self._writer, self._features = cache, writer, features
+        self._rehashing = rehashing
         self._termination = Termination(cache, writer)
         self.troubles = Troubles(cache.groups, writer)
 
@@ -29,11 +33,14 @@ class GroupReconciler:
             await self._writer.remove_finalizer(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER)
             return None
         pcs = self._cache.set_of(group)
+        if pcs is not None and not self._rehashing.settled(pcs, group):
+            return None
         trouble: Trouble | None = None
         wait: float | None = None
         if pcs is not None and pcs.metadata.deletion_timestamp is None:
             try:
                 wait = await self._termination.in_group(pcs, group)
+                await self._update(pcs, group)
                 await self._members(pcs, group)
             except Trouble as caught:
                 trouble = caught
@@ -42,6 +49,20 @@ class GroupReconciler:
                 raise
         await self._status(self._cache.groups.get(*key) or group, pcs)
         return earliest(wait, await self.troubles.tell(key, trouble))
+
+    async def _update(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
+        """Takes the next step of an update. What is to be deleted is written down before it is, and is deleted before
+        anything is made: so a replica that is half gone is never taken for a new one."""
+        if updates.of_set(pcs) is None:
+            return
+        namespace, group = group.metadata.namespace, self._cache.groups.get(*group.metadata.key) or group
+        cliques = self._cache.cliques
+        step = updates_of_groups.step(pcs, group, lambda name: cliques.get(namespace, name), self._cache.pods_of, now())
+        if step.progress is not None and step.progress != (group.status.update_progress if group.status else None):
+            body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
+            await self._writer.patch(self._cache.groups, group, body, status=True)
+        for wave in step.waves:
+            await together(self._writer.delete(cliques, clique) for clique in wave)
 
     async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
         """Creates the cliques of all replicas at once, base and scaled, and deletes those of replicas too many."""
@@ -52,9 +73,14 @@ class GroupReconciler:
         made = children.member_cliques(pcs, group, config, channels=self._features.mnnvl)
         wanted = {m["metadata"]["name"]: m for m in made}
         present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
+        renewed: list[str] = []
+        if updates.on_delete(pcs):  # else they are made anew (CHG-OD-01)
+            current = {name: updates.revision(pcs, clique) for name, clique in present.items() if name in wanted}
+            renewed = [name for name, of in current.items() if of is not None and following.outdated(present[name], of)]
         await together(
             [
                 *(self._writer.create(self._cache.cliques, m) for name, m in wanted.items() if name not in present),
+                *(self._writer.renew(self._cache.cliques, present[name], wanted[name]) for name in renewed),
                 *(
                     self._writer.delete(self._cache.cliques, clique)
                     for name, clique in present.items()

@@ -128,19 +128,33 @@ class Writer:
         body = {**body, "metadata": {**body.get("metadata", {}), **own}}
         await self._send_patch(informer, item, body, "status" if status else None)
 
+    async def renew(self, informer: Informer[T], item: T, manifest: dict[str, Any]) -> None:
+        """Gives exactly this clique the pod spec, labels and annotations of its manifest, all at once and whole: what
+        the manifest doesn't say goes. An object that is gone is no error."""
+        meta = manifest["metadata"]
+        body = [
+            {"op": "test", "path": "/metadata/uid", "value": item.metadata.uid},
+            {"op": "add", "path": "/metadata/labels", "value": meta["labels"]},
+            {"op": "add", "path": "/metadata/annotations", "value": meta.get("annotations", {})},
+            {"op": "add", "path": "/spec/podSpec", "value": manifest["spec"]["podSpec"]},
+        ]
+        await self._send_patch(informer, item, body, None, JSON_PATCH)
+
     async def strategic(self, informer: Informer[T], item: T, body: dict[str, Any]) -> None:
         """Patches a built-in object by strategic merge patch (lists by their keys)."""
         body = {**body, "metadata": {"uid": item.metadata.uid}}
         await self._send_patch(informer, item, body, None, "application/strategic-merge-patch+json")
 
     async def remove_finalizer(self, informer: Informer[T], item: T, finalizer: str) -> None:
-        """Takes one finalizer away, if it is there. The test before the removal keeps others' finalizers."""
+        """Takes one finalizer away from this very object, if it is there. The tests before the removal keep others'
+        finalizers, and those of an object that has been made anew under the name: a patch may arrive late."""
         finalizers = item.metadata.finalizers or []
         if finalizer not in finalizers:
             return
         place = f"/metadata/finalizers/{finalizers.index(finalizer)}"
-        body = [{"op": "test", "path": place, "value": finalizer}, {"op": "remove", "path": place}]
         meta = item.metadata
+        same = {"op": "test", "path": "/metadata/uid", "value": meta.uid}
+        body = [same, {"op": "test", "path": place, "value": finalizer}, {"op": "remove", "path": place}]
         try:
             answer = await self._client.patch(
                 informer.resource, meta.namespace, meta.name, body, content_type=JSON_PATCH
@@ -155,7 +169,7 @@ class Writer:
         self,
         informer: Informer[T],
         item: T,
-        body: dict[str, Any],
+        body: dict[str, Any] | list[dict[str, Any]],
         subresource: str | None,
         content_type: str = "application/merge-patch+json",
     ) -> None:

@@ -10,7 +10,7 @@ from kube.objects import ObjectMeta
 from reference_impl.api import models
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Service
-from reference_impl.plan import hashes, labels, mnnvl, names, startup
+from reference_impl.plan import labels, mnnvl, names, revisions, startup
 
 Manifest = dict[str, Any]
 
@@ -135,7 +135,7 @@ def _clique(
     own = {
         **labels.common(pcs.metadata.name, component, name),
         **extra,
-        labels.TEMPLATE_HASH: hashes.pod_template(template, pcs.spec.template.priority_class_name),
+        labels.TEMPLATE_HASH: revisions.of_template(pcs, template).hash,
     }
     metadata: Manifest = {
         "name": name,

@@ -1,10 +1,13 @@
 """What of a clique or scaling group that exists follows its template (spec OBJ-815): all but the replicas, which belong
-to whoever scales it (OBJ-814), and the pod spec, whose change is an update."""
+to whoever scales it (OBJ-814). What pods are made of follows at once, as a whole (CHG-RU-17, CHG-OD-01); which pods are
+made anew for it is the business of updates."""
 
 from __future__ import annotations
 
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, ScalingGroupConfig, wire
+from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
+from reference_impl.plan.revisions import Revision
 
 
 def clique(template: CliqueTemplate, found: PodClique) -> Manifest:
@@ -19,6 +22,12 @@ def clique(template: CliqueTemplate, found: PodClique) -> Manifest:
         gone = dict.fromkeys(wire(seen)) if seen is not None else {}
         spec["autoScalingConfig"] = {**gone, **wire(wanted)} if wanted is not None else None
     return {"spec": spec} if spec else {}
+
+
+def outdated(found: PodClique, current: Revision) -> bool:
+    """Whether pod spec, labels and annotations of a clique are to be written anew. The label says so, which is written
+    together with them: the pod spec itself cannot be compared, as the API server fills in defaults."""
+    return found.metadata.deletion_timestamp is None and found.metadata.label(labels.TEMPLATE_HASH) != current.hash
 
 
 def group(config: ScalingGroupConfig, found: PodCliqueScalingGroup) -> Manifest:

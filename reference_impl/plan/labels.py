@@ -21,6 +21,8 @@ POD_INDEX = "grove.io/podclique-pod-index"
 TEMPLATE_HASH = "grove.io/pod-template-hash"
 SCHEDULER_NAME = "grove.io/scheduler-name"
 
+REPLACES = "grove.io/replaces-pod"
+"""Annotation of a pod: the one whose place it takes in an update (ours; upstream counts, see CHG-DF06)."""
 TOPOLOGY_NAME = "grove.io/topology-name"
 MNNVL_GROUP = "grove.io/mnnvl-group"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

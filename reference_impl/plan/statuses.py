@@ -14,11 +14,11 @@ from reference_impl.api.models import (
     PodCliqueSetStatus,
     PodCliqueStatus,
     ScalingGroupStatus,
+    SetUpdateProgress,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import conditions, labels, moments, names
-from reference_impl.plan.children import clique_template, group_configs, standalone_templates
-from reference_impl.plan.hashes import pod_template
+from reference_impl.plan import conditions, labels, moments, names, revisions, updates
+from reference_impl.plan.children import group_configs, standalone_templates
 
 SCHEDULED = "PodCliqueScheduled"
 BREACHED = "MinAvailableBreached"
@@ -42,8 +42,9 @@ def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, 
     living = [pod for pod in pods if not pod.terminating]
     scheduled = sum(pod.scheduled for pod in living)
     ready = sum(pod.ready for pod in living)
-    target = clique.metadata.label(labels.TEMPLATE_HASH)
-    updated = sum(pod.metadata.label(labels.TEMPLATE_HASH) == target for pod in living)
+    current = updates.revision(pcs, clique) if pcs is not None else None
+    own = revisions.of_pods(clique, current)
+    updated = sum(own.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
     floor = clique.spec.floor
     broken = sum(_failing(pod) or _stalled(pod) or _lost(pod) for pod in living if pod.scheduled)
     found = scheduled - broken
@@ -57,19 +58,17 @@ def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, 
         schedule_gated_replicas=sum(pod.gated and not pod.scheduled for pod in living),
         updated_replicas=updated,
         conditions=conditions.put(
-            conditions.put(old.conditions, told), _breached_condition(scheduled, found, floor, now)
+            conditions.put(old.conditions, told),
+            _updating(now) if updates.running(clique) else _breached_condition(scheduled, found, floor, now),
         ),
     )
     if not clique.metadata.label(labels.SCALING_GROUP):
         status.hpa_pod_selector = _selector(
             clique.metadata.label(labels.PART_OF), labels.PODCLIQUE, clique.metadata.name
         )
-    if pcs is not None and updated == len(living):
-        template = clique_template(pcs, clique)
-        expected = template and pod_template(template, pcs.spec.template.priority_class_name)
-        if expected == target:
-            status.current_pod_template_hash = target
-            status.current_pod_clique_set_generation_hash = pcs.status.current_generation_hash if pcs.status else None
+    if pcs is not None and own is current and updated == len(living) and not updates.running(clique):
+        status.current_pod_template_hash = clique.metadata.label(labels.TEMPLATE_HASH)
+        status.current_pod_clique_set_generation_hash = pcs.status.current_generation_hash if pcs.status else None
     return status
 
 
@@ -101,8 +100,11 @@ def _lost(pod: Pod) -> bool:
 def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> Condition:
     """A condition whose transition time tells whether it has ever been otherwise: that of the object's creation as long
     as it says what every object says at first, later than it after any change. Gang termination asks (CHG-GT-30 done
-    right), and a restarted operator has nothing else to go by."""
-    first = conditions.find(old, new.type) is None and new.status == _AT_FIRST[new.type]
+    right), and a restarted operator has nothing else to go by. What is Unknown for an update of what has never run is
+    no change."""
+    before = conditions.find(old, new.type)
+    never = before is None or before.last_transition_time == created
+    first = never and new.status in (_AT_FIRST[new.type], "Unknown")
     moment = created or new.last_transition_time if first else moments.after(created, new.last_transition_time)
     return msgspec.structs.replace(new, last_transition_time=moment)
 
@@ -119,6 +121,17 @@ def _scheduled_condition(scheduled: int, floor: int, now: str) -> Condition:
         reason="SufficientScheduledPods" if enough else "InsufficientScheduledPods",
         message=("Sufficient" if enough else "Insufficient")
         + f" scheduled pods{' found' if enough else ''}. expected at least: {floor}, found: {scheduled}",
+        last_transition_time=now,
+    )
+
+
+def _updating(now: str) -> Condition:
+    """What is said of the floor of what is being updated: nothing (CHG-GT-01, CHG-GT-11)."""
+    return Condition(
+        type=BREACHED,
+        status="Unknown",
+        reason=updates.IN_PROGRESS,
+        message="Update is in progress",
         last_transition_time=now,
     )
 
@@ -142,18 +155,6 @@ def _clique_available(clique: PodClique | None) -> bool:
         and clique.metadata.deletion_timestamp is None
         and clique.status is not None
         and clique.status.ready_replicas >= clique.spec.floor
-    )
-
-
-def _clique_updated(clique: PodClique | None, generation_hash: str | None) -> bool:
-    """Whether an available clique runs the pods of the set's present generation (OBJ-712)."""
-    if clique is None or clique.status is None:
-        return False
-    status = clique.status
-    return (
-        status.current_pod_clique_set_generation_hash == generation_hash
-        and status.current_pod_template_hash == clique.metadata.label(labels.TEMPLATE_HASH)
-        and status.updated_replicas >= clique.spec.floor
     )
 
 
@@ -186,7 +187,7 @@ def group_status(
 ) -> ScalingGroupStatus:
     """The status of a scaling group (OBJ-760 to OBJ-772). `clique` finds a clique of its namespace by name."""
     old = group.status or ScalingGroupStatus()
-    generation_hash = pcs.status.current_generation_hash if pcs and pcs.status else None
+    generation_hash = updates.generation(pcs) if pcs is not None else ""
     scheduled = available = updated = 0
     for members in _complete_replicas(group, clique):
         statuses = [member.status.conditions if member.status else None for member in members]
@@ -194,7 +195,7 @@ def group_status(
             scheduled += 1
             if all(_clique_available(member) for member in members):
                 available += 1
-                updated += all(_clique_updated(member, generation_hash) for member in members)
+                updated += all(updates.updated(member, generation_hash) for member in members)
     sound = sound_replicas(group, clique)
     enough = sound >= group.spec.min_available
     name = "AvailablePodCliqueScalingGroupReplicas"
@@ -206,6 +207,8 @@ def group_status(
         f"MinAvailable ({group.spec.min_available})",
         last_transition_time=now,
     )
+    if updates.running(group):
+        condition, enough = _updating(now), False
     status = msgspec.structs.replace(
         old,
         observed_generation=group.metadata.generation,
@@ -219,15 +222,34 @@ def group_status(
             _dated(old.conditions, condition, group.metadata.creation_timestamp),
         ),
     )
-    if updated == group.spec.replicas:
+    expected = [clique(name) for name in members_expected(group)]
+    at_generation = sum(updates.at_generation(member, generation_hash) for member in expected)
+    if status.update_progress is not None:
+        status.update_progress = msgspec.structs.replace(
+            status.update_progress,
+            updated_pod_cliques_count=sum(updates.updated(member, generation_hash) for member in expected),
+            total_pod_cliques_count=len(expected),
+        )
+    if generation_hash and at_generation == len(expected) and not updates.running(group):
         status.current_pod_clique_set_generation_hash = generation_hash
     return status
 
 
+def members_expected(group: PodCliqueScalingGroup) -> list[str]:
+    """The names of the cliques that a group is to have."""
+    replicas = range(group.spec.replicas)
+    return [names.member_clique(group.metadata.name, j, name) for j in replicas for name in group.spec.clique_names]
+
+
 def set_status(
-    pcs: PodCliqueSet, generation_hash: str, clique: CliqueOf, group: GroupOf, observed: bool
+    pcs: PodCliqueSet,
+    generation_hash: str,
+    clique: CliqueOf,
+    group: GroupOf,
+    observed: bool,
+    progress: SetUpdateProgress | None = None,
 ) -> PodCliqueSetStatus:
-    """The status of a set (OBJ-710 to OBJ-713). `observed` says that the present generation has been acted on."""
+    """The status of a set (OBJ-710 to OBJ-715). `observed` says that the present generation has been acted on."""
     old = pcs.status or PodCliqueSetStatus()
     available = updated = 0
     templates, configs = standalone_templates(pcs), group_configs(pcs)
@@ -237,7 +259,7 @@ def set_status(
         if not all(_clique_available(c) for c in cliques) or not all(_group_available(g) for g in groups):
             continue
         available += 1
-        updated += all(_clique_updated(c, generation_hash) for c in cliques) and all(
+        updated += all(updates.updated(c, generation_hash) for c in cliques) and all(
             g is not None
             and g.status is not None
             and g.status.current_pod_clique_set_generation_hash == generation_hash
@@ -250,6 +272,7 @@ def set_status(
         updated_replicas=updated,
         hpa_pod_selector=f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={pcs.metadata.name}",
         current_generation_hash=generation_hash,
+        update_progress=progress,
     )
     if observed:
         status.observed_generation = pcs.metadata.generation

@@ -1,0 +1,114 @@
+"""What an update has done to the pods, moment by moment, as the history has it. The records of one resource come in the
+order in which the API server has written them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from conformance.grove import labels, pods
+from conformance.grove.fields import controller, label, terminating, text, uid
+from conformance.history.query import History
+from conformance.history.record import ADDED, DELETED, Record
+
+Part = Callable[[str], str]
+"""What a clique belongs to, by its name; empty for what is not asked about."""
+
+
+def owner(record: Record) -> str:
+    """The clique of a pod."""
+    return text(controller(record.object), "name")
+
+
+def moments(history: History, since: int, until: int | None = None) -> Iterator[tuple[Record, Mapping[str, Record]]]:
+    """Each record of a pod with the pods as they are then, by uid. The mapping moves on."""
+    state = {uid(item): record for record in history.view(since).records("pods") for item in [record.object]}
+    for record in history.records("pods", since=since, until=until):
+        if record.kind == DELETED:
+            state.pop(record.uid, None)
+        else:
+            state[record.uid] = record
+        yield record, state
+
+
+def serving(state: Mapping[str, Record]) -> dict[str, int]:
+    """How many Ready pods each clique has that are not being deleted."""
+    found: dict[str, int] = {}
+    for record in state.values():
+        if pods.ready(record.object) and not terminating(record.object):
+            found[owner(record)] = found.get(owner(record), 0) + 1
+    return found
+
+
+def lacking(history: History, sizes: Mapping[str, int], since: int, until: int | None = None) -> dict[str, int]:
+    """How many Ready pods each of these cliques has lacked at most."""
+    worst = dict.fromkeys(sizes, 0)
+    for _, state in moments(history, since, until):
+        have = serving(state)
+        for clique, size in sizes.items():
+            worst[clique] = max(worst[clique], size - have.get(clique, 0))
+    return worst
+
+
+def together(history: History, sizes: Mapping[str, int], part: Part, since: int, until: int | None = None) -> list[str]:
+    """Moments at which cliques of different parts lacked Ready pods, the first few in words."""
+    found: list[str] = []
+    for record, state in moments(history, since, until):
+        have = serving(state)
+        down = {part(clique) for clique, size in sizes.items() if have.get(clique, 0) < size} - {""}
+        if len(down) > 1 and len(found) < 3:
+            found.append(f"+{record.at:.3f}s {', '.join(sorted(down))} (pods/{record.name})")
+    return found
+
+
+def sequence(history: History, part: Part, since: int, until: int | None = None) -> list[str]:
+    """The parts that lost pods, in the order of their first loss."""
+    found: list[str] = []
+    for record in gone(history, since, until):
+        if (which := part(owner(record))) and which not in found:
+            found.append(which)
+    return found
+
+
+def gone(history: History, since: int, until: int | None = None) -> list[Record]:
+    """The first record of each pod that shows it being deleted, or gone, in order."""
+    leaving = {record.uid for record in history.view(since).records("pods") if terminating(record.object)}
+    found = []
+    for record in history.records("pods", since=since, until=until):
+        if record.uid not in leaving and (record.kind == DELETED or terminating(record.object)):
+            leaving.add(record.uid)
+            found.append(record)
+    return found
+
+
+def made(history: History, since: int, until: int | None = None) -> dict[str, int]:
+    """How many pods each clique has got."""
+    found: dict[str, set[str]] = {}
+    before = {record.uid for record in history.view(since).records("pods")}
+    for record in history.records("pods", since=since, until=until):
+        if record.kind == ADDED and record.uid not in before:
+            found.setdefault(owner(record), set()).add(record.uid)
+    return {clique: len(uids) for clique, uids in found.items()}
+
+
+def places(history: History, cliques: Iterable[str]) -> dict[str, list[str]]:
+    """Clique → index and host name of each of its pods that are there, sorted."""
+    view = history.view()
+    found: dict[str, list[str]] = {clique: [] for clique in cliques}
+    for record in view.records("pods"):
+        if not terminating(record.object) and owner(record) in found:
+            index, host = label(record.object, labels.POD_INDEX), text(record.object, "spec", "hostname")
+            found[owner(record)].append(f"{index} {host}")
+    return {clique: sorted(own) for clique, own in found.items()}
+
+
+def standing(history: History, revision: int) -> list[Record]:
+    """The pods that are not being deleted, as they were when the API server wrote that revision."""
+    state: dict[str, Record] = {}
+    for record in history.records("pods"):
+        if record.revision > revision:
+            continue
+        if record.kind == DELETED:
+            state.pop(record.uid, None)
+        else:
+            state[record.uid] = record
+    return [record for record in state.values() if not terminating(record.object)]

@@ -1,0 +1,315 @@
+"""Faults in updates that something comes in the way of: pods that are sick, scaling, further changes, OnDelete."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from reference_impl.api.models import (
+    CliqueTemplate,
+    PodClique,
+    PodCliqueSet,
+    PodSelection,
+    ReplicaSelection,
+    SetUpdateProgress,
+)
+from reference_impl.api.pods import Pod
+from reference_impl.control.termination import Termination
+from reference_impl.faults import fault, replace
+from reference_impl.faults.update_faults import stepped
+from reference_impl.plan import (
+    children,
+    following,
+    hashes,
+    labels,
+    pods,
+    revisions,
+    statuses,
+    updates,
+    updates_of_cliques,
+    updates_of_groups,
+    updates_of_sets,
+)
+from reference_impl.plan.updates_of_groups import Replica
+
+# -- pods --------------------------------------------------------------------------------------------------------------
+
+
+@fault("sick-pods-wait", "operator", "has pods that are not Ready wait for their turn", "UPD-014", "UPD-021")
+def _sick_pods_wait() -> None:
+    replace(updates_of_cliques, "forced", lambda old: [])
+
+
+@fault("once-failed-is-sick", "operator", "takes Ready pods that have failed before for sick", "UPD-015")
+def _once_failed_is_sick() -> None:
+    def forced(old: list[Pod]) -> list[Pod]:
+        return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
+
+    replace(updates_of_cliques, "forced", forced)
+
+
+@fault("successors-counted", "operator", "counts Ready new pods, whosesoever place they take", "UPD-016", "UPD-019")
+def _successors_counted() -> None:
+    def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
+        target = clique.metadata.label(labels.TEMPLATE_HASH)
+        new = [pod for pod in found if pod.active and pod.metadata.label(labels.TEMPLATE_HASH) == target]
+        gone = all(pod.metadata.name != selection.current for pod in found if pod.active)
+        return gone and sum(pod.ready for pod in new) > len(selection.completed or ())
+
+    replace(updates_of_cliques, "replaced", replaced)
+
+
+@fault("floor-not-asked", "operator", "replaces Ready pods though too few are Ready", "UPD-017")
+def _floor_not_asked() -> None:
+    replace(updates, "floor", lambda clique: 0)
+
+
+@fault("unplaced-not-awaited", "operator", "doesn't wait for successors that no node takes", "UPD-018")
+def _unplaced_not_awaited() -> None:
+    right = updates_of_cliques.replaced
+
+    def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
+        placed = [pod for pod in found if pod.scheduled or not updates_of_cliques.succeeds(pod, selection)]
+        whole = len(placed) < len(found)
+        return right(clique, selection, found) or (whole and all(p.metadata.name != selection.current for p in found))
+
+    replace(updates_of_cliques, "replaced", replaced)
+
+
+class _First:
+    """What the operator has seen first of each thing, by uid."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Any] = {}
+
+    def of(self, item: Any) -> Any:
+        return self._seen.setdefault(item.metadata.uid, copy.deepcopy(item))
+
+
+@fault("added-pods-old", "operator", "makes pods that are added to a clique from its first template", "UPD-020")
+def _added_pods_old() -> None:
+    _built_from_first(lambda first, index: index >= first.spec.replicas)
+
+
+@fault("old-template-comes-back", "operator", "makes all pods of a clique from its first template", "UPD-040")
+def _old_template_comes_back() -> None:
+    _built_from_first(lambda first, index: True)
+
+
+def _built_from_first(which: Any) -> None:
+    right, make, first = pods.PodBuilder.pod, pods.PodBuilder.__init__, _First()
+
+    def init(self: pods.PodBuilder, clique: PodClique, *rest: Any, **how: Any) -> None:
+        make(self, clique, *rest, **how)
+        self.first = first.of(clique)  # type: ignore[attr-defined]
+        self.old = object.__new__(pods.PodBuilder)  # type: ignore[attr-defined]
+        make(self.old, self.first, *rest, **how)  # type: ignore[attr-defined]
+
+    def pod(self: pods.PodBuilder, index: int) -> children.Manifest:
+        return right(self.old if which(self.first, index) else self, index)  # type: ignore[attr-defined]
+
+    pods.PodBuilder.__init__ = init  # type: ignore[method-assign]
+    replace(pods.PodBuilder, "pod", pod)
+
+
+@fault("selection-forgotten", "operator", "forgets with another change which pod has just gone", "UPD-022")
+def _selection_forgotten() -> None:
+    replace(updates_of_cliques, "carried", lambda clique, old, found: None)
+
+
+@fault("second-change-forgotten", "operator", "gives a clique a new template once, and never again", "UPD-023")
+def _second_change_forgotten() -> None:
+    right, first = following.outdated, _First()
+
+    def outdated(found: PodClique, current: revisions.Revision) -> bool:
+        once = first.of(found).metadata.label(labels.TEMPLATE_HASH) == found.metadata.label(labels.TEMPLATE_HASH)
+        return once and right(found, current)
+
+    replace(following, "outdated", outdated)
+
+
+@fault("all-since-change", "operator", "replaces all pods that are older than the change", "UPD-024")
+def _all_since_change() -> None:
+    right, outdated, began = updates_of_cliques.step, updates_of_cliques.outdated, [""]
+
+    def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> updates_of_cliques.Step:
+        progress = updates.of_set(pcs)
+        began[0] = (progress.update_started_at if progress is not None else "") or ""
+        return right(pcs, clique, found, now)
+
+    def older(pod: Pod, current: revisions.Revision) -> bool:
+        return outdated(pod, current) or (pod.metadata.creation_timestamp or "") < began[0]
+
+    replace(updates_of_cliques, "step", step)
+    replace(updates_of_cliques, "outdated", older)
+
+
+# -- replicas of groups ------------------------------------------------------------------------------------------------
+
+
+@fault("sick-replicas-wait", "operator", "leaves old replicas of groups alone that are not available", "UPD-025")
+def _sick_replicas_wait() -> None:
+    replace(updates_of_groups, "forced", lambda replicas: [])
+
+
+@fault("added-replicas-old", "operator", "makes added replicas from the first template", "UPD-026", "UPD-031")
+def _added_replicas_old() -> None:
+    members, alone, sets, groups = children.member_cliques, children.standalone_clique, _First(), _First()
+
+    def member_cliques(pcs: PodCliqueSet, group: Any, *rest: Any, **how: Any) -> Iterator[children.Manifest]:
+        old = list(members(sets.of(pcs), group, *rest, **how))
+        size = groups.of(group).spec.replicas
+        for manifest, before in zip(members(pcs, group, *rest, **how), old, strict=True):
+            added = int(manifest["metadata"]["labels"][labels.SCALING_GROUP_REPLICA_INDEX]) >= size
+            yield before if added and not updates.on_delete(pcs) else manifest
+
+    def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **how: Any) -> children.Manifest:
+        first = sets.of(pcs)
+        if index < first.spec.replicas:
+            return alone(pcs, index, template, **how)
+        return alone(first, index, children.template(first, template.name) or template, **how)
+
+    replace(children, "member_cliques", member_cliques)
+    replace(children, "standalone_clique", standalone_clique)
+
+
+@fault("group-scale-in-stalls", "operator", "waits for a replica of a group that was scaled away", "UPD-027")
+def _group_scale_in_stalls() -> None:
+    def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
+        return selection.current < len(replicas) and replicas[selection.current].updated
+
+    replace(updates_of_groups, "complete", complete)
+
+
+@fault("replica-forgotten", "operator", "forgets with another change which replica of a group has just gone", "UPD-028")
+def _replica_forgotten() -> None:
+    replace(updates_of_groups, "carried", lambda old, replicas: None)
+
+
+# -- replicas of sets --------------------------------------------------------------------------------------------------
+
+
+@fault("unplaced-replica-last", "operator", "updates replicas that no node takes in their order", "UPD-029")
+def _unplaced_replica_last() -> None:
+    replace(updates_of_sets, "placed", lambda found, index: True)
+
+
+@fault("breached-replica-last", "operator", "updates breached replicas in their order", "UPD-030")
+def _breached_replica_last() -> None:
+    replace(updates_of_sets, "breached", lambda found, index: False)
+
+
+@fault("turn-of-nobody", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
+def _turn_of_nobody() -> None:
+    right = updates_of_sets.advanced
+
+    def advanced(
+        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: updates_of_sets.Found, now: str
+    ) -> SetUpdateProgress:
+        turn = updates.turn(pcs)
+        stuck = turn is not None and turn >= pcs.spec.replicas
+        return progress if stuck else right(pcs, progress, generation, found, now)
+
+    replace(updates_of_sets, "advanced", advanced)
+
+
+@fault("other-replica-first", "operator", "begins another change with the first replica, whatever lacks", "UPD-033")
+def _other_replica_first() -> None:
+    replace(updates_of_sets, "interrupted", lambda found, index: False)
+
+
+@fault("terminated-is-updated", "operator", "takes a replica that it has terminated for updated", "UPD-034")
+def _terminated_is_updated() -> None:
+    terminate, done, terminated = Termination._replica, updates_of_sets.done, set[tuple[str, int]]()
+
+    async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Any) -> None:
+        terminated.add((pcs.metadata.name, index))
+        await terminate(self, pcs, index, causes)
+
+    def finished(found: updates_of_sets.Found, index: int, generation: str) -> bool:
+        return (found._pcs.metadata.name, index) in terminated or done(found, index, generation)
+
+    replace(Termination, "_replica", replica)
+    replace(updates_of_sets, "done", finished)
+
+
+@fault("switch-freezes", "operator", "leaves an update open that OnDelete has stopped", "UPD-035")
+def _switch_freezes() -> None:
+    stepped(lambda pcs, before, after, now: before if updates.on_delete(pcs) else after)
+    replace(updates_of_cliques, "_closed", lambda pcs, progress, now: progress)
+
+
+# -- what begins an update, and OnDelete -------------------------------------------------------------------------------
+
+
+@fault("labels-are-no-change", "operator", "doesn't take labels of a template for part of it", "UPD-036")
+def _labels_are_no_change() -> None:
+    def bare(template: CliqueTemplate) -> CliqueTemplate:
+        return msgspec.structs.replace(template, labels=None)
+
+    set_hash, template_hash = hashes.generation, hashes.pod_template
+
+    def generation(pcs: PodCliqueSet) -> str:
+        template = msgspec.structs.replace(pcs.spec.template, cliques=[bare(t) for t in pcs.spec.template.cliques])
+        return set_hash(msgspec.structs.replace(pcs, spec=msgspec.structs.replace(pcs.spec, template=template)))
+
+    replace(hashes, "generation", generation)
+    replace(hashes, "pod_template", lambda template, priority_class: template_hash(bare(template), priority_class))
+
+
+@fault("delay-is-a-change", "operator", "takes another terminationDelay for a change of the template", "UPD-037")
+def _delay_is_a_change() -> None:
+    right = hashes.generation
+    replace(hashes, "generation", lambda pcs: f"{right(pcs)}{pcs.spec.template.termination_delay}")
+
+
+@fault("on-delete-deletes", "operator", "updates by RollingRecreate whatever the strategy", "UPD-038")
+def _on_delete_deletes() -> None:
+    replace(updates, "on_delete", lambda pcs: False)
+
+
+@fault("first-replica-renewed", "operator", "gives a new template to cliques of the first replica only", "UPD-039")
+def _first_replica_renewed() -> None:
+    right = following.outdated
+
+    def outdated(found: PodClique, current: revisions.Revision) -> bool:
+        return found.metadata.label(labels.REPLICA_INDEX) == "0" and right(found, current)
+
+    replace(following, "outdated", outdated)
+
+
+@fault("updated-all-or-none", "operator", "counts pods as updated only when all of a clique are", "UPD-041")
+def _updated_all_or_none() -> None:
+    right = statuses.clique_status
+
+    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
+        status = right(clique, found, *rest)
+        return (
+            status
+            if status.updated_replicas == status.replicas
+            else msgspec.structs.replace(status, updated_replicas=0)
+        )
+
+    replace(statuses, "clique_status", clique_status)
+
+
+@fault("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
+def _switch_rolls() -> None:
+    right = hashes.generation
+    replace(hashes, "generation", lambda pcs: f"{right(pcs)}{updates.on_delete(pcs)}")
+
+
+@fault("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")
+def _members_stay_behind() -> None:
+    right = statuses.clique_status
+
+    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
+        status = right(clique, found, *rest)
+        if clique.metadata.label(labels.SCALING_GROUP) and status.update_progress is not None:
+            status.current_pod_clique_set_generation_hash = status.update_progress.pod_clique_set_generation_hash
+        return status
+
+    replace(statuses, "clique_status", clique_status)

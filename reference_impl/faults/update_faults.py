@@ -1,0 +1,195 @@
+"""Faults in updates of templates."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet, PodSelection, SetUpdateProgress
+from reference_impl.api.pods import Pod
+from reference_impl.faults import fault, replace
+from reference_impl.plan import (
+    hashes,
+    moments,
+    revisions,
+    statuses,
+    updates,
+    updates_of_cliques,
+    updates_of_groups,
+    updates_of_sets,
+)
+from reference_impl.plan.updates_of_groups import Replica
+
+
+@fault("all-pods-at-once", "operator", "deletes all old pods of a clique at once", "UPD-002")
+def _all_pods_at_once() -> None:
+    replace(updates_of_cliques, "forced", lambda old: list(old))
+
+
+@fault("youngest-pod-first", "operator", "replaces the youngest of Ready pods first", "UPD-012")
+def _youngest_pod_first() -> None:
+    def chosen_pod(ready: list[Pod]) -> Pod | None:
+        return max(ready, key=lambda pod: pod.metadata.creation_timestamp or "", default=None)
+
+    replace(updates_of_cliques, "chosen_pod", chosen_pod)
+
+
+@fault("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-001")
+def _last_replica_first() -> None:
+    replace(updates_of_sets, "order", lambda found, index: (True, True, True, -index))
+
+
+@fault("replicas-side-by-side", "operator", "updates all replicas of a set side by side", "UPD-001")
+def _replicas_side_by_side() -> None:
+    replace(updates, "has_turn", lambda pcs, item: updates.turn(pcs) is not None)
+
+
+@fault("all-cliques-rolled", "operator", "takes a change of one clique for a change of all", "UPD-003")
+def _all_cliques_rolled() -> None:
+    def of_template(pcs: PodCliqueSet, template: CliqueTemplate) -> revisions.Revision:
+        own = hashes.pod_template(template, pcs.spec.template.priority_class_name)
+        hash = (hashes.generation(pcs)[:5] + own)[:10]
+        return revisions.Revision(hash, frozenset({hash}))
+
+    replace(revisions, "of_template", of_template)
+
+
+@fault("members-rolled-alone", "operator", "replaces just the changed cliques of a group's replica", "UPD-005")
+def _members_rolled_alone() -> None:
+    right = updates_of_groups.waves
+    replace(updates_of_groups, "waves", lambda doomed: right(doomed)[1:])
+
+
+@fault("group-replicas-at-once", "operator", "makes all old replicas of a group anew at once", "UPD-004")
+def _group_replicas_at_once() -> None:
+    replace(updates_of_groups, "forced", lambda replicas: [replica for replica in replicas if replica.old])
+
+
+@fault("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-004")
+def _last_group_replica_first() -> None:
+    def chosen_replica(ready: list[Replica]) -> Replica | None:
+        return max(ready, key=lambda replica: replica.index, default=None)
+
+    replace(updates_of_groups, "chosen_replica", chosen_replica)
+
+
+def stepped(change: Any) -> None:
+    """Has every step of a set's progress changed by `change(set, before, after, now)`."""
+    right = updates_of_sets.advanced
+
+    def advanced(
+        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: updates_of_sets.Found, now: str
+    ) -> SetUpdateProgress:
+        result: SetUpdateProgress = change(pcs, progress, right(pcs, progress, generation, found, now), now)
+        return result
+
+    replace(updates_of_sets, "advanced", advanced)
+
+
+@fault("update-never-ends", "operator", "never says that the update of a set has ended", "UPD-007")
+def _update_never_ends() -> None:
+    stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_ended_at=None))
+
+
+@fault("turn-never-over", "operator", "leaves the last replica in the progress of an ended update", "UPD-007")
+def _turn_never_over() -> None:
+    def change(pcs: PodCliqueSet, before: SetUpdateProgress, after: SetUpdateProgress, now: str) -> SetUpdateProgress:
+        turn = after.currently_updating or before.currently_updating
+        return msgspec.structs.replace(after, currently_updating=turn)
+
+    stepped(change)
+
+
+@fault("start-said-anew", "operator", "dates the beginning of an update with each step anew", "UPD-006")
+def _start_said_anew() -> None:
+    stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_started_at=now))
+
+
+@fault("members-counted", "operator", "counts the cliques of groups among those to be updated", "UPD-008")
+def _members_counted() -> None:
+    right = updates_of_sets.counted
+
+    def counted(pcs: PodCliqueSet, progress: Any, generation: str, found: updates_of_sets.Found) -> SetUpdateProgress:
+        result = right(pcs, progress, generation, found)
+        members = sum(len(list(found.members(index))) for index in range(pcs.spec.replicas))
+        return msgspec.structs.replace(result, total_pod_cliques_count=result.total_pod_cliques_count + members)
+
+    replace(updates_of_sets, "counted", counted)
+
+
+@fault("readiness-not-awaited", "operator", "has an update ended once the last old pod is deleted", "UPD-009")
+def _readiness_not_awaited() -> None:
+    replace(updates, "floor", lambda clique: 0)
+    replace(updates_of_cliques, "replaced", lambda clique, selection, found: True)
+    replace(updates_of_groups, "complete", lambda selection, replicas: True)
+
+
+@fault("selection-kept", "operator", "leaves the last selected pod in the progress of an ended update", "UPD-010")
+def _selection_kept() -> None:
+    right = updates_of_cliques.step
+
+    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> updates_of_cliques.Step:
+        result = right(pcs, clique, found, now)
+        old = clique.status.update_progress if clique.status else None
+        if result.progress is not None and old is not None and result.progress.update_ended_at is not None:
+            kept = old.ready_pods_selected_to_update
+            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=kept)
+        return result
+
+    replace(updates_of_cliques, "step", step)
+
+
+@fault("breach-told-in-updates", "operator", "says of what is being updated that nothing is breached", "UPD-011")
+def _breach_told_in_updates() -> None:
+    right = statuses._breached_condition
+    replace(statuses, "_updating", lambda now: right(1, 1, 1, now))
+
+
+@fault("restart-rolls-again", "operator", "takes pods that are older than its process for old ones", "UPD-013")
+def _restart_rolls_again() -> None:
+    right, start = updates_of_cliques.outdated, time.time()
+
+    def outdated(pod: Pod, current: revisions.Revision) -> bool:
+        created = moments.seconds(pod.metadata.creation_timestamp)
+        return right(pod, current) or (created is not None and created < start - 1)
+
+    replace(updates_of_cliques, "outdated", outdated)
+
+
+@fault("selection-misnamed", "operator", "names another pod than that which it has selected", "UPD-010")
+def _selection_misnamed() -> None:
+    right = updates_of_cliques.step
+    known: dict[str, PodSelection] = {}
+
+    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> updates_of_cliques.Step:
+        told = clique.status.update_progress if clique.status else None
+        if told is not None and told.ready_pods_selected_to_update is not None and clique.metadata.uid in known:
+            true = msgspec.structs.replace(told, ready_pods_selected_to_update=known[clique.metadata.uid])
+            status = msgspec.structs.replace(clique.status, update_progress=true)
+            clique = msgspec.structs.replace(clique, status=status)
+        result = right(pcs, clique, found, now)
+        selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
+        if result.progress is not None and selection is not None:
+            known[clique.metadata.uid] = selection
+            wrong = PodSelection(current=clique.metadata.name, completed=selection.completed)
+            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=wrong)
+        return result
+
+    replace(updates_of_cliques, "step", step)
+
+
+@fault("group-counts-replicas", "operator", "counts the replicas of a group for its cliques", "UPD-008")
+def _group_counts_replicas() -> None:
+    right = statuses.group_status
+
+    def group_status(group: Any, *rest: Any) -> Any:
+        status = right(group, *rest)
+        if status.update_progress is not None:
+            total = max(group.spec.replicas, status.update_progress.updated_pod_cliques_count)
+            progress = msgspec.structs.replace(status.update_progress, total_pod_cliques_count=total)
+            status = msgspec.structs.replace(status, update_progress=progress)
+        return status
+
+    replace(statuses, "group_status", group_status)

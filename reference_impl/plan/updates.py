@@ -1,0 +1,119 @@
+"""Updates of templates: what all three levels ask (spec CHG-RU-01 to CHG-RU-88, CHG-OD-01 to CHG-OD-09 done right).
+
+A set is updated replica by replica (`updates_of_sets`); in the replica whose turn it is, each standalone clique pod by
+pod (`updates_of_cliques`) and each scaling group replica by replica (`updates_of_groups`), side by side. Each level
+notes in its own `status.updateProgress` what it is at before it acts, so that whoever comes after a death goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from reference_impl.api.models import (
+    CliqueUpdateProgress,
+    GroupUpdateProgress,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    SetUpdateProgress,
+    UpdateStrategyType,
+)
+from reference_impl.plan import labels, moments, revisions
+from reference_impl.plan.children import clique_template
+
+IN_PROGRESS = "UpdateInProgress"
+"""Reason of a breach that is Unknown because what it is about is being updated (CHG-GT-01, CHG-GT-11)."""
+
+Progress = TypeVar("Progress", SetUpdateProgress, CliqueUpdateProgress, GroupUpdateProgress)
+OwnProgress = TypeVar("OwnProgress", CliqueUpdateProgress, GroupUpdateProgress)
+
+
+def on_delete(pcs: PodCliqueSet) -> bool:
+    """Whether nothing is deleted for an update (CHG-RU-06)."""
+    strategy = pcs.spec.update_strategy
+    return strategy is not None and strategy.type == UpdateStrategyType.ON_DELETE
+
+
+def of_set(pcs: PodCliqueSet) -> SetUpdateProgress | None:
+    return pcs.status.update_progress if pcs.status else None
+
+
+def generation(pcs: PodCliqueSet) -> str:
+    """The generation hash that the set has been found to have, empty before that."""
+    return (pcs.status.current_generation_hash if pcs.status else None) or ""
+
+
+def revision(pcs: PodCliqueSet, clique: PodClique) -> revisions.Revision | None:
+    """The present revision of a clique's template; None where the set has no such template."""
+    template = clique_template(pcs, clique)
+    return None if template is None else revisions.of_template(pcs, template)
+
+
+def running(item: PodCliqueSet | PodClique | PodCliqueScalingGroup) -> bool:
+    """Whether an update of this object has begun and not ended."""
+    progress = item.status.update_progress if item.status else None
+    return progress is not None and progress.update_ended_at is None
+
+
+def turn(pcs: PodCliqueSet) -> int | None:
+    """The replica of a set whose turn it is, None where none is being updated."""
+    progress = of_set(pcs)
+    if progress is None or progress.update_ended_at is not None or on_delete(pcs):
+        return None
+    return progress.currently_updating[0].replica_index if progress.currently_updating else None
+
+
+def has_turn(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup) -> bool:
+    """Whether something belongs to the replica whose turn it is. Nothing else is touched (CHG-DF08 done right)."""
+    return item.metadata.label(labels.REPLICA_INDEX) == str(turn(pcs))
+
+
+def ended(progress: Progress, now: str) -> Progress:
+    return msgspec.structs.replace(progress, update_ended_at=now)
+
+
+def finished(progress: CliqueUpdateProgress | GroupUpdateProgress | None, generation: str) -> bool:
+    """Whether this is the progress of an update to that generation, and it has ended."""
+    if progress is None or progress.update_ended_at is None:
+        return False
+    return progress.pod_clique_set_generation_hash == generation
+
+
+def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progress: OwnProgress | None) -> bool:
+    """Whether an update by OnDelete is still to be noted on an object. Not on one that is younger than the update: it
+    was made from the new template (CHG-OD-02)."""
+    whole = of_set(pcs)
+    if whole is None:
+        return False
+    if progress is not None:
+        return progress.pod_clique_set_generation_hash != generation(pcs)
+    created = moments.seconds(item.metadata.creation_timestamp)
+    began = moments.seconds(whole.update_started_at)
+    return created is not None and began is not None and created <= began
+
+
+def floor(clique: PodClique) -> int:
+    """Pods of a clique that have to be Ready for its update to go on, and to be complete. One that was scaled below its
+    minAvailable can have no more than its replicas."""
+    return min(clique.spec.floor, clique.spec.replicas)
+
+
+def at_generation(clique: PodClique | None, generation: str) -> bool:
+    """Whether a clique is there and all its pods are of a generation of the set (CHG-RU-44)."""
+    if clique is None or clique.metadata.deletion_timestamp is not None or clique.status is None:
+        return False
+    status = clique.status
+    return (
+        status.current_pod_clique_set_generation_hash == generation
+        and status.current_pod_template_hash == clique.metadata.label(labels.TEMPLATE_HASH)
+    )
+
+
+def updated(clique: PodClique | None, generation: str) -> bool:
+    """Whether a clique is at a generation of the set and runs enough Ready pods of it (CHG-RU-42)."""
+    if clique is None or clique.status is None or not at_generation(clique, generation):
+        return False
+    least = floor(clique)
+    return clique.status.updated_replicas >= least and clique.status.ready_replicas >= least

@@ -1,0 +1,144 @@
+"""The update of a clique, pod by pod (spec CHG-RU-20 to CHG-RU-28 done right).
+
+Pods of an old template that are not Ready go at once, all of them, and nobody waits for their successors. Those that
+are Ready go one at a time, the oldest first. Which one is written down before it is deleted; its successor says whose
+place it takes, so that a pod that came for another reason is never taken for it (CHG-DF03, CHG-DF06).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from reference_impl.api.models import CliqueUpdateProgress, PodClique, PodCliqueSet, PodSelection
+from reference_impl.api.pods import Pod
+from reference_impl.plan import labels, pods, revisions, updates
+from reference_impl.plan.children import Manifest
+
+
+@dataclass
+class Step:
+    """What comes next: the progress to be written, then the pods to be deleted, first those that serve nobody, then the
+    one that was selected."""
+
+    progress: CliqueUpdateProgress | None
+    forced: list[Pod] = field(default_factory=list)
+    selected: Pod | None = None
+
+
+def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> Step:
+    """The next step of a clique's update; nothing to do is the progress that it has, and no pods."""
+    old = clique.status.update_progress if clique.status else None
+    current = updates.revision(pcs, clique)
+    if current is None or not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
+        return Step(_closed(pcs, old, now))  # its new template is still to come
+    if updates.on_delete(pcs):
+        if updates.announced(pcs, clique, old):
+            return Step(updates.ended(_begun(pcs, current.hash, now), now))
+        return Step(_closed(pcs, old, now))
+    if clique.metadata.label(labels.SCALING_GROUP) or not updates.has_turn(pcs, clique):
+        return Step(old)
+    generation = updates.generation(pcs)
+    if old is None or old.pod_clique_set_generation_hash != generation:
+        selection = carried(clique, old, found)
+        old = msgspec.structs.replace(_begun(pcs, current.hash, now), ready_pods_selected_to_update=selection)
+    if old.update_ended_at is not None:
+        return Step(old)
+    return _advanced(clique, old, found, current, now)
+
+
+def _begun(pcs: PodCliqueSet, target: str, now: str) -> CliqueUpdateProgress:
+    return CliqueUpdateProgress(
+        update_started_at=now, pod_clique_set_generation_hash=updates.generation(pcs), pod_template_hash=target
+    )
+
+
+def _closed(pcs: PodCliqueSet, progress: CliqueUpdateProgress | None, now: str) -> CliqueUpdateProgress | None:
+    """A progress that OnDelete finds unfinished ends there (CHG-DF11 done right)."""
+    if progress is None or progress.update_ended_at is not None or not updates.on_delete(pcs):
+        return progress
+    return updates.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
+
+
+def carried(clique: PodClique, old: CliqueUpdateProgress | None, found: list[Pod]) -> PodSelection | None:
+    """What a new update takes over from one that it cuts short: the pod whose successor is still to come. Otherwise the
+    next one would go while that one is missing."""
+    selection = old.ready_pods_selected_to_update if old is not None and old.update_ended_at is None else None
+    if selection is None or replaced(clique, selection, found):
+        return None
+    return PodSelection(current=selection.current)
+
+
+def _advanced(
+    clique: PodClique, progress: CliqueUpdateProgress, found: list[Pod], current: revisions.Revision, now: str
+) -> Step:
+    active = [pod for pod in found if pod.active]
+    old = [pod for pod in active if outdated(pod, current)]
+    useless = forced(old)
+    rest = [pod for pod in old if pod not in useless]
+    selection = progress.ready_pods_selected_to_update
+    if selection is not None and not replaced(clique, selection, found):
+        return Step(progress, useless, next((pod for pod in rest if pod.metadata.name == selection.current), None))
+    chosen = chosen_pod(rest)
+    enough = sum(pod.ready for pod in active) >= updates.floor(clique)
+    if chosen is not None and enough:
+        completed = [*(selection.completed or ()), selection.current] if selection is not None else None
+        selection = PodSelection(current=chosen.metadata.name, completed=completed)
+        return Step(msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), useless, chosen)
+    if not old and enough and len(active) >= clique.spec.replicas:
+        progress = updates.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
+    return Step(progress, useless)
+
+
+def outdated(pod: Pod, current: revisions.Revision) -> bool:
+    """Whether a pod is of an old template (CHG-RU-40)."""
+    return not current.has(pod.metadata.label(labels.TEMPLATE_HASH))
+
+
+def forced(old: list[Pod]) -> list[Pod]:
+    """The old pods that serve nobody, and so go at once. One that is Ready serves, whatever became of it before
+    (CHG-DF02 done right)."""
+    return [pod for pod in old if not pod.ready]
+
+
+def chosen_pod(ready: list[Pod]) -> Pod | None:
+    """The old Ready pod that goes next: the oldest (CHG-RU-23)."""
+
+    def age(pod: Pod) -> tuple[str, int, str]:
+        return pod.metadata.creation_timestamp or "", pods.index_of(pod), pod.metadata.name
+
+    return min(ready, key=age, default=None)
+
+
+def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
+    """Whether the selected pod has gone and its place is taken by a Ready one, or has been scaled away."""
+    active = [pod for pod in found if pod.active]
+    if any(pod.metadata.name == selection.current for pod in active):
+        return False
+    successors = [pod for pod in active if succeeds(pod, selection)]
+    if successors:
+        return any(pod.ready for pod in successors)
+    return len(active) >= clique.spec.replicas
+
+
+def succeeds(pod: Pod, selection: PodSelection) -> bool:
+    """Whether a pod was made in the place of the selected one."""
+    return (pod.metadata.annotations or {}).get(labels.REPLACES) == selection.current
+
+
+def in_place_of(manifest: Manifest, replaced: str) -> Manifest:
+    """The manifest of a pod that takes the place of another one, which it names."""
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), labels.REPLACES: replaced}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
+def vacancy(clique: PodClique, found: list[Pod]) -> str | None:
+    """The selected pod whose place the next pod takes that is made, None where nobody's in particular is free."""
+    progress = clique.status.update_progress if clique.status else None
+    selection = progress.ready_pods_selected_to_update if progress is not None else None
+    if selection is None or not selection.current:
+        return None
+    there = any(pod.metadata.name == selection.current or succeeds(pod, selection) for pod in found if pod.active)
+    return None if there else selection.current

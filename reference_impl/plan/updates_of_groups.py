@@ -1,0 +1,148 @@
+"""The update of a scaling group, replica by replica (spec CHG-RU-30 to CHG-RU-37 done right).
+
+A replica goes as a whole, all its cliques, if one of them is of an old template. Replicas that are not available go at
+once, those that are go one at a time, the lowest index first, and the next one only when all cliques of the one before
+are there again with enough Ready pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from reference_impl.api.models import (
+    GroupUpdateProgress,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    ReplicaSelection,
+)
+from reference_impl.api.pods import Pod
+from reference_impl.plan import labels, names, updates, updates_of_cliques
+from reference_impl.plan.statuses import CliqueOf
+
+PodsOf = Callable[[PodClique], list[Pod]]
+
+
+@dataclass
+class Step:
+    """What comes next: the progress to be written, then the cliques to be deleted, one list after the other."""
+
+    progress: GroupUpdateProgress | None
+    waves: list[list[PodClique]] = field(default_factory=list)
+
+
+@dataclass
+class Replica:
+    """A replica of the group as it is found."""
+
+    index: int
+    cliques: list[PodClique]
+    """Those that are there and not being deleted."""
+    old: set[str]
+    """Names of the cliques of an old template, or with pods of one."""
+    ready: bool
+    """Complete, and enough pods of each clique are bound and Ready."""
+
+    @property
+    def updated(self) -> bool:
+        return self.ready and not self.old
+
+
+def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: CliqueOf, pods_of: PodsOf, now: str) -> Step:
+    """The next step of a group's update; nothing to do is the progress that it has, and no cliques."""
+    old = group.status.update_progress if group.status else None
+    if updates.on_delete(pcs):
+        if updates.announced(pcs, group, old):
+            return Step(updates.ended(_begun(pcs, now), now))
+        if old is not None and old.update_ended_at is None:
+            old = updates.ended(msgspec.structs.replace(old, ready_replica_indices_selected_to_update=None), now)
+        return Step(old)
+    if not updates.has_turn(pcs, group):
+        return Step(old)
+    if old is not None and updates.finished(old, updates.generation(pcs)):
+        return Step(old)
+    replicas = [found(pcs, group, index, clique, pods_of) for index in range(group.spec.replicas)]
+    if old is None or old.pod_clique_set_generation_hash != updates.generation(pcs):
+        selection = carried(old, replicas)
+        old = msgspec.structs.replace(_begun(pcs, now), ready_replica_indices_selected_to_update=selection)
+    return _advanced(group, old, replicas, now)
+
+
+def _begun(pcs: PodCliqueSet, now: str) -> GroupUpdateProgress:
+    return GroupUpdateProgress(update_started_at=now, pod_clique_set_generation_hash=updates.generation(pcs))
+
+
+def found(pcs: PodCliqueSet, group: PodCliqueScalingGroup, index: int, clique: CliqueOf, pods_of: PodsOf) -> Replica:
+    """A replica of a group, with what of it is old and whether it is ready, by its pods."""
+    named = [clique(names.member_clique(group.metadata.name, index, name)) for name in group.spec.clique_names]
+    cliques = [each for each in named if each is not None and each.metadata.deletion_timestamp is None]
+    old = {each.metadata.name for each in cliques if outdated(pcs, each, pods_of(each))}
+    ready = len(cliques) == len(named) and all(serves(each, pods_of(each)) for each in cliques)
+    return Replica(index, cliques, old, ready)
+
+
+def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod]) -> bool:
+    """Whether a clique is of an old template, or has pods of one: OnDelete leaves such (CHG-OD-07)."""
+    current = updates.revision(pcs, clique)
+    if current is None:
+        return False
+    if not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
+        return True
+    return any(updates_of_cliques.outdated(pod, current) for pod in pods if pod.active)
+
+
+def serves(clique: PodClique, pods: list[Pod]) -> bool:
+    """Whether a clique has enough bound and Ready pods (CHG-RU-31)."""
+    return sum(pod.scheduled and pod.ready for pod in pods if pod.active) >= updates.floor(clique)
+
+
+def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> ReplicaSelection | None:
+    """What a new update takes over from one that it cuts short: the replica that is being made anew."""
+    selection = old.ready_replica_indices_selected_to_update if old is not None and not old.update_ended_at else None
+    if selection is None or selection.current >= len(replicas) or replicas[selection.current].ready:
+        return None
+    return ReplicaSelection(current=selection.current)
+
+
+def _advanced(group: PodCliqueScalingGroup, progress: GroupUpdateProgress, replicas: list[Replica], now: str) -> Step:
+    useless = forced(replicas)
+    selection = progress.ready_replica_indices_selected_to_update
+    if selection is not None and not complete(selection, replicas):
+        again = [r for r in replicas if r.index == selection.current and r.old and r.ready]
+        return Step(progress, [*waves(useless), *waves(again)])
+    chosen = chosen_replica([replica for replica in replicas if replica.old and replica.ready])
+    enough = sum(r.ready for r in replicas) >= min(group.spec.min_available, len(replicas))
+    if chosen is not None and enough:
+        completed = [*(selection.completed or ()), selection.current] if selection is not None else None
+        selection = ReplicaSelection(current=chosen.index, completed=completed)
+        progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
+        return Step(progress, [*waves(useless), *waves([chosen])])
+    whole = all(len(replica.cliques) == len(group.spec.clique_names) and not replica.old for replica in replicas)
+    if whole and enough:
+        progress = updates.ended(msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now)
+    return Step(progress, waves(useless))
+
+
+def forced(replicas: list[Replica]) -> list[Replica]:
+    """The old replicas that serve nobody, and so go at once (CHG-RU-32)."""
+    return [replica for replica in replicas if replica.old and not replica.ready]
+
+
+def chosen_replica(ready: list[Replica]) -> Replica | None:
+    """The old replica that goes next: that of the lowest index (CHG-RU-33)."""
+    return min(ready, key=lambda replica: replica.index, default=None)
+
+
+def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
+    """Whether the selected replica is there again, or has been scaled away (CHG-RU-65)."""
+    return selection.current >= len(replicas) or replicas[selection.current].updated
+
+
+def waves(doomed: list[Replica]) -> list[list[PodClique]]:
+    """The cliques of these replicas. Those by which a replica is known as old go last, so that who comes after a death
+    in between finds it."""
+    every = [(clique, clique.metadata.name in replica.old) for replica in doomed for clique in replica.cliques]
+    return [[clique for clique, old in every if old is last] for last in (False, True)]

@@ -1,0 +1,146 @@
+"""The update of a set, replica by replica (spec CHG-RU-02, CHG-RU-10 to CHG-RU-16, CHG-RU-60 to CHG-RU-63)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from reference_impl.api.models import (
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    ReplicaUpdate,
+    SetUpdateProgress,
+)
+from reference_impl.plan import names, termination, updates
+from reference_impl.plan.children import group_configs, standalone_templates
+from reference_impl.plan.revisions import Revision
+from reference_impl.plan.statuses import CliqueOf, GroupOf
+
+
+class Found:
+    """What there is of a set's replicas."""
+
+    def __init__(self, pcs: PodCliqueSet, clique: CliqueOf, group: GroupOf) -> None:
+        self._pcs, self._clique, self._group = pcs, clique, group
+        self._templates = [template.name for template in standalone_templates(pcs)]
+        self._configs = [config.name for config in group_configs(pcs)]
+
+    def cliques(self, index: int) -> Iterator[PodClique | None]:
+        """The standalone cliques that a replica is to have."""
+        for name in self._templates:
+            yield self._clique(names.clique(self._pcs.metadata.name, index, name))
+
+    def groups(self, index: int) -> Iterator[PodCliqueScalingGroup | None]:
+        for name in self._configs:
+            yield self._group(names.scaling_group(self._pcs.metadata.name, index, name))
+
+    def members(self, index: int) -> Iterator[PodClique]:
+        """The cliques of a replica's scaling groups that exist."""
+        for group in self.groups(index):
+            if group is not None:
+                for _, member in termination.members(group, self._clique):
+                    yield member
+
+    def parts(self, index: int) -> Iterator[PodClique | PodCliqueScalingGroup]:
+        """Standalone cliques and scaling groups that exist."""
+        yield from (clique for clique in self.cliques(index) if clique is not None)
+        yield from (group for group in self.groups(index) if group is not None)
+
+
+def progress(pcs: PodCliqueSet, generation: Revision, found: Found, now: str) -> SetUpdateProgress | None:
+    """How far the update of a set has come that is of this generation; None as long as there was none. The first
+    generation of a set is no update, any other than that in the status is one (CHG-RU-02, CHG-RU-03, CHG-RU-60)."""
+    known, present = updates.generation(pcs), updates.of_set(pcs)
+    if known and not generation.has(known):
+        present = begun(pcs, now)
+    if present is None:
+        return None
+    return counted(pcs, advanced(pcs, present, generation.hash, found, now), generation.hash, found)
+
+
+def begun(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:
+    """The progress of an update that begins. By OnDelete there is nothing to wait for: it ends with its beginning."""
+    return SetUpdateProgress(update_started_at=now, update_ended_at=now if updates.on_delete(pcs) else None)
+
+
+def advanced(
+    pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: Found, now: str
+) -> SetUpdateProgress:
+    """The progress of a running update a step further: the replica whose turn it is has it until it is done."""
+    if progress.update_ended_at is not None:
+        return progress
+    if updates.on_delete(pcs):  # CHG-DF11 done right
+        return updates.ended(msgspec.structs.replace(progress, currently_updating=None), now)
+    current = progress.currently_updating[0].replica_index if progress.currently_updating else None
+    if current is not None and current < pcs.spec.replicas and not done(found, current, generation):
+        return progress
+    waiting = [index for index in range(pcs.spec.replicas) if not done(found, index, generation)]
+    if not waiting:
+        return updates.ended(msgspec.structs.replace(progress, currently_updating=None), now)
+    turn = ReplicaUpdate(replica_index=min(waiting, key=lambda index: order(found, index)), update_started_at=now)
+    return msgspec.structs.replace(progress, currently_updating=[turn])
+
+
+def done(found: Found, index: int, generation: str) -> bool:
+    """Whether a replica is updated: all its cliques and groups are, and have said so (CHG-RU-14)."""
+    return all(
+        clique is not None
+        and clique.status is not None
+        and updates.updated(clique, generation)
+        and updates.finished(clique.status.update_progress, generation)
+        for clique in found.cliques(index)
+    ) and all(
+        group is not None
+        and group.status is not None
+        and group.metadata.deletion_timestamp is None
+        and group.status.current_pod_clique_set_generation_hash == generation
+        and updates.finished(group.status.update_progress, generation)
+        for group in found.groups(index)
+    )
+
+
+def order(found: Found, index: int) -> tuple[bool, bool, bool, int]:
+    """Whose turn is next: the least (CHG-RU-11). Replicas of which nothing is placed; those that are breached and whose
+    time is not over; the one that an update before this one has left in the middle, so that no other is touched while
+    it is not whole (CHG-S75); the lowest index."""
+    return (placed(found, index), not breached(found, index), not interrupted(found, index), index)
+
+
+def placed(found: Found, index: int) -> bool:
+    """Whether any pod of a replica is bound."""
+    cliques = [*(clique for clique in found.cliques(index) if clique is not None), *found.members(index)]
+    return any(clique.status is not None and clique.status.scheduled_replicas for clique in cliques)
+
+
+def breached(found: Found, index: int) -> bool:
+    """Whether something of a replica counts down to gang termination."""
+    standalone = (clique for clique in found.cliques(index) if clique is not None)
+    if any(termination.cause_of_clique(clique) is not None for clique in standalone):
+        return True
+    return any(termination.cause_of_group(group) is not None for group in found.groups(index) if group is not None)
+
+
+def interrupted(found: Found, index: int) -> bool:
+    """Whether something of a replica is in the middle of an update."""
+    return any(updates.running(part) for part in found.parts(index))
+
+
+def counted(pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: Found) -> SetUpdateProgress:
+    """The progress with what is updated and what there is to update, over all replicas (CHG-RU-54, CHG-RU-55)."""
+    cliques = [clique for index in range(pcs.spec.replicas) for clique in found.cliques(index)]
+    groups = [group for index in range(pcs.spec.replicas) for group in found.groups(index)]
+    return msgspec.structs.replace(
+        progress,
+        updated_pod_cliques_count=sum(updates.updated(clique, generation) for clique in cliques),
+        total_pod_cliques_count=len(cliques),
+        updated_pod_clique_scaling_groups_count=sum(
+            group is not None
+            and group.metadata.deletion_timestamp is None
+            and group.status is not None
+            and group.status.current_pod_clique_set_generation_hash == generation
+            for group in groups
+        ),
+        total_pod_clique_scaling_groups_count=len(groups),
+    )

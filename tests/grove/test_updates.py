@@ -1,0 +1,49 @@
+"""How far an update has come is read off whatever an implementation says."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.grove import updates
+
+RUNNING = {"updateStartedAt": "t", "currentlyUpdating": [{"replicaIndex": 1}]}
+ENDED = {"updateStartedAt": "t", "updateEndedAt": "u", "updatedPodCliquesCount": 2}
+
+
+def found(progress, field="updateProgress"):
+    return {"status": {field: progress}}
+
+
+@pytest.mark.parametrize(
+    ("document", "running", "ended", "turns"),
+    [
+        (None, False, False, []),
+        ({"status": {"updateProgress": "?"}}, False, False, []),
+        (found({}), False, False, []),
+        (found(RUNNING), True, False, [1]),
+        (found(RUNNING, "rollingUpdateProgress"), True, False, [1]),
+        (found(ENDED), False, True, []),
+        (found({"updateEndedAt": "u"}), False, False, []),
+        (found({**RUNNING, "currentlyUpdating": [{"replicaIndex": 0, "updateEndedAt": "u"}]}), True, False, []),
+        (found({**RUNNING, "currentlyUpdating": [{}, "?"]}), True, False, [None]),
+        (found({**RUNNING, "currentlyUpdating": {"replicaIndex": 1}}), True, False, [1]),
+    ],
+)
+def test_progress_is_read_whatever_it_is(document, running, ended, turns):
+    assert (updates.running(document), updates.ended(document), updates.turns(document)) == (running, ended, turns)
+
+
+def test_counters_that_are_left_out_are_zero():
+    assert updates.counts(found(ENDED))["updatedPodCliquesCount"] == 2
+    assert updates.counts(found(ENDED))["totalPodCliquesCount"] == 0
+
+
+def test_hashes_are_compared_by_the_field_that_says_that_they_are_reached():
+    clique = found({"podTemplateHash": "h", "podCliqueSetGenerationHash": "g"})
+    assert updates.targets(clique) == {"currentPodTemplateHash": "h", "currentPodCliqueSetGenerationHash": "g"}
+    assert updates.reached({"status": {"currentPodTemplateHash": "h"}}) == {"currentPodTemplateHash": "h"}
+
+
+@pytest.mark.parametrize("index", [0, 2])
+def test_a_selected_replica_may_be_the_first(index):
+    assert updates.selected_replica(found({"readyReplicaIndicesSelectedToUpdate": {"current": index}})) == index

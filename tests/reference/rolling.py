@@ -1,0 +1,219 @@
+"""A cluster in miniature in which updates are played: the planners of all levels take their steps in turn, and what
+they say is done at once. No API server, no events, no time but a count of seconds."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import msgspec
+
+from kube.objects import ObjectMeta
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, UpdateStrategy, UpdateStrategyType
+from reference_impl.api.pods import Pod, PodCondition
+from reference_impl.plan import (
+    children,
+    following,
+    labels,
+    moments,
+    names,
+    pods,
+    revisions,
+    statuses,
+    updates,
+    updates_of_cliques,
+    updates_of_groups,
+    updates_of_sets,
+)
+from tests.reference.examples import disaggregated, pod
+
+
+class Rolling:
+    """A set as `disaggregated` makes it (router alone; prefill and decode in the group workers), at rest."""
+
+    def __init__(self, replicas: int = 1, group_replicas: int = 2, min_available: int = 1) -> None:
+        self.pcs = disaggregated(replicas, group_replicas, min_available)
+        self.second, self._born = 0, 0
+        self.cliques: dict[str, PodClique] = {}
+        self.groups: dict[str, PodCliqueScalingGroup] = {}
+        self.pods: dict[str, Pod] = {}
+        self.held: set[str] = set()
+        """Cliques whose new pods do not become Ready."""
+        self.gone: list[str] = []
+        """Names of pods in the order in which they were deleted."""
+        self.settle()
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def change(self, *cliques: str, image: str = "y") -> None:
+        self.pcs = copy.deepcopy(self.pcs)
+        for template in self.pcs.spec.template.cliques:
+            if template.name in cliques:
+                template.spec.pod_spec = {"containers": [{"name": "main", "image": image}]}
+
+    def strategy(self, kind: UpdateStrategyType) -> None:
+        self.pcs.spec.update_strategy = UpdateStrategy(type=kind)
+
+    def unready(self, *names_of_pods: str) -> None:
+        for name in names_of_pods:
+            self.pods[name].status.conditions = []
+
+    # -- what there is -------------------------------------------------------------------------------------------
+
+    def of(self, clique: str) -> list[Pod]:
+        """The pods of a clique by index."""
+        owner = self.cliques.get(clique)
+        own = [p for p in self.pods.values() if owner is not None and p.metadata.controller.uid == owner.metadata.uid]
+        return sorted(own, key=pods.index_of)
+
+    def names(self, clique: str) -> list[str]:
+        return [each.metadata.name for each in self.of(clique)]
+
+    def outdated(self) -> list[str]:
+        """Names of the pods that are not of the present template."""
+        found = []
+        for name, clique in self.cliques.items():
+            current = updates.revision(self.pcs, clique)
+            found += [p.metadata.name for p in self.of(name) if current and updates_of_cliques.outdated(p, current)]
+        return found
+
+    @property
+    def progress(self):
+        return self.pcs.status.update_progress
+
+    def ended(self) -> bool:
+        return self.progress is not None and self.progress.update_ended_at is not None
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def settle(self, passes: int = 200) -> None:
+        """Lets time pass until nothing changes any more."""
+        for _ in range(passes):
+            before = self.picture()
+            self.tick()
+            if self.picture() == before:
+                return
+        raise AssertionError("it does not come to rest")
+
+    def picture(self) -> bytes:
+        return msgspec.json.encode([self.pcs.status, self.cliques, self.groups, self.pods])
+
+    def tick(self) -> None:
+        """A second: everybody looks once and acts, and pods that are older and not held become Ready."""
+        self.second += 1
+        now = moments.text(1_800_000_000 + self.second)
+        self.set_pass(now)
+        for group in list(self.groups.values()):
+            self.group_pass(group, now)
+        for clique in list(self.cliques.values()):
+            self.clique_pass(clique, now)
+        for each in self.pods.values():
+            owner = each.metadata.controller.name
+            young = each.metadata.creation_timestamp == now
+            if not each.status.conditions and owner not in self.held and not young:
+                each.status.conditions, each.status.phase = [PodCondition("Ready", "True")], "Running"
+                each.spec.node_name = "n"
+        for clique in self.cliques.values():
+            clique.status = statuses.clique_status(clique, self.of(clique.metadata.name), self.pcs, now)
+        for group in self.groups.values():
+            group.status = statuses.group_status(group, self.pcs, self.cliques.get, now)
+
+    def set_pass(self, now: str) -> None:
+        generation = revisions.of_set(self.pcs)
+        found = updates_of_sets.Found(self.pcs, self.cliques.get, self.groups.get)
+        progress = updates_of_sets.progress(self.pcs, generation, found, now)
+        self.pcs.status = statuses.set_status(
+            self.pcs, generation.hash, self.cliques.get, self.groups.get, True, progress
+        )
+        wanted = set()
+        for index in range(self.pcs.spec.replicas):
+            for template in children.standalone_templates(self.pcs):
+                self.follow(children.standalone_clique(self.pcs, index, template), now)
+                wanted.add(names.clique("llm", index, template.name))
+            for config in children.group_configs(self.pcs):
+                manifest = children.scaling_group(self.pcs, index, config)
+                name = manifest["metadata"]["name"]
+                wanted.add(name)
+                if name not in self.groups:
+                    self.groups[name] = self.born(manifest, PodCliqueScalingGroup, now)
+        for name in [n for n, c in self.cliques.items() if c.metadata.controller.kind == "PodCliqueSet"]:
+            if name not in wanted:
+                self.drop(name)
+        for name in [n for n in self.groups if n not in wanted]:
+            for member in [n for n in self.cliques if n.startswith(f"{name}-")]:
+                self.drop(member)
+            del self.groups[name]
+
+    def group_pass(self, group: PodCliqueScalingGroup, now: str) -> None:
+        step = updates_of_groups.step(self.pcs, group, self.cliques.get, lambda c: self.of(c.metadata.name), now)
+        if step.progress is not None:
+            group.status = msgspec.structs.replace(group.status or statuses.ScalingGroupStatus())
+            group.status.update_progress = step.progress
+        for wave in step.waves:
+            for clique in wave:
+                self.drop(clique.metadata.name)
+        config = children.group_config(self.pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
+        assert config is not None
+        made = list(children.member_cliques(self.pcs, group, config))
+        for manifest in made:
+            self.follow(manifest, now, in_place=updates.on_delete(self.pcs))
+        for name in [n for n in self.cliques if n.startswith(f"{group.metadata.name}-")]:
+            if name not in {m["metadata"]["name"] for m in made}:
+                self.drop(name)
+
+    def clique_pass(self, clique: PodClique, now: str) -> None:
+        name = clique.metadata.name
+        found = self.of(name)
+        missing, surplus = pods.difference(clique, found)
+        vacancy = updates_of_cliques.vacancy(clique, found)
+        for index in missing:
+            self._born += 1
+            new = pod(clique, index)
+            new.metadata.name, new.metadata.uid = f"{name}-{self._born:05}", f"u-{self._born}"
+            new.metadata.labels = dict(new.metadata.labels or {})
+            new.metadata.creation_timestamp = now
+            new.metadata.annotations = {labels.REPLACES: vacancy} if vacancy else None
+            vacancy = None
+            self.pods[new.metadata.name] = new
+        step = updates_of_cliques.step(self.pcs, clique, self.of(name), now)
+        if step.progress is not None:
+            assert clique.status is not None
+            clique.status = msgspec.structs.replace(clique.status, update_progress=step.progress)
+        for each in [*surplus, *step.forced, *([step.selected] if step.selected else [])]:
+            if self.pods.pop(each.metadata.name, None) is not None:
+                self.gone.append(each.metadata.name)
+
+    def follow(self, manifest: dict, now: str, in_place: bool = True) -> None:
+        name = manifest["metadata"]["name"]
+        found = self.cliques.get(name)
+        if found is None:
+            self.cliques[name] = self.born(manifest, PodClique, now)
+            return
+        current = updates.revision(self.pcs, found)
+        assert current is not None
+        if in_place and following.outdated(found, current):
+            found.metadata.labels = manifest["metadata"]["labels"]
+            found.spec.pod_spec = manifest["spec"]["podSpec"]
+
+    def born(self, manifest: dict, kind: type, now: str):
+        self._born += 1
+        metadata = {**manifest["metadata"], "uid": f"u-{self._born}", "generation": 1, "creationTimestamp": now}
+        return msgspec.convert({**manifest, "metadata": metadata}, kind)
+
+    def drop(self, clique: str) -> None:
+        for each in self.of(clique):
+            del self.pods[each.metadata.name]
+            self.gone.append(each.metadata.name)
+        del self.cliques[clique]
+
+    def until_ended(self, passes: int = 200) -> Iterator[None]:
+        """Each moment of an update, until it has ended."""
+        for _ in range(passes):
+            self.tick()
+            yield
+            if self.ended():
+                return
+        raise AssertionError(f"the update does not end: {self.progress}")
+
+
+__all__ = ["ObjectMeta", "PodCliqueSet", "Rolling"]

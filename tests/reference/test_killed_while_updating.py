@@ -1,0 +1,92 @@
+"""The operator is killed after each of the writes that an update costs it, and started again: the update ends as ever,
+no pod is replaced twice, and never more than one at a time is missing. Beside test_killed_at_any_write.py."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from conformance.cluster.controlplane import Cluster
+from conformance.grove import labels, updates, workloads
+from conformance.grove.fields import label, number, text
+from conformance.history import sights
+from conformance.history.view import View
+from conformance.tests.update import replay
+from reference_impl.api import models
+from tests.reference.chaos import Chapter, Done, Life, all_deaths
+from tests.reference.test_killed_at_any_write import complete
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+SIZES = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-0-c": 1}
+"""All cliques of the set with their pods. Of these `c` does not change, and goes with its replica of the group."""
+
+
+def the_set(life: Life, tag: str) -> dict[str, Any]:
+    small = {"alone": 2, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+    manifest = workloads.load("kept", {"setName": "s", **small})
+    for clique in manifest["spec"]["template"]["cliques"]:
+        if clique["name"] != "c":
+            clique["spec"]["podSpec"]["containers"][0]["image"] = f"registry.example/main:{tag}"
+    return complete(manifest, life, cliqueStartupType="CliqueStartupTypeAnyOrder")
+
+
+async def make(life: Life) -> None:
+    await life.client.create(models.PODCLIQUESETS, the_set(life, "first"))
+
+
+def made(view: View) -> bool:
+    return number(view.get("podcliquesets", "s"), "status", "availableReplicas") == 1
+
+
+async def update(life: Life) -> None:
+    life.notes["before"] = updates.generation(life.history.view().get("podcliquesets", "s"))
+    life.notes["since"] = life.history.mark()
+    body = {"spec": {"template": {"cliques": the_set(life, "second")["spec"]["template"]["cliques"]}}}
+    await life.client.patch(models.PODCLIQUESETS, life.namespace, "s", body)
+
+
+def ended(life: Life) -> Done:
+    """The set says that it is updated, and so do its parts."""
+
+    def seen(view: View) -> bool:
+        found = view.get("podcliquesets", "s")
+        generation = updates.generation(found)
+        parts = [view.get("podcliques", "s-0-a"), view.get("podcliquescalinggroups", "s-0-g")]
+        return (
+            generation != life.notes["before"]
+            and updates.ended(found)
+            and number(found, "status", "updatedReplicas") == 1
+            and number(found, "status", "observedGeneration") == number(found, "metadata", "generation")
+            and all(updates.ended(part) and updates.selection(part) is None for part in parts)
+            and all(text(part, "status", "currentPodCliqueSetGenerationHash") == generation for part in parts)
+            and all(updates.reached(parts[0])[at] == hash for at, hash in updates.targets(parts[0]).items())
+        )
+
+    return seen
+
+
+def replaced_once(life: Life) -> None:
+    view, since = life.history.view(), life.notes["since"]
+    assert replay.made(life.history, since) == SIZES, f"{life.namespace}: pods made"
+    assert max(replay.lacking(life.history, SIZES, since).values()) == 1, f"{life.namespace}: pods that were missing"
+    for clique, size in SIZES.items():
+        own = sights.pods_of(view, clique)
+        of = label(view.get("podcliques", clique), labels.TEMPLATE_HASH)
+        assert [label(pod, labels.TEMPLATE_HASH) for pod in own] == [of] * size, f"{life.namespace}: hashes of {clique}"
+        assert sorted(text(pod, "spec", "hostname") for pod in own) == [f"{clique}-{n}" for n in range(size)], clique
+        images = {text(pod, "spec", "containers", 0, "image").rpartition(":")[2] for pod in own}
+        assert images == {"1" if clique.endswith("c") else "second"}, f"{life.namespace}: images of {clique}"
+
+
+STORY = (
+    Chapter("it is made", make, lambda life: made, killed=False),
+    Chapter("it is updated", update, ended, judge=replaced_once),
+)
+
+
+def test_a_death_during_an_update_changes_nothing_in_the_end(bare_cluster: Cluster) -> None:
+    writes = asyncio.run(all_deaths(bare_cluster, "updated-operator", STORY, "operator"))
+    assert writes["it is updated"] >= 25, writes  # else nothing was tried

@@ -1,0 +1,324 @@
+"""Updates at all levels, played in a cluster in miniature (rolling.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_impl.api.models import UpdateStrategyType
+from reference_impl.api.pods import PodCondition
+from tests.reference.rolling import Rolling
+
+ROUTER, WORKERS = "llm-0-router", "llm-0-workers"
+
+
+@pytest.fixture
+def world():
+    return Rolling()
+
+
+def serving(world: Rolling, clique: str) -> int:
+    return sum(pod.ready for pod in world.of(clique))
+
+
+def test_a_set_that_is_made_has_no_update(world):
+    assert world.progress is None
+    assert all(clique.status.update_progress is None for clique in world.cliques.values())
+    assert world.pcs.status.updated_replicas == 1
+
+
+def test_pods_of_a_standalone_clique_go_one_by_one_and_nothing_else_goes(world):
+    first = world.names(ROUTER)
+    others = {name: world.names(name) for name in world.cliques if name != ROUTER}
+    world.change("router")
+    for _ in world.until_ended():
+        assert serving(world, ROUTER) >= 1
+    assert world.gone == first and not world.outdated()
+    assert others == {name: world.names(name) for name in others}
+    progress = world.progress
+    assert (progress.updated_pod_cliques_count, progress.total_pod_cliques_count) == (1, 1)
+    assert (progress.updated_pod_clique_scaling_groups_count, progress.currently_updating) == (1, None)
+    assert world.pcs.status.updated_replicas == 1
+    assert world.cliques[ROUTER].status.update_progress.ready_pods_selected_to_update is None
+
+
+def test_the_next_pod_waits_for_the_successor_of_the_one_before(world):
+    first = world.names(ROUTER)
+    world.held = {ROUTER}
+    world.change("router")
+    world.settle()
+    assert world.gone == first[:1] and not world.ended()
+    selection = world.cliques[ROUTER].status.update_progress.ready_pods_selected_to_update
+    assert (selection.current, selection.completed) == (first[0], None)
+    assert {c.type: c.status for c in world.cliques[ROUTER].status.conditions}["MinAvailableBreached"] == "Unknown"
+    world.held = set()
+    world.settle()
+    assert world.gone == first and world.ended()
+
+
+def test_pods_that_are_not_ready_go_at_once_and_nobody_waits_for_their_successors(world):
+    world.cliques[ROUTER].spec.replicas = 5
+    world.settle()
+    first = world.names(ROUTER)
+    world.unready(*first[1:3])
+    world.held = {ROUTER}
+    world.change("router")
+    world.tick()
+    world.tick()
+    assert set(world.gone) == {first[1], first[2], first[0]}
+    world.settle()
+    assert len(world.gone) == 3
+
+
+def test_forced_successors_are_not_taken_for_that_of_the_selected_pod(world):
+    # CHG-DF06: two forced ones are Ready, the successor of the first Ready pod is not.
+    world.cliques[ROUTER].spec.replicas = 4
+    world.settle()
+    first = world.names(ROUTER)
+    world.unready(*first[:2])
+    world.held = {ROUTER}
+    world.change("router")
+    world.settle()
+    assert set(world.gone) == set(first[:3])
+    replaces = {p.metadata.name: (p.metadata.annotations or {}) for p in world.of(ROUTER)}
+    [successor] = [name for name, notes in replaces.items() if notes]
+    for pod in world.of(ROUTER):
+        if not pod.ready and pod.metadata.name != successor:
+            pod.status.conditions = [PodCondition("Ready", "True")]
+    world.settle()
+    assert len(world.gone) == 3
+    world.held = set()
+    world.settle()
+    assert set(world.gone) == set(first) and world.ended()
+
+
+@pytest.mark.parametrize("size", [1, 2, 0])
+def test_a_clique_that_is_scaled_in_meanwhile_ends_its_update(world, size):
+    # CHG-DF03
+    world.cliques[ROUTER].spec.replicas = 3
+    world.settle()
+    world.change("router")
+    for _ in range(3):
+        world.tick()
+    world.cliques[ROUTER].spec.replicas = size
+    world.settle()
+    assert world.ended() and len(world.names(ROUTER)) == size and not world.outdated()
+
+
+def test_pods_that_are_added_meanwhile_are_made_once(world):
+    world.change("router")
+    world.tick()
+    world.cliques[ROUTER].spec.replicas = 5
+    first = world.names(ROUTER)
+    world.settle()
+    assert sorted(world.gone) == sorted(first[:2]) or len(world.gone) == 2
+    assert world.ended() and len(world.names(ROUTER)) == 5 and not world.outdated()
+
+
+def test_replicas_of_a_group_go_whole_and_in_order(world):
+    first = [world.names(f"{WORKERS}-{j}-{clique}") for j in (0, 1) for clique in ("decode", "prefill")]
+    world.change("prefill")
+    down = []
+    for _ in world.until_ended():
+        sizes = {f"{WORKERS}-{j}-{clique}": size for j in (0, 1) for clique, size in (("decode", 1), ("prefill", 2))}
+        missing = {name.rsplit("-", 1)[0] for name, size in sizes.items() if serving(world, name) < size}
+        assert len(missing) <= 1
+        down += missing
+    assert down == sorted(down) and set(down) == {f"{WORKERS}-0", f"{WORKERS}-1"}
+    assert sorted(world.gone) == sorted(name for own in first for name in own)
+    assert not any(name.startswith(ROUTER) for name in world.gone)
+    status = world.groups[WORKERS].status
+    assert (status.update_progress.updated_pod_cliques_count, status.update_progress.total_pod_cliques_count) == (4, 4)
+    assert status.updated_replicas == 2 and status.update_progress.update_ended_at is not None
+
+
+def test_a_replica_of_a_group_that_is_not_available_goes_first_and_at_once():
+    world = Rolling(group_replicas=3)
+    sick = f"{WORKERS}-2-decode"
+    world.held = {sick}
+    world.unready(*world.names(sick))
+    world.change("decode")
+    world.tick()
+    world.tick()
+    assert {name.rsplit("-", 2)[0] for name in world.gone} == {f"{WORKERS}-2", f"{WORKERS}-0"}
+    world.settle()
+    assert world.ended() and not world.outdated(), "the group has enough others"
+
+
+def test_replicas_of_a_set_go_one_by_one():
+    world = Rolling(replicas=3)
+    world.change("router", "decode")
+    turns = []
+    for _ in world.until_ended():
+        if world.progress.currently_updating:
+            [turn] = world.progress.currently_updating
+            turns.append(turn.replica_index)
+        for index in range(3):
+            whole = serving(world, f"llm-{index}-router") == 2
+            assert whole or index == turns[-1]
+    assert turns == sorted(turns) and set(turns) == {0, 1, 2}
+    assert world.pcs.status.updated_replicas == 3
+
+
+def test_a_replica_that_is_not_placed_has_its_turn_first():
+    world = Rolling(replicas=3)
+    for pod in world.pods.values():
+        if pod.metadata.name.startswith("llm-2-"):
+            pod.spec.node_name, pod.status.conditions = "", []
+    world.held = {name for name in world.cliques if name.startswith("llm-2-")}
+    world.settle()
+    world.change("router")
+    world.tick()
+    assert world.progress.currently_updating[0].replica_index == 2
+    world.held = set()
+    world.settle()
+    assert world.ended()
+
+
+def test_a_second_change_begins_anew_and_leaves_nothing_of_the_first():
+    world = Rolling(replicas=2)
+    world.change("router", image="y")
+    started = None
+    for _ in range(60):
+        world.tick()
+        if world.progress.currently_updating[0].replica_index == 1 and serving(world, "llm-1-router") == 1:
+            break
+        started = world.progress.update_started_at
+    world.held = {"llm-1-router"}
+    world.unready(*world.names("llm-1-router")[:1])
+    world.change("router", image="z")
+    world.tick()
+    assert world.progress.update_started_at != started
+    assert world.progress.currently_updating[0].replica_index == 1, "the one that is not whole goes on"
+    world.settle()
+    assert serving(world, "llm-0-router") == 2
+    world.held = set()
+    world.settle()
+    assert world.ended() and not world.outdated()
+
+
+def test_a_change_that_is_taken_back_keeps_what_was_not_touched(world):
+    first = world.names(ROUTER)
+    original = world.pcs.spec.template.cliques[0].spec.pod_spec
+    world.held = {ROUTER}
+    world.change("router")
+    world.settle()
+    world.change("router")
+    world.pcs.spec.template.cliques[0].spec.pod_spec = original
+    world.held = set()
+    world.settle()
+    assert world.ended() and not world.outdated()
+    assert first[1] in world.names(ROUTER) and len(world.gone) == 2
+
+
+def test_a_broken_template_is_mended_by_another_one(world):
+    world.held = {ROUTER, *(f"{WORKERS}-{j}-{c}" for j in (0, 1) for c in ("prefill", "decode"))}
+    world.change("router", "decode", image="broken")
+    world.settle()
+    assert not world.ended() and serving(world, ROUTER) == 1
+    world.held = set()
+    world.change("router", "decode", image="right")
+    for name in world.names(ROUTER):
+        assert world.pods[name] is not None
+    world.settle()
+    assert world.ended() and not world.outdated()
+
+
+def test_scaling_a_set_meanwhile():
+    world = Rolling(replicas=2)
+    world.held = {"llm-0-router"}
+    world.change("router")
+    world.settle()
+    world.pcs.spec.replicas = 3
+    world.settle()
+    made = world.names("llm-2-router")
+    world.pcs.spec.replicas = 4
+    world.held = set()
+    world.settle()
+    assert world.ended() and world.names("llm-2-router") == made and not world.outdated()
+    assert world.progress.total_pod_cliques_count == 4 == world.progress.updated_pod_cliques_count
+    world.held = {"llm-3-router"}
+    world.unready(*world.names("llm-3-router"))
+    world.change("router", image="z")
+    world.settle()
+    assert world.progress.currently_updating[0].replica_index == 3 or world.progress.currently_updating
+    world.pcs.spec.replicas = 1
+    world.held = set()
+    world.settle()
+    assert world.ended() and not world.outdated()
+
+
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_scaling_a_group_meanwhile(world, replicas):
+    world.change("decode")
+    world.tick()
+    world.groups[WORKERS].spec.replicas = replicas
+    world.settle()
+    assert world.ended() and not world.outdated()
+    assert world.groups[WORKERS].status.updated_replicas == replicas
+    assert len(world.gone) == 6, "each pod that was there goes once"
+
+
+def test_nothing_is_deleted_on_delete(world):
+    world.strategy(UpdateStrategyType.ON_DELETE)
+    world.change("router", "decode")
+    world.settle()
+    assert world.gone == [] and world.ended()
+    for progress in (world.progress, world.groups[WORKERS].status.update_progress):
+        assert progress.update_started_at and progress.update_ended_at
+    assert all(clique.status.update_progress.update_ended_at for clique in world.cliques.values())
+    assert world.pcs.status.updated_replicas == 0 == world.cliques[ROUTER].status.updated_replicas
+    for name in world.outdated():
+        del world.pods[name]
+    world.settle()
+    assert world.pcs.status.updated_replicas == 1 and not world.outdated()
+    assert world.progress.updated_pod_cliques_count == 1
+
+
+def test_after_on_delete_the_next_change_rolls_what_is_outdated(world):
+    world.strategy(UpdateStrategyType.ON_DELETE)
+    world.change("decode")
+    world.settle()
+    world.strategy(UpdateStrategyType.ROLLING_RECREATE)
+    world.settle()
+    assert world.gone == []
+    world.change("router")
+    world.settle()
+    assert world.ended() and not world.outdated()
+
+
+def test_a_group_that_on_delete_has_touched_is_not_in_the_way(world):
+    # CHG-DF13
+    world.strategy(UpdateStrategyType.ON_DELETE)
+    world.change("router")
+    world.settle()
+    world.strategy(UpdateStrategyType.ROLLING_RECREATE)
+    world.change("router", image="z")
+    world.settle()
+    assert world.ended() and world.pcs.status.updated_replicas == 1
+
+
+def test_on_delete_ends_an_update_that_is_under_way(world):
+    # CHG-DF11
+    world.held = {ROUTER, f"{WORKERS}-0-decode"}
+    world.change("router", "decode")
+    world.settle()
+    gone = list(world.gone)
+    world.strategy(UpdateStrategyType.ON_DELETE)
+    world.settle()
+    assert world.ended() and world.gone == gone and world.progress.currently_updating is None
+    for part in (*world.cliques.values(), *world.groups.values()):
+        progress = part.status.update_progress
+        assert progress is None or progress.update_ended_at is not None
+        assert {c.type: c.status for c in part.status.conditions}["MinAvailableBreached"] != "Unknown"
+
+
+def test_a_replica_that_is_half_gone_goes_on_going(world):
+    # Killed between the deletions of a replica's cliques: decode, which has not changed, has gone.
+    world.change("prefill")
+    world.tick()
+    other = Rolling()
+    other.change("prefill")
+    other.set_pass("2027-01-01T00:00:00Z")
+    other.drop(f"{WORKERS}-0-decode")
+    other.settle()
+    assert other.ended() and len([n for n in other.gone if n.startswith(f"{WORKERS}-0-")]) == 3
