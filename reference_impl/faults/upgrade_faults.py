@@ -148,21 +148,26 @@ def _pods_made_anew() -> None:
     replace(Rehashing, "_label", label)
 
 
-@fault(
-    "upgrade-never-updates",
-    "operator",
-    "leaves a set alone whose generation hash it does not know",
-    "UPG-004",
-    "UPG-008",
-)
-def _never_updates() -> None:
+def _never_updates(*, only_earlier: bool) -> None:
     right = revisions.of_set
 
     def of_set(pcs: PodCliqueSet) -> revisions.Revision:
         stored = pcs.status.current_generation_hash if pcs.status else None
-        return revisions.Revision(stored, frozenset({stored})) if stored else right(pcs)
+        if not stored or (only_earlier and hashes.recognises_others()):
+            return right(pcs)
+        return revisions.Revision(stored, frozenset({stored}))
 
     replace(revisions, "of_set", of_set)
+
+
+@fault("upgrade-never-updates", "operator", "leaves a set alone whose generation hash it does not know", "UPG-008")
+def _unknown_left_alone() -> None:
+    _never_updates(only_earlier=False)
+
+
+@fault("upgrade-no-way-back", "operator", "does nothing with newer hashes when it is the earlier version", "UPG-004")
+def _no_way_back() -> None:
+    _never_updates(only_earlier=True)
 
 
 @fault(
