@@ -89,7 +89,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
     sights_of_ends = {each: over(each) if each == "back" else changes.done(each, before[each]) for each in ENDS}
     changes.nurse(case, (), "all updates end", map(clique, SIZES), all_of(*sights_of_ends.values()))
     for each, id in ENDS.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 30)
     case.quiet(0.7)
     judge_end(case, first, since)
 
