@@ -35,7 +35,7 @@ class Rule(Protocol):
         """`gangs` as they are at the end, `now` the end of the history in seconds since the recorder started."""
 
 
-def rules() -> list[Rule]:
+def rules(unrest: Sequence[tuple[float, float]] = ()) -> list[Rule]:
     """A fresh copy of every rule."""
     return [
         GateUntilReferenced(),
@@ -44,14 +44,14 @@ def rules() -> list[Rule]:
         Ownership(),
         GateUntilInitialized(),
         ParentsReadyFirst(),
-        LeftAlone(),
+        LeftAlone(unrest),
     ]
 
 
 def judge(history: History, only: Sequence[str] = ()) -> list[Verdict]:
     """The verdict of every rule (or of those whose ids are given), by id."""
     records = [record for record in history.records() if record.resource in RELEVANT]
-    chosen = [rule for rule in rules() if not only or rule.id in only]
+    chosen = [rule for rule in rules(history.unrest) if not only or rule.id in only]
     ordered = server_order(records)
     if ordered is None:
         return [
