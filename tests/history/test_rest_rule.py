@@ -41,7 +41,7 @@ def test_who_takes_over_may_write(story):
     begin = story.at + REST
     clique(story, {"replicas": 2}, after=REST + 3)
     assert rested(story).holds is False
-    assert rested(story, unrest=[(begin, begin + 4)], calm=REST).holds is True
+    assert rested(story, unrest=[(begin, begin + 4)], calm=REST + 2).holds is True
     clique(story, {"replicas": 3}, after=2 * REST)
     assert rested(story, unrest=[(begin, begin + 4)]).holds is False
 
