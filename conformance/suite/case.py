@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -245,11 +245,13 @@ class Case:
     def downgrade(self, to: Upgrade) -> None:
         """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
         self._takeovers.append((self.history.mark(), True))
-        self._starting(lambda: self._driver.become(self.implementation.earlier(to)))
+        with self.unrest():
+            self._starting(lambda: self._driver.become(self.implementation.earlier(to)))
 
     def upgrade(self) -> None:
         """Replaces the operator by the one that is judged."""
-        self._starting(lambda: self._driver.become(self.implementation))
+        with self.unrest():
+            self._starting(lambda: self._driver.become(self.implementation))
         self._takeovers.append((self.history.mark(), False))
 
     def deleted_pods(self) -> frozenset[str]:
@@ -262,6 +264,16 @@ class Case:
                 if record.kind == DELETED or terminating(record.object):
                     went.add(record.name)
         return frozenset(self._deleted_pods | went)
+
+    @contextlib.contextmanager
+    def unrest(self) -> Iterator[None]:
+        """Something happens that no record tells of: what the operator writes in it, and soon after, is no breach of
+        the rest that INV-007 is about."""
+        begin = self.history.now()
+        try:
+            yield
+        finally:
+            self.history.unrest.append((begin, self.history.now()))
 
     def stop(self, role: str) -> None:
         """Stops the process of a role as the platform does; `restart` starts it again."""

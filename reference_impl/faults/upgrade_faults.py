@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace as changed
 from typing import Any
 
-from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
 from reference_impl.control.rehashing import Rehashing, Write
 from reference_impl.faults import fault, replace
-from reference_impl.plan import hashes, rehashed, revisions
+from reference_impl.plan import hashes, rehashed, revisions, statuses
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
 from reference_impl.plan.hashing.window import Known, Policy, Window
 
@@ -116,7 +116,19 @@ def _groups_left() -> None:
     def of_group(self: Rehashing, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         yield from ()
 
+    right = statuses.group_status
+
+    def group_status(
+        group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: statuses.CliqueOf, now: str
+    ) -> ScalingGroupStatus:
+        found = right(group, pcs, clique, now)
+        stored = group.status.current_pod_clique_set_generation_hash if group.status else None
+        if stored and pcs is not None and hashes.known_generation(pcs).foreign(stored):
+            found.current_pod_clique_set_generation_hash = stored
+        return found
+
     replace(Rehashing, "_of_group", of_group)
+    replace(statuses, "group_status", group_status)
 
 
 @fault(
