@@ -35,7 +35,7 @@ def test_what_begins_an_update_and_what_it_does_on_delete(case: Case) -> None:
         case.create(workload)
     replicas = {each: 2 if each == "o" else 1 for each in (*BEGIN, "other", *waiting)}
     available = [sights.available(each, count) for each, count in replicas.items()]
-    case.until("UPD-036", "all sets are available", all_of(*available))
+    case.until("UPD-036", "all sets are available", all_of(*available), 150)
     scale(case, CLIQUES, "o-0-a", 3)
     case.until("UPD-039", "a clique that was scaled has its pods", pods_are({"o-0-a": 3}, ready=True))
     case.quiet(0.7)
