@@ -191,10 +191,14 @@ def tags(wanted: dict[str, list[str]]) -> sights.Sight:
 def back_to_rolling(case: Case, waiting: dict[str, Object]) -> None:
     """Pods that are outdated stay after the switch of strategy, and go with the next change. A group that only OnDelete
     has changed is not in its way."""
+    since, view = case.history.mark(), case.history.view()
+    generations = {each: updates.generation(view.get(SETS, each)) for each in waiting}
     for each in waiting:
         changes.strategy(case, each, changes.ROLLING)
-    since = case.history.mark()
-    case.quiet(1.5, real=True)
+    case.settled("the switch has been seen", all_of(sights.available("o", 2), sights.available("p", 1)))
+    view = case.quiet(1.5, real=True)
+    now = {each: updates.generation(view.get(SETS, each)) for each in waiting}
+    same(case, "UPD-042", "generations after the switch", generations, now)
     case.expect("UPD-042", "pods that went with the switch", [], [r.name for r in replay.gone(case.history, since)])
     fresh = changes.uids(case.history.view(), "o-0-g-0-c")
     before = changes.change(case, waiting["o"], "q", tag="3")
