@@ -64,7 +64,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
     sets = {each: workload_of(case, each) for each in SIZES}
     for workload in sets.values():
         case.create(workload)
-    case.until("UPD-016", "all pods are Ready", changes.whole({clique(each): n for each, n in SIZES.items()}))
+    case.until("UPD-016", "all pods are Ready", changes.whole({clique(each): n for each, n in SIZES.items()}), 150)
     for each in ("sick", "ill"):
         scenes.become(case, clique(each), scenes.STARTING, 2)
     scenes.become(case, clique("crashed"), scenes.RECOVERED, 2)
