@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace as changed
 from typing import Any
 
-from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
 from reference_impl.control.rehashing import Rehashing, Write
 from reference_impl.faults import fault, replace
-from reference_impl.plan import hashes, rehashed, revisions
+from reference_impl.plan import hashes, rehashed, revisions, statuses
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
 from reference_impl.plan.hashing.window import Known, Policy, Window
 
@@ -116,7 +116,19 @@ def _groups_left() -> None:
     def of_group(self: Rehashing, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         yield from ()
 
+    right = statuses.group_status
+
+    def group_status(
+        group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: statuses.CliqueOf, now: str
+    ) -> ScalingGroupStatus:
+        found = right(group, pcs, clique, now)
+        stored = group.status.current_pod_clique_set_generation_hash if group.status else None
+        if stored and pcs is not None and hashes.known_generation(pcs).foreign(stored):
+            found.current_pod_clique_set_generation_hash = stored
+        return found
+
     replace(Rehashing, "_of_group", of_group)
+    replace(statuses, "group_status", group_status)
 
 
 @fault(
@@ -148,21 +160,26 @@ def _pods_made_anew() -> None:
     replace(Rehashing, "_label", label)
 
 
-@fault(
-    "upgrade-never-updates",
-    "operator",
-    "leaves a set alone whose generation hash it does not know",
-    "UPG-004",
-    "UPG-008",
-)
-def _never_updates() -> None:
+def _never_updates(*, only_earlier: bool) -> None:
     right = revisions.of_set
 
     def of_set(pcs: PodCliqueSet) -> revisions.Revision:
         stored = pcs.status.current_generation_hash if pcs.status else None
-        return revisions.Revision(stored, frozenset({stored})) if stored else right(pcs)
+        if not stored or (only_earlier and hashes.recognises_others()):
+            return right(pcs)
+        return revisions.Revision(stored, frozenset({stored}))
 
     replace(revisions, "of_set", of_set)
+
+
+@fault("upgrade-never-updates", "operator", "leaves a set alone whose generation hash it does not know", "UPG-008")
+def _unknown_left_alone() -> None:
+    _never_updates(only_earlier=False)
+
+
+@fault("upgrade-no-way-back", "operator", "does nothing with newer hashes when it is the earlier version", "UPG-004")
+def _no_way_back() -> None:
+    _never_updates(only_earlier=True)
 
 
 @fault(

@@ -23,6 +23,11 @@ def written() -> Scheme:
     return _policy.written
 
 
+def recognises_others() -> bool:
+    """Whether hashes count as current that were written in another way."""
+    return bool(_policy.recognised)
+
+
 @lru_cache(4096)
 def _of_template(template: Template, policy: Policy) -> Known:
     return of_template(template, policy)

@@ -77,19 +77,24 @@ def held(view: View, clique: str) -> list[Pod]:
 
 def nurse(case: Case, ids: str | tuple[str, ...], what: str, cliques: Iterable[str], end: sights.Sight) -> None:
     """Lets pods of these cliques become Ready whenever there are held ones, until `end`. Without ids that is all."""
-    wanted = list(cliques)
+    wanted, free = list(cliques), set[str]()
+
+    def waiting(view: View) -> list[Pod]:
+        return [pod for clique in wanted for pod in held(view, clique) if uid(pod) not in free]
 
     def seen(view: View) -> bool | Miss:
-        return bool(end(view)) or any(held(view, clique) for clique in wanted) or Miss(str(end(view)))
+        return bool(end(view)) or bool(waiting(view)) or Miss(str(end(view)))
 
     for _ in range(ROUNDS):
         view = case.settled(what, seen, 60)
-        if end(view) or not any(held(view, clique) for clique in wanted):
+        pods_now = waiting(view)
+        if end(view) or not pods_now:
             break
-        for clique in wanted:
-            release(case, clique)
+        for pod in pods_now:
+            free.add(uid(pod))
+            case.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
     if ids:
-        case.until(ids, what, end, 12)
+        case.until(ids, what, end, 30)
 
 
 def begun(each: str, before: str) -> sights.Sight:

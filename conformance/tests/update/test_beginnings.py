@@ -35,7 +35,7 @@ def test_what_begins_an_update_and_what_it_does_on_delete(case: Case) -> None:
         case.create(workload)
     replicas = {each: 2 if each == "o" else 1 for each in (*BEGIN, "other", *waiting)}
     available = [sights.available(each, count) for each, count in replicas.items()]
-    case.until("UPD-036", "all sets are available", all_of(*available))
+    case.until("UPD-036", "all sets are available", all_of(*available), 150)
     scale(case, CLIQUES, "o-0-a", 3)
     case.until("UPD-039", "a clique that was scaled has its pods", pods_are({"o-0-a": 3}, ready=True))
     case.quiet(0.7)
@@ -188,13 +188,29 @@ def tags(wanted: dict[str, list[str]]) -> sights.Sight:
     return seen
 
 
+def switched(each: str) -> sights.Sight:
+    """The operator says that it has acted on a set's present spec, which is that of RollingRecreate."""
+
+    def seen(view: View) -> bool | Miss:
+        found = view.get(SETS, each)
+        there = text(found, "spec", "updateStrategy", "type") == changes.ROLLING
+        observed = number(found, "status", "observedGeneration")
+        return (there and observed == number(found, "metadata", "generation")) or Miss(f"{each} has not been looked at")
+
+    return seen
+
+
 def back_to_rolling(case: Case, waiting: dict[str, Object]) -> None:
     """Pods that are outdated stay after the switch of strategy, and go with the next change. A group that only OnDelete
     has changed is not in its way."""
+    since, view = case.history.mark(), case.history.view()
+    generations = {each: updates.generation(view.get(SETS, each)) for each in waiting}
     for each in waiting:
         changes.strategy(case, each, changes.ROLLING)
-    since = case.history.mark()
-    case.quiet(1.5, real=True)
+    case.settled("the switch has been seen", all_of(*map(switched, waiting)))
+    view = case.quiet(1.5, real=True)
+    now = {each: updates.generation(view.get(SETS, each)) for each in waiting}
+    same(case, "UPD-042", "generations after the switch", generations, now)
     case.expect("UPD-042", "pods that went with the switch", [], [r.name for r in replay.gone(case.history, since)])
     fresh = changes.uids(case.history.view(), "o-0-g-0-c")
     before = changes.change(case, waiting["o"], "q", tag="3")

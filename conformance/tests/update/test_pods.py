@@ -64,7 +64,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
     sets = {each: workload_of(case, each) for each in SIZES}
     for workload in sets.values():
         case.create(workload)
-    case.until("UPD-016", "all pods are Ready", changes.whole({clique(each): n for each, n in SIZES.items()}))
+    case.until("UPD-016", "all pods are Ready", changes.whole({clique(each): n for each, n in SIZES.items()}), 150)
     for each in ("sick", "ill"):
         scenes.become(case, clique(each), scenes.STARTING, 2)
     scenes.become(case, clique("crashed"), scenes.RECOVERED, 2)
@@ -89,7 +89,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
     sights_of_ends = {each: over(each) if each == "back" else changes.done(each, before[each]) for each in ENDS}
     changes.nurse(case, (), "all updates end", map(clique, SIZES), all_of(*sights_of_ends.values()))
     for each, id in ENDS.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 30)
     case.quiet(0.7)
     judge_end(case, first, since)
 

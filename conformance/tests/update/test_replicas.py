@@ -32,7 +32,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
         sets[each] = case.workload("kept", setName=each, **values)
         case.create(sets[each])
     members = {each: [f"{each}-0-g-{j}-b" for j in range(size)] for each, size in GROUPED.items()}
-    case.until("UPD-025", "all sets are available", all_of(*(sights.available(each, 1) for each in sets)))
+    case.until("UPD-025", "all sets are available", all_of(*(sights.available(each, 1) for each in sets)), 150)
     scenes.become(case, members["sick"][2], scenes.STARTING, 1)
     case.until("UPD-025", "a pod is not Ready", changes.whole({members["sick"][2]: 0}))
     case.quiet(0.7)
@@ -65,7 +65,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
     every = [*(clique for own in members.values() for clique in own), "grows-0-g-2-b", "grows-0-g-3-b"]
     changes.nurse(case, (), "all updates end", every, all_of(*sights_of_ends.values()))
     for each, id in ends.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 30)
     case.quiet(0.7)
     judge_groups(case, since)
 
@@ -116,7 +116,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     for workload in sets.values():
         case.create(workload)
     available = [sights.available(each, REPLICAS.get(each, 1)) for each in sets]
-    case.until("UPD-029", "all sets are available", all_of(*available))
+    case.until("UPD-029", "all sets are available", all_of(*available), 150)
     scenes.become(case, "sound-1-web", scenes.CRASHED, 2)
     scenes.cordon(case, nodes)
     scale(case, SETS, "placed", 3)
@@ -164,7 +164,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     every = [f"{each}-{index}-web" for each in ("out", "in", "twice") for index in range(3)]
     changes.nurse(case, (), "all updates end", [*every, "recycled-0-a"], all_of(*sights_of_ends.values()))
     for each, id in ends.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 30)
     case.quiet(0.7)
     judge_sets(case, since)
 

@@ -16,12 +16,13 @@ from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
+from conformance.tests.scaling.scaled import pods_are
 from conformance.tests.termination import scenes
 from conformance.tests.termination.scenes import BREACHED
 from conformance.tests.update import changes, replay
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
-REPLICAS, SECONDS, DEATHS = 2, 60, 2
+REPLICAS, SECONDS, DEATHS = 2, 150, 2
 ALONE = ("a", "q")
 TOTALS = {"totalPodCliquesCount": len(ALONE) * REPLICAS, "totalPodCliqueScalingGroupsCount": 2 * REPLICAS}
 
@@ -46,12 +47,13 @@ def test_a_set_is_updated_replica_by_replica(case: Case) -> None:
     case.nodes("tiny", 1)
     workload = case.workload("rolling", setName="s", replicas=REPLICAS)
     case.create(workload)
-    case.until("UPD-007", "the set is available", sights.available("s", REPLICAS))
+    case.until("UPD-007", "the set is available", sights.available("s", REPLICAS), SECONDS)
     case.quiet(1.2, real=True)
     youngest = scenes.by_index(case, "s-0-a")[0]
     case.delete("pods", name(youngest))
-    case.until("UPD-012", "a pod that was deleted is replaced", changes.left("s-0-a", [uid(youngest)]))
-    case.until("UPD-012", "and the set available", sights.available("s", REPLICAS))
+    replaced = pods_are({"s-0-a": 2}, ready=True, but=uid(youngest))
+    case.until("UPD-012", "a pod that was deleted is replaced", replaced)
+    case.until("UPD-012", "and the clique says so", changes.whole({"s-0-a": 2}))
     case.quiet(0.5)
 
     standalone(case, updated(case, workload, "a", tag="2"))

@@ -37,7 +37,8 @@ def test_what_go_operators_left_behind_is_taken_over(case: Case) -> None:
     takeover.write_hashes(case, "turned", LEGACY[0], z_solo={"containers": turned["containers"][::-1]})
     takeover.write_hashes(case, "unknown", None)
     since = case.history.mark()
-    case.restart("operator")
+    with case.unrest():
+        case.restart("operator")
 
     for name, way in of_library.items():
         what = f"the hashes of a set with those of {way} become our own"
