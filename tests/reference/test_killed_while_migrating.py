@@ -144,7 +144,7 @@ async def all_deaths(cluster: Cluster) -> int:
             await asyncio.to_thread(history.quiet, 1, 30)
             await death(task)
             writes = mortal.writes
-            deaths = [k for k in (1, 2, 3, 5, 8, 13, 21) if k < writes] + [writes]
+            deaths = [k for k in (1, 2, 3, 5, 8, 13, 21) if k < writes]
             for k in deaths:
                 task, _ = start(cluster.kubeconfig, BACK)
                 await until(legacy, f"before death {k}: the way back")
