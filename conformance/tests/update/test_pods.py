@@ -125,8 +125,8 @@ def one_at_a_time(case: Case, first: Uids) -> None:
     for each in SIZES:
         id = {"sick": "UPD-017"}.get(each, ENDS[each])
         case.expect(id, f"pods of {each} that have gone", TAKEN.get(each, 1), len(lost(view, each, first)))
-    over = [each for each in SIZES if updates.ended(view.get(SETS, each))]
-    case.expect("UPD-009", "sets that say the end while pods of theirs are not Ready", [], over)
+    early = [each for each in SIZES if updates.ended(view.get(SETS, each))]
+    case.expect("UPD-009", "sets that say the end while pods of theirs are not Ready", [], early)
     unready = {uid(pod) for each in ("sick", "ill") for pod in unready_of(case, each, first)}
     case.expect("UPD-014", "pods that were not Ready and are still there", [], sorted(unready))
 
