@@ -57,7 +57,7 @@ def clique(each: str) -> str:
 
 @requirements(
     *("UPD-014", "UPD-015", "UPD-016", "UPD-017", "UPD-018", "UPD-019", "UPD-020", "UPD-021", "UPD-022", "UPD-023"),
-    *("UPD-024", "INV-001", "INV-004", "INV-005"),
+    *("UPD-024", "UPD-009", "INV-001", "INV-004", "INV-005"),
 )
 def test_pods_go_in_the_right_order(case: Case) -> None:
     nodes = case.nodes("tiny", 1)
@@ -79,6 +79,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
         changes.image(workload, "web", tag="2")
         second_template(case, workload, each)
         changes.apply(case, workload)
+    case.settled("the first of two changes has been seen", changes.begun("twice", before["twice"]))
     changes.image(sets["twice"], "web", tag="3")
     changes.apply(case, sets["twice"])
     one_at_a_time(case, first)
@@ -123,11 +124,13 @@ def one_at_a_time(case: Case, first: Uids) -> None:
     for each in SIZES:
         id = {"sick": "UPD-017"}.get(each, ENDS[each])
         case.expect(id, f"pods of {each} that have gone", TAKEN.get(each, 1), len(lost(view, each, first)))
-    unready = {uid(pod) for each in ("sick", "ill") for pod in scenes_before(case, each, first)}
+    early = [each for each in SIZES if updates.ended(view.get(SETS, each))]
+    case.expect("UPD-009", "sets that say the end while pods of theirs are not Ready", [], early)
+    unready = {uid(pod) for each in ("sick", "ill") for pod in unready_of(case, each, first)}
     case.expect("UPD-014", "pods that were not Ready and are still there", [], sorted(unready))
 
 
-def scenes_before(case: Case, each: str, first: Uids) -> list[changes.Pod]:
+def unready_of(case: Case, each: str, first: Uids) -> list[changes.Pod]:
     """The old pods of a set that are there and not Ready."""
     found = sights.pods_of(case.history.view(), clique(each))
     return [pod for pod in found if uid(pod) in first[each] and not pods.ready(pod)]
