@@ -115,7 +115,7 @@ class Rehashing:
             yield from self._status(self._cache.groups, group, rehashed.group_status(window, group.status))
 
     def _of_clique(self, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
-        """The writes that a clique and its pods need: pods first, so that the clique never looks ahead of them."""
+        """The writes that a clique and its pods need, in any order."""
         template = children.clique_template(pcs, clique)
         known = window.templates.get(template.name) if template is not None else None
         if known is None or clique.metadata.deletion_timestamp is not None:
@@ -123,9 +123,11 @@ class Rehashing:
         for pod in self._cache.pods_of(clique):
             if not pod.terminating:
                 yield from self._label(self._cache.pods, pod, known)
-        yield from self._label(self._cache.cliques, clique, known)
+        own = list(self._label(self._cache.cliques, clique, known))
         if clique.status is not None:
-            yield from self._status(self._cache.cliques, clique, rehashed.clique_status(window, known, clique.status))
+            own += self._status(self._cache.cliques, clique, rehashed.clique_status(window, known, clique.status))
+        if own:
+            yield partial(_one_by_one, own)  # both change its version
 
     def _label(self, informer: Informer[Any], item: Any, known: Known) -> Iterator[Write]:
         if known.foreign(item.metadata.label(labels.TEMPLATE_HASH)):
@@ -141,3 +143,8 @@ class Rehashing:
         item = informer.get(*key)
         if item is not None and item.status == old:
             await self._writer.status(informer, item, new, guard=True)
+
+
+async def _one_by_one(writes: list[Write]) -> None:
+    for write in writes:
+        await write()

@@ -42,6 +42,7 @@ class Memory:
         self.events: list[dict[str, Any]] = []
 
     async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
+        await asyncio.sleep(0)  # others write meanwhile
         found = self.objects[resource.kind, name]
         metadata, version = body.pop("metadata", {}), found["metadata"]["resourceVersion"]
         if metadata.pop("resourceVersion", version) != version:
