@@ -42,9 +42,10 @@ mutants: $(READY)  ## prove that the suite sees each registered fault of the ref
 scale: $(READY)  ## 500 replicas × 2 pods on 100 nodes, with the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale $(if $(filter file,$(origin IMPL)),,--implementation "$(IMPL)") $(ARGS)
 
-bench: $(READY)  ## what requests cost the API server, lists the clients (docs/design.md), rounds the scheduler (docs/scheduling.md)
+bench: $(READY)  ## what requests cost the API server, lists the clients, rounds the scheduler, hashes the operator
 	@$(BIN)/python tests/bench/api_costs.py
 	@$(BIN)/python tests/bench/gang_placement.py
+	@$(BIN)/python tests/bench/hashing.py
 
 assets: $(READY)  ## fetch or build the control-plane binaries, and say where they are
 	@$(RUN) assets

@@ -22,6 +22,7 @@ from reference_impl.api import crds
 from reference_impl.control import leadership
 from reference_impl.control.features import Features, unmet
 from reference_impl.control.operator import INIT_IMAGE, Operator
+from reference_impl.plan import hashes
 from reference_impl.scheduler.scheduler import GangScheduler
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
@@ -94,6 +95,7 @@ def operator(
         complaint = "leaderElection.resourceNamespace: must be given outside of a cluster"
         raise typer.BadParameter(complaint, param_hint="--config")
     _prepare(fault, "operator", settings)
+    hashes.use(settings.hashes.policy)
 
     async def run() -> None:
         async with AsyncExitStack() as stack:

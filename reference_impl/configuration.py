@@ -9,6 +9,8 @@ from typing import Literal
 import msgspec
 
 from reference_impl.plan import durations
+from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES
+from reference_impl.plan.hashing.window import Policy
 
 DEFAULT_SCHEDULER = "default-scheduler"
 SCHEDULERS = ("kai-scheduler", DEFAULT_SCHEDULER, "volcano", "lpx-scheduler")
@@ -93,6 +95,18 @@ class LeaderElection(Setting, frozen=True):
         return durations.parse(getattr(self, field)) / 1e9
 
 
+class Hashes(Setting, frozen=True):
+    """How template hashes are written, by the name of a scheme, and whether those that others wrote of the same
+    template are recognised. Legacy ones without the window are what an operator of that time does (docs/hashes.md)."""
+
+    written: str = CANONICAL.name
+    window: bool = True
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(SCHEMES[self.written], tuple(SCHEMES.values()) if self.window else ())
+
+
 class Configuration(Setting, frozen=True):
     """All settings with their defaults."""
 
@@ -103,6 +117,7 @@ class Configuration(Setting, frozen=True):
     authorizer: Authorizer = Authorizer()
     scheduler: Scheduler = Scheduler()
     leader_election: LeaderElection = LeaderElection()
+    hashes: Hashes = Hashes()
 
 
 def standard(own_scheduler: str) -> Configuration:
@@ -143,6 +158,8 @@ def _complaint(found: Configuration, known: tuple[str, ...]) -> str:
             return f"scheduler.profiles[{i}].name: {name!r} stands there twice"
     if found.scheduler.default not in found.scheduler.names:
         return f"scheduler.defaultProfileName: {found.scheduler.default!r} is none of the profiles"
+    if found.hashes.written not in SCHEMES:
+        return f"hashes.written: {found.hashes.written!r} is none of {', '.join(SCHEMES)}"
     return _election_complaint(found.leader_election)
 
 

@@ -143,6 +143,8 @@ def _component_flags() -> Sequence[Mapping[str, Any]]:
             # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes a pod saved.
             "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
         },
+        # So that a failure bundle has its words: which pod it bound where, and which one it could not.
+        "kube-scheduler": {"v": "2"},
         # kwokctl says true; a node that gets the label of lost ones is none of KWOK's any more, nor are its pods. (That
         # somebody else has the node's Lease is not enough: KWOK starts its controllers of nodes and of pods in no fixed
         # order, and if that of pods is the first one, it never asks who has it.)

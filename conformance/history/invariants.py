@@ -40,8 +40,9 @@ class Rule(Protocol):
         """`gangs` as they are at the end, `now` the end of the history in seconds since the recorder started."""
 
 
-def rules(deleted: Collection[str] = ()) -> list[Rule]:
-    """A fresh copy of every rule. `deleted`: names of the pods that the suite itself deleted."""
+def rules(deleted: Collection[str] = (), unrest: Sequence[tuple[float, float]] = ()) -> list[Rule]:
+    """A fresh copy of every rule. `deleted`: names of the pods that the suite itself deleted; `unrest`: when something
+    happened that no record tells of."""
     return [
         GateUntilReferenced(),
         BaseGangFirst(),
@@ -49,7 +50,7 @@ def rules(deleted: Collection[str] = ()) -> list[Rule]:
         Ownership(),
         GateUntilInitialized(),
         ParentsReadyFirst(),
-        LeftAlone(),
+        LeftAlone(unrest),
         BaseBoundFirst(),
         DeletedForACause(deleted),
         RoomOnNodes(),
@@ -64,7 +65,7 @@ def _by_hand(record: Record) -> bool:
 def judge(history: History, only: Sequence[str] = (), deleted: Collection[str] = ()) -> list[Verdict]:
     """The verdict of every rule (or of those whose ids are given), by id. `deleted`: see `rules`."""
     records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
-    chosen = [rule for rule in rules(deleted) if not only or rule.id in only]
+    chosen = [rule for rule in rules(deleted, history.unrest) if not only or rule.id in only]
     ordered = server_order(records)
     if ordered is None:
         return [

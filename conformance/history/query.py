@@ -70,6 +70,8 @@ class History:
         self._inbox: deque[Record] = deque()
         self._taken = 0
         self._latest: deque[Record] = deque(maxlen=5)
+        self.unrest: list[tuple[float, float]] = []
+        """Spans in which something happened that no record tells of, e.g. another operator took over."""
 
     def now(self) -> float:
         """Seconds since the recorder started."""

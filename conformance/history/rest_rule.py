@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from conformance.grove.fields import at, condition_is, items, number, terminating
 from conformance.history.gangs import Gangs
@@ -22,7 +22,9 @@ class LeftAlone:
     id = "INV-007"
     what = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
 
-    def __init__(self) -> None:
+    def __init__(self, unrest: Sequence[tuple[float, float]] = ()) -> None:
+        """`unrest`: spans that are no rest, whatever the records say, nor is the time soon after them."""
+        self._unrest = unrest
         self._stirred = float("-inf")
         self._objects: dict[str, Record] = {}
         self._unsettled: set[str] = set()
@@ -57,6 +59,8 @@ class LeftAlone:
 
     def _at_rest(self, moment: float) -> bool:
         if moment - self._stirred < REST or self._unsettled:
+            return False
+        if any(begin <= moment < end + REST for begin, end in self._unrest):
             return False
         return any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
 

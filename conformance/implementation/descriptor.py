@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -80,6 +81,16 @@ class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.expires is not None and self.expires <= today
 
 
+class Upgrade(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An earlier version that this implementation is an upgrade of: the same processes with other parameters. `about`
+    names it in a sentence; `libraries` is the version of the Kubernetes libraries whose legacy hashes it stores."""
+
+    name: str
+    about: str
+    set: dict[str, str]
+    libraries: str = ""
+
+
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """The file as it is written; `implementation.schema.json` says the same with better complaints."""
 
@@ -94,6 +105,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     parameters: dict[str, Parameter] = {}
     install: Install = Install()
     processes: dict[Role, Process] = {}
+    upgrades: list[Upgrade] = []
     expected_failures: list[ExpectedFailure] = []
 
 
@@ -112,8 +124,17 @@ class Descriptor:
     processes: Mapping[Role, Process]
     expected_failures: tuple[ExpectedFailure, ...]
     settings: Mapping[str, str]
+    upgrades: tuple[Upgrade, ...]
     digest: str
     """`sha256:` over the canonical JSON of the file; comments, order and settings do not count."""
+
+    def earlier(self, upgrade: Upgrade) -> Descriptor:
+        """The earlier version that an upgrade begins with."""
+        changed = {
+            name: placeholders.expand(value, lambda wanted: self.static(wanted) or "")
+            for name, value in upgrade.set.items()
+        }
+        return dataclasses.replace(self, settings={**self.settings, **changed})
 
     @property
     def here(self) -> Path:
@@ -184,6 +205,7 @@ def load(
         processes=file.processes,
         expected_failures=tuple(file.expected_failures),
         settings=settings,
+        upgrades=tuple(file.upgrades),
         digest="sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
     )
     _check_programs(descriptor)
@@ -235,6 +257,7 @@ def _read(path: Path) -> tuple[Document, _File]:
     _check_roles(document, file)
     _check_placeholders(document, file)
     _check_patterns(document, file)
+    _check_upgrades(document, file)
     _check_expected_failures(document, file)
     return document, file
 
@@ -304,6 +327,21 @@ def _check_patterns(document: Document, file: _File) -> None:
                 where=document.where("processes", role, "ready", "log"),
                 mend="mend it, or escape its special characters with \\",
             ) from error
+
+
+def _check_upgrades(document: Document, file: _File) -> None:
+    seen: set[str] = set()
+    for index, upgrade in enumerate(file.upgrades):
+        if upgrade.name in seen:
+            where = document.where("upgrades", index, "name")
+            raise UsageError(f"{upgrade.name} stands here twice", where=where, mend="give it another name")
+        seen.add(upgrade.name)
+        for name, value in upgrade.set.items():
+            where = document.where("upgrades", index, "set", name)
+            if name not in file.parameters:
+                mend = suggestion(name, file.parameters)
+                raise UsageError(f'there is no parameter "{name}"', where=where, mend=mend)
+            _check_text(document, ("upgrades", index, "set", name), value, (), file.parameters, process=False)
 
 
 def _check_expected_failures(document: Document, file: _File) -> None:

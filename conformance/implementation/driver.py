@@ -187,6 +187,14 @@ class Driver:
         self._lease_namespace = namespace
         self.start(Role.OPERATOR)
 
+    def become(self, operator: Descriptor) -> None:
+        """Ends the operator, and starts another version of it in its place: same ports, same log. CRDs and webhooks
+        stay those of the implementation. Raises NotStarted."""
+        self.stop(Role.OPERATOR)
+        player = self._players[Role.OPERATOR]
+        player.descriptor, player.process = operator, operator.processes[Role.OPERATOR]
+        self.start(Role.OPERATOR)
+
     def add_second(self) -> None:
         """Starts a second operator beside the first one, with ports of its own; the API server asks its webhooks from
         now on. After `swap` that is the former first one. Raises NotStarted."""
@@ -206,7 +214,11 @@ class Driver:
         self._players[Role.OPERATOR], self._second = self._second, self._players[Role.OPERATOR]
 
     def alone(self) -> None:
-        """Ends what `elect` and `add_second` have begun. The operator is left stopped."""
+        """Ends what `elect`, `add_second` and `become` have begun. The operator is left stopped."""
+        player = self._players.get(Role.OPERATOR)
+        if player is not None and Role.OPERATOR in self.descriptor.roles and player.descriptor is not self.descriptor:
+            self.stop(Role.OPERATOR)
+            player.descriptor, player.process = self.descriptor, self.descriptor.processes[Role.OPERATOR]
         if not self._lease_namespace:
             return
         self._lease_namespace = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,14 +17,14 @@ from conformance.cluster import lives, nodes
 from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
-from conformance.grove.fields import condition_is
+from conformance.grove.fields import condition_is, terminating
 from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling.manifests import Ground
 from conformance.history.query import History, Miss, NotSeen
-from conformance.history.record import Record
+from conformance.history.record import DELETED, Record
 from conformance.history.verdict import Verdict
 from conformance.history.view import View
-from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.descriptor import Descriptor, Role, Upgrade
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.asking import Asking
@@ -62,8 +62,9 @@ class Case:
         self.history, self.random = history, randomness
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
-        self.deleted_pods: set[str] = set()
-        """Names of the pods that the test itself deleted."""
+        self._deleted_pods: set[str] = set()
+        self._takeovers: list[tuple[int, bool]] = []
+        """Marks of the history from which on another version was the operator; whether it was an earlier one."""
         self._api, self._driver, self._kubeconfig, self._scale = api, driver, kubeconfig, time_scale
         self._complaint, self._patience = complaint, patience
         self._nodes: dict[str, int] = {}
@@ -134,7 +135,10 @@ class Case:
 
     def workload(self, name: str, **values: object) -> Object:
         """A PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. Not created."""
-        obj = dict(workloads.load(name, values))
+        return self.placed(dict(workloads.load(name, values)))
+
+    def placed(self, obj: Object) -> Object:
+        """A PodCliqueSet as one of the test's namespace, with pods that go to the test's own nodes."""
         obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
         for clique in obj["spec"]["template"]["cliques"]:
             pod = clique["spec"]["podSpec"]
@@ -185,7 +189,7 @@ class Case:
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
         if resource == "pods":
-            self.deleted_pods.add(name)
+            self._deleted_pods.add(name)
         self._attempt(
             f"the deletion of {resource}/{name} is accepted",
             lambda: self._api.delete(resource, self._place(resource), [name], propagation),
@@ -194,6 +198,7 @@ class Case:
     def evict(self, pod: str) -> str:
         """Asks for the eviction of a pod, as `kubectl drain` does. Empty, or why it was refused."""
         self.made.append((f"evict pods/{pod}", {}))
+        self._deleted_pods.add(pod)
         try:
             self._api.evict(self.namespace, pod)
         except ApiError as error:
@@ -228,6 +233,51 @@ class Case:
         if not self._driver.alive(Role.OPERATOR):
             raise Blocked("the operator is none of ours to start twice", "circumstances")
         self._starting(lambda: self._driver.elect(self.namespace))
+
+    @property
+    def upgrades(self) -> tuple[Upgrade, ...]:
+        """The earlier versions that the implementation takes over from; the first one is always there. Without any the
+        test cannot be made."""
+        if not self.implementation.upgrades or not self._driver.alive(Role.OPERATOR):
+            raise Blocked("no earlier version of the operator is declared that could be started", "circumstances")
+        return self.implementation.upgrades
+
+    def downgrade(self, to: Upgrade) -> None:
+        """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
+        self._takeovers.append((self.history.mark(), True))
+        with self.unrest():
+            self._starting(lambda: self._driver.become(self.implementation.earlier(to)))
+
+    def upgrade(self) -> None:
+        """Replaces the operator by the one that is judged."""
+        with self.unrest():
+            self._starting(lambda: self._driver.become(self.implementation))
+        self._takeovers.append((self.history.mark(), False))
+
+    def deleted_pods(self) -> frozenset[str]:
+        """Names of the pods that the test itself has deleted, or that went under an earlier version, which is not
+        judged: to some of those all pods are outdated that the judged one has written its hashes on."""
+        went: set[str] = set()
+        for number, (since, earlier) in enumerate(self._takeovers):
+            until = self._takeovers[number + 1][0] if number + 1 < len(self._takeovers) else None
+            for record in self.history.records("pods", since=since, until=until) if earlier else ():
+                if record.kind == DELETED or terminating(record.object):
+                    went.add(record.name)
+        return frozenset(self._deleted_pods | went)
+
+    @contextlib.contextmanager
+    def unrest(self) -> Iterator[None]:
+        """Something happens that no record tells of: what the operator writes in it, and soon after, is no breach of
+        the rest that INV-007 is about."""
+        begin = self.history.now()
+        try:
+            yield
+        finally:
+            self.history.unrest.append((begin, self.history.now()))
+
+    def stop(self, role: str) -> None:
+        """Stops the process of a role as the platform does; `restart` starts it again."""
+        self._driver.stop(Role(role))
 
     def second_operator(self) -> None:
         """Starts one more operator beside the first; the API server asks its webhooks from now on."""
@@ -293,7 +343,7 @@ class Case:
             return False
         return True
 
-    def settled(self, what: str, predicate: Callable[[View], object], timeout: float = 15) -> View:
+    def settled(self, what: str, predicate: Callable[[View], object], timeout: float = 30) -> View:
         """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself."""
         with contextlib.suppress(NotSeen):
             self._wait(what, predicate, timeout)

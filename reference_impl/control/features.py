@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from kube.client import Client
 from kube.errors import ApiError
+from kube.resource import CRDS
 from reference_impl.api.kubernetes import COMPUTE_DOMAINS
+from reference_impl.api.models import TOPOLOGY_BINDINGS
 
 
 @dataclass(frozen=True)
@@ -21,14 +23,32 @@ class Features:
 NO_FEATURES = Features()
 
 
+EARLIER_TOPOLOGIES = "clustertopologies.grove.io"
+"""CRD of Grove up to v0.1.0-alpha.8. It has the short name of its successor, which the API server does not serve while
+both are there (HASH-197)."""
+
+
 async def unmet(client: Client, features: Features) -> str:
     """What the cluster lacks for these features, in a line; empty where it lacks nothing (OBJ-840)."""
-    if not features.mnnvl:
-        return ""
+    if features.topology and not await _served(client, TOPOLOGY_BINDINGS.path()):
+        lack = f"the cluster serves no {TOPOLOGY_BINDINGS}"
+        if await _served(client, f"{CRDS.path()}/{EARLIER_TOPOLOGIES}"):
+            return (
+                f"{lack}: the CRD {EARLIER_TOPOLOGIES} of an earlier version holds its short name. Keep what there is "
+                f"of it (kubectl get {EARLIER_TOPOLOGIES} -o yaml), make it bindings of the new kind, then: "
+                f"kubectl delete crd {EARLIER_TOPOLOGIES}. Sets and their pods run on meanwhile"
+            )
+        return f"{lack}: is Grove's CRD installed?"
+    if features.mnnvl and not await _served(client, COMPUTE_DOMAINS.path()):
+        return f"the cluster serves no {COMPUTE_DOMAINS}: is the driver's CRD installed?"
+    return ""
+
+
+async def _served(client: Client, path: str) -> bool:
     try:
-        await client.request("GET", COMPUTE_DOMAINS.path())
+        await client.request("GET", path)
     except ApiError as error:
         if not error.not_found:
             raise
-        return f"the cluster serves no {COMPUTE_DOMAINS}: is the driver's CRD installed?"
-    return ""
+        return False
+    return True

@@ -22,6 +22,7 @@ from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
+from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import gangs, labels, names, topology, updates
@@ -59,9 +60,10 @@ class Operator:
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
-        sets = SetReconciler(self.cache, writer, scheduler_name, features)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image)
-        groups = GroupReconciler(self.cache, writer, features)
+        rehashing = Rehashing(self.cache, writer, self._sets.add)
+        sets = SetReconciler(self.cache, writer, scheduler_name, rehashing, features)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, rehashing)
+        groups = GroupReconciler(self.cache, writer, rehashing, features)
         self._troubles = (
             (self._sets, sets.troubles),
             (self._groups, groups.troubles),

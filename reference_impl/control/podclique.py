@@ -12,6 +12,7 @@ from kube.objects import Key
 from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import children, claims, gates, labels, pods, startup, statuses, updates, updates_of_cliques
@@ -23,8 +24,11 @@ write of a clique costs the API server more than one of a pod: it carries a whol
 
 
 class CliqueReconciler:
-    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str) -> None:
+    def __init__(
+        self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str, rehashing: Rehashing
+    ) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
+        self._rehashing = rehashing
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
         self.troubles = Troubles(cache.cliques, writer)
@@ -41,6 +45,8 @@ class CliqueReconciler:
         if gang is not None and gang.metadata.deletion_timestamp is None:
             # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
             pcs = self._cache.set_of(clique)
+            if pcs is not None and not self._rehashing.settled(pcs, clique):
+                return None
             try:
                 await self._claims(clique, pcs)
             except Trouble as trouble:
@@ -130,8 +136,11 @@ class CliqueReconciler:
         if clique is None or clique.metadata.deletion_timestamp is not None:
             self._unwritten.pop(key, None)
             return None
+        pcs = self._cache.set_of(clique)
+        if pcs is not None and not self._rehashing.settled(pcs, clique):
+            return None
         pods_now = self._cache.pods_of(clique)
-        status = statuses.clique_status(clique, pods_now, self._cache.set_of(clique), now())
+        status = statuses.clique_status(clique, pods_now, pcs, now())
         if status == clique.status:
             self._unwritten.pop(key, None)
             return None

@@ -18,6 +18,7 @@ from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqu
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.surroundings import Surroundings, Wanted
 from reference_impl.control.termination import Termination
 from reference_impl.control.troubles import Troubles, earliest
@@ -48,8 +49,16 @@ REPLICAS_AT_ONCE = 16
 
 
 class SetReconciler:
-    def __init__(self, cache: Cache, writer: Writer, scheduler_name: str, features: Features = NO_FEATURES) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        writer: Writer,
+        scheduler_name: str,
+        rehashing: Rehashing,
+        features: Features = NO_FEATURES,
+    ) -> None:
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
+        self._rehashing = rehashing
         self._surroundings = Surroundings(cache, writer)
         self._termination = Termination(cache, writer)
         self.troubles = Troubles(cache.sets, writer)
@@ -57,6 +66,7 @@ class SetReconciler:
     async def reconcile(self, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is None:
+            self._rehashing.forget(key)
             return None
         if pcs.metadata.deletion_timestamp is not None:
             await self._writer.remove_finalizer(self._cache.sets, pcs, labels.SET_FINALIZER)
@@ -65,6 +75,11 @@ class SetReconciler:
             wanted = [*(pcs.metadata.finalizers or ()), labels.SET_FINALIZER]
             await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": wanted}}, guard=True)
             pcs = self._cache.sets.get(*key) or pcs
+        try:
+            pcs = await self._rehashing.migrate(pcs)
+        except ApiError as error:
+            await self.troubles.refused(key, "ERR_MIGRATE_HASHES", error)
+            raise
         generation = revisions.of_set(pcs)
         if not generation.has(updates.generation(pcs)):
             await self._write_status(pcs, generation, observed=False)

@@ -10,6 +10,7 @@ from kube.objects import Key
 from reference_impl.api.models import SCALING_GROUPS, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.termination import Termination
 from reference_impl.control.troubles import Troubles, earliest
 from reference_impl.control.writer import Writer, now, together
@@ -18,8 +19,9 @@ from reference_impl.plan.troubles import Trouble
 
 
 class GroupReconciler:
-    def __init__(self, cache: Cache, writer: Writer, features: Features = NO_FEATURES) -> None:
+    def __init__(self, cache: Cache, writer: Writer, rehashing: Rehashing, features: Features = NO_FEATURES) -> None:
         self._cache, self._writer, self._features = cache, writer, features
+        self._rehashing = rehashing
         self._termination = Termination(cache, writer)
         self.troubles = Troubles(cache.groups, writer)
 
@@ -31,6 +33,8 @@ class GroupReconciler:
             await self._writer.remove_finalizer(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER)
             return None
         pcs = self._cache.set_of(group)
+        if pcs is not None and not self._rehashing.settled(pcs, group):
+            return None
         trouble: Trouble | None = None
         wait: float | None = None
         if pcs is not None and pcs.metadata.deletion_timestamp is None:

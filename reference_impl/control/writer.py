@@ -146,13 +146,15 @@ class Writer:
         await self._send_patch(informer, item, body, None, "application/strategic-merge-patch+json")
 
     async def remove_finalizer(self, informer: Informer[T], item: T, finalizer: str) -> None:
-        """Takes one finalizer away, if it is there. The test before the removal keeps others' finalizers."""
+        """Takes one finalizer away from this very object, if it is there. The tests before the removal keep others'
+        finalizers, and those of an object that has been made anew under the name: a patch may arrive late."""
         finalizers = item.metadata.finalizers or []
         if finalizer not in finalizers:
             return
         place = f"/metadata/finalizers/{finalizers.index(finalizer)}"
-        body = [{"op": "test", "path": place, "value": finalizer}, {"op": "remove", "path": place}]
         meta = item.metadata
+        same = {"op": "test", "path": "/metadata/uid", "value": meta.uid}
+        body = [same, {"op": "test", "path": place, "value": finalizer}, {"op": "remove", "path": place}]
         try:
             answer = await self._client.patch(
                 informer.resource, meta.namespace, meta.name, body, content_type=JSON_PATCH

@@ -26,12 +26,14 @@ _MODULES = (
     "served_faults",
     "scaling_faults",
     "termination_faults",
-    "update_faults",
-    "changed_faults",
     "placement_faults",
     "node_faults",
     "lifecycle_faults",
     "gang_faults",
+    "hash_faults",
+    "upgrade_faults",
+    "update_faults",
+    "changed_faults",
 )
 
 
@@ -69,10 +71,11 @@ def replace(target: Any, name: str, wrong: Any) -> None:
     where it can't be called as the right one: so a fault neither comes to nothing nor turns into a crash, which any
     check would see, when the code moves."""
     right = getattr(target, name)
-    if inspect.isroutine(right) and inspect.isroutine(wrong):
+    called = wrong.__get__(None, target) if isinstance(wrong, classmethod | staticmethod) else wrong
+    if inspect.isroutine(right) and inspect.isroutine(called):
         wanted = inspect.signature(right).parameters.values()
         positional = [p.name for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        inspect.signature(wrong).bind(*positional, **{p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY})
+        inspect.signature(called).bind(*positional, **{p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY})
     setattr(target, name, wrong)
 
 

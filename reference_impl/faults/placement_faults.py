@@ -205,7 +205,7 @@ def _gang_level_ignored() -> None:
     _without(size=lambda gang, scope: len(scope.groups) == len(gang.groups))
 
 
-@breaks("config-level-ignored", "does not see constraints over some of the groups", "GS-34", caught_by="TOPO-036")
+@breaks("config-level-ignored", "does not see constraints over some of the groups", "GS-34", caught_by="TOPO-034")
 def _config_level_ignored() -> None:
     _without(size=lambda gang, scope: 1 < len(scope.groups) < len(gang.groups))
 

@@ -8,7 +8,7 @@ from reference_impl.faults import fault, replace
 from reference_impl.scheduler import placing, preemption, rounds
 from reference_impl.scheduler.gang import Gang, Scope
 from reference_impl.scheduler.model import Pod
-from reference_impl.scheduler.placing import place
+from reference_impl.scheduler.placing import Placement, place
 from reference_impl.scheduler.room import Room
 from reference_impl.scheduler.rounds import Plan, Surroundings
 from reference_impl.scheduler.search import Budget
@@ -131,16 +131,25 @@ def _stalled_by_strays() -> None:
 
 @fault("domain-for-all", "gang-scheduler", "keeps all gangs in the domain of the first", "TOPO-039", "TOPO-051")
 def _domain_for_all() -> None:
-    right = placing.settled_domains
+    right, right_bind = placing.settled_domains, rounds.bind
     first: dict[tuple[str, str], frozenset[str]] = {}
 
+    def family(gang: Gang, key: str) -> tuple[str, str]:
+        """Gangs whose names differ in the last part only are those of one set, or of one scenario."""
+        return key, gang.name.rstrip("0123456789xy").rstrip("-")
+
     def settled_domains(gang: Gang, scope: Scope, key: str, room: Room) -> frozenset[str]:
-        # Gangs whose names differ in the last part only are those of one set, or of one scenario.
-        family = key, gang.name.rstrip("0123456789xy").rstrip("-")
-        domains = right(gang, scope, key, room)
-        return first.setdefault(family, domains) if domains else first.get(family, domains)
+        return right(gang, scope, key, room) or first.get(family(gang, key), frozenset())
+
+    def bind(gang: Gang, placement: Placement, room: Room, result: Plan) -> None:
+        right_bind(gang, placement, room, result)
+        for scope in gang.scopes:
+            if scope.required:
+                domains = right(gang, scope, scope.required, room)
+                first.setdefault(family(gang, scope.required), domains)
 
     replace(placing, "settled_domains", settled_domains)
+    replace(rounds, "bind", bind)
 
 
 @fault("preempts-never", "gang-scheduler", "evicts nobody for anybody", "SCHED-054")

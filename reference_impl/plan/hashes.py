@@ -1,73 +1,73 @@
-"""Hashes that tell whether a template has changed. Equal meaning gives an equal hash: lists that the Kubernetes API
-keys by a name are sorted before hashing (seed 002); order that means something is kept."""
+"""Hashes that tell whether a template has changed (spec/hashes.md). Which ones are written, and which others are taken
+for current, is set once, before anything is hashed (`use`)."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from typing import Any
+from functools import lru_cache
 
-import orjson
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet, StartupType
+from reference_impl.plan.hashing.schemes import Scheme, Template
+from reference_impl.plan.hashing.window import Known, Policy, Window, of_set, of_template
 
-from reference_impl.api.models import CliqueTemplate, PodCliqueSet, StartupType, wire
-
-_POD_KEYS = {
-    "containers": ("name",),
-    "ephemeralContainers": ("name",),
-    "volumes": ("name",),
-    "imagePullSecrets": ("name",),
-    "resourceClaims": ("name",),
-    "schedulingGates": ("name",),
-    "hostAliases": ("ip",),
-    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-}
-_CONTAINER_KEYS = {
-    "ports": ("containerPort", "protocol"),
-    "volumeMounts": ("mountPath",),
-    "volumeDevices": ("devicePath",),
-    "resizePolicy": ("resourceName",),
-}
+_policy = Policy()
 
 
-def _sorted(holder: dict[str, Any], keys: dict[str, tuple[str, ...]]) -> dict[str, Any]:
-    result = dict(holder)
-    for field, names in keys.items():
-        if isinstance(items := result.get(field), list):
-            result[field] = sorted(items, key=lambda item: [str(item.get(name, "")) for name in names])
-    return result
+def use(policy: Policy) -> None:
+    """From now on hashes are written and recognised so."""
+    global _policy
+    _policy = policy
 
 
-def canonical_pod_spec(spec: dict[str, Any]) -> dict[str, Any]:
-    """The pod spec with every list that has no order of its own sorted by its key."""
-    result = _sorted(spec, _POD_KEYS)
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        if isinstance(containers := result.get(field), list):
-            result[field] = [_sorted(container, _CONTAINER_KEYS) for container in containers]
-    return result
+def written() -> Scheme:
+    """How hashes are written."""
+    return _policy.written
 
 
-def _digest(value: Any) -> str:
-    """Ten characters that are legal in a label."""
-    data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    return base64.b32encode(hashlib.sha256(data).digest()).decode().lower()[:10]
+def recognises_others() -> bool:
+    """Whether hashes count as current that were written in another way."""
+    return bool(_policy.recognised)
 
 
-def _template(template: CliqueTemplate, priority_class: str | None) -> dict[str, Any]:
-    spec = canonical_pod_spec(template.spec.pod_spec)
-    if priority_class:
-        spec["priorityClassName"] = priority_class
-    return {"labels": template.labels or {}, "annotations": template.annotations or {}, "spec": spec}
+@lru_cache(4096)
+def _of_template(template: Template, policy: Policy) -> Known:
+    return of_template(template, policy)
+
+
+@lru_cache(1024)
+def _of_set(templates: tuple[Template, ...], in_order: bool, policy: Policy) -> Known:
+    return of_set(templates, policy, in_order=in_order)
+
+
+def _template(template: CliqueTemplate, priority_class: str | None) -> Template:
+    spec = template.spec
+    return Template.of(template.name, template.labels, template.annotations, spec.pod_spec, priority_class)
+
+
+def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
+    """The hashes of a clique's template: the value of `grove.io/pod-template-hash` for the clique and its pods."""
+    return _of_template(_template(template, priority_class), _policy)
+
+
+def known_generation(pcs: PodCliqueSet) -> Known:
+    """The hashes of a set: `status.currentGenerationHash` changes when any clique's pods would. The order of cliques
+    counts only where it is the start-up order."""
+    whole = pcs.spec.template
+    templates = tuple(_template(template, whole.priority_class_name) for template in whole.cliques)
+    return _of_set(templates, whole.clique_startup_type == StartupType.IN_ORDER, _policy)
+
+
+def known(pcs: PodCliqueSet) -> Window:
+    """All hashes by which stored ones of a set are recognised as current."""
+    whole = pcs.spec.template
+    templates = {each.name: known_template(each, whole.priority_class_name) for each in whole.cliques}
+    return Window(known_generation(pcs), templates)
 
 
 def pod_template(template: CliqueTemplate, priority_class: str | None) -> str:
-    """The value of `grove.io/pod-template-hash` for the pods of a clique."""
-    return _digest(_template(template, priority_class))
+    """The hash that is written for a clique and its pods."""
+    return known_template(template, priority_class).written
 
 
 def generation(pcs: PodCliqueSet) -> str:
-    """`status.currentGenerationHash`: changes when any clique's pods would. The order of cliques counts only where
-    it is the start-up order."""
-    spec = pcs.spec.template
-    templates = [(t.name, _template(t, spec.priority_class_name)) for t in spec.cliques]
-    in_order = spec.clique_startup_type == StartupType.IN_ORDER
-    return _digest([in_order, wire(templates if in_order else sorted(templates, key=lambda pair: pair[0]))])
+    """The hash that is written for a set."""
+    return known_generation(pcs).written

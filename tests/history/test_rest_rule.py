@@ -12,9 +12,9 @@ from conformance.history.verdict import Verdict
 SET = ("podcliquesets", "s")
 
 
-def rested(story, *, calm: float = 0.5) -> Verdict:
+def rested(story, *, calm: float = 0.5, unrest: list[tuple[float, float]] | None = None) -> Verdict:
     """INV-007 as it is `calm` seconds after the last record."""
-    rule, gangs = LeftAlone(), Gangs()
+    rule, gangs = LeftAlone(unrest or ()), Gangs()
     for record in story.history.records():
         rule.see(record, gangs)
         gangs.apply(record)
@@ -34,6 +34,16 @@ def test_what_is_left_alone_is_right(story):
     clique(story, breach("True"))
     clique(story, breach("False"))
     assert rested(story, calm=REST).holds is True
+
+
+def test_who_takes_over_may_write(story):
+    clique(story, {"replicas": 1})
+    begin = story.at + REST
+    clique(story, {"replicas": 2}, after=REST + 3)
+    assert rested(story).holds is False
+    assert rested(story, unrest=[(begin, begin + 4)], calm=REST + 2).holds is True
+    clique(story, {"replicas": 3}, after=2 * REST)
+    assert rested(story, unrest=[(begin, begin + 4)]).holds is False
 
 
 def test_a_status_written_at_rest_is_told(story):

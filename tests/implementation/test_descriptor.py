@@ -76,6 +76,40 @@ def test_a_good_one_is_understood(load, tmp_path: Path) -> None:
     assert expected.expired(datetime.date(2027, 1, 31))
 
 
+UPGRADES = """\
+upgrades:
+- {name: old, about: the old one, set: {level: "${set.level}-old"}, libraries: "0.34"}
+"""
+
+
+def test_an_earlier_version_is_the_same_with_other_parameters(load) -> None:
+    mine = load(GOOD + UPGRADES, {"binary": "operator", "level": "debug"})
+    (upgrade,) = mine.upgrades
+    earlier = mine.earlier(upgrade)
+    assert earlier.settings == {**mine.settings, "level": "debug-old"}
+    assert earlier.processes == mine.processes
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ("set: {levle: x}", 'there is no parameter "levle"'),
+        ('set: {level: "${set.levle}"}', "levle"),
+        ("set: {}", "set"),
+        ('set: {level: x}, libraries: "0.33"', "libraries"),
+    ],
+)
+def test_an_earlier_version_that_cannot_be_played_is_refused(load, wrong: str, complaint: str) -> None:
+    line = refusal(load, f"{GOOD}upgrades:\n- {{name: old, about: old, {wrong}}}\n")
+    assert "upgrades" in line
+    assert complaint in line
+
+
+def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
+    line = refusal(load, GOOD + UPGRADES + UPGRADES.partition("\n")[2])
+    assert "old stands here twice" in line
+
+
 def test_the_version_may_be_a_parameter(load) -> None:
     text = GOOD.replace('version: "1.2"', "version: ${set.level}-build")
     assert load(text).version == "info-build"

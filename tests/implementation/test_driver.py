@@ -14,7 +14,7 @@ import pytest
 
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation import descriptor
-from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.descriptor import Descriptor, Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 
 MARKER = "GROVE_CONFORMANCE_CLUSTER"
@@ -221,6 +221,31 @@ def test_a_second_operator_has_its_own_folder_ports_and_log(make: Make, drive, f
     assert not driver.alive(Role.OPERATOR) and not psutil.pid_exists(second)
     driver.start()
     assert (own / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
+    assert driver.failures() == ()
+
+
+def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Make, drive, facts: ClusterFacts) -> None:
+    mine = make("mine", "operator", "gang-scheduler")
+    earlier = mine.earlier(Upgrade("old", "the old one", {"fault": "old"}))
+    driver = drive(mine)
+    driver.start()
+    scheduler = driver.pid(Role.GANG_SCHEDULER)
+
+    def started() -> list[list[str]]:
+        lines = driver.log(Role.OPERATOR).read_text().splitlines()
+        return [json.loads(line)["argv"] for line in lines if line.startswith("{")]
+
+    driver.become(earlier)
+    new, old = started()
+    assert old == [*new, "--fault", "old"]
+    assert driver.pid(Role.GANG_SCHEDULER) == scheduler
+    driver.become(mine)
+    assert started()[-1] == new
+    driver.become(earlier)
+    driver.alone()
+    assert not driver.alive(Role.OPERATOR)
+    driver.start()
+    assert started()[-1] == new
     assert driver.failures() == ()
 
 

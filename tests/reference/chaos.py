@@ -41,7 +41,20 @@ CHANCE = frozenset(
     {
         *("uid", "resourceVersion", "creationTimestamp", "managedFields", "lastTransitionTime", "generation"),
         *("observedGeneration", "namespace", "nodeName", "nodeSelector", "volumes", "volumeMounts", "startTime"),
-        *("startedAt", "finishedAt", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "value"),
+        *(
+            "startedAt",
+            "finishedAt",
+            "updateStartedAt",
+            "updateEndedAt",
+            "grove.io/replaces-pod",
+            "podIP",
+            "podIPs",
+            "hostIP",
+            "hostIPs",
+            "clusterIP",
+            "clusterIPs",
+            "value",
+        ),
     }
 )
 """Fields whose values differ from run to run; `value` is that of environment variables, which name the namespace."""

@@ -15,7 +15,7 @@ from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 
 
-@requirements("SCHED-005", "SCHED-007", "INV-003")
+@requirements("SCHED-005", "SCHED-007", "INV-003", "INV-010")
 def test_no_prefill_pod_is_bound_where_no_decode_pod_fits(case: Case) -> None:
     # Each of the ten prefill pods fits on one of the ten nodes. A decode pod needs two GPUs, and no node has them.
     case.nodes("single", 10)
@@ -23,7 +23,7 @@ def test_no_prefill_pod_is_bound_where_no_decode_pod_fits(case: Case) -> None:
     _stays_unbound(case, "SCHED-007", workload)
 
 
-@requirements("SCHED-005", "SCHED-008", "INV-003")
+@requirements("SCHED-005", "SCHED-008", "INV-003", "INV-010")
 def test_a_service_over_six_nodes_waits_for_the_sixth(case: Case) -> None:
     # Four prefill and two decode pods, all of them floors, and five nodes with a GPU each. Any group fits alone.
     case.nodes("single", 5)

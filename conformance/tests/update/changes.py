@@ -94,7 +94,7 @@ def nurse(case: Case, ids: str | tuple[str, ...], what: str, cliques: Iterable[s
             free.add(uid(pod))
             case.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
     if ids:
-        case.until(ids, what, end, 12)
+        case.until(ids, what, end, 30)
 
 
 def begun(each: str, before: str) -> sights.Sight:

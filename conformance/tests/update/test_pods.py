@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from conformance.cluster import lives
 from conformance.grove import pods, updates
 from conformance.grove.fields import uid
 from conformance.history import sights
@@ -78,7 +77,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
     # The pods that come now are not Ready until the test lets them be.
     for each, workload in sets.items():
         changes.image(workload, "web", tag="2")
-        second_template(workload, each)
+        second_template(case, workload, each)
         changes.apply(case, workload)
     case.settled("the first of two changes has been seen", changes.begun("twice", before["twice"]))
     changes.image(sets["twice"], "web", tag="3")
@@ -91,7 +90,7 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
     sights_of_ends = {each: over(each) if each == "back" else changes.done(each, before[each]) for each in ENDS}
     changes.nurse(case, (), "all updates end", map(clique, SIZES), all_of(*sights_of_ends.values()))
     for each, id in ENDS.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 30)
     case.quiet(0.7)
     judge_end(case, first, since)
 
@@ -102,13 +101,13 @@ def workload_of(case: Case, each: str) -> Object:
     return workload
 
 
-def second_template(workload: Object, each: str) -> None:
+def second_template(case: Case, workload: Object, each: str) -> None:
     """What new pods of a set lack: a node that takes them, an image, or that the test lets them be Ready."""
     if each == "fits":
         spec = changes.template(workload, "web")["spec"]["podSpec"]
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), LATE: "yes"}
     elif each == "broken":
-        changes.template(workload, "web")["annotations"] = lives.annotated("image-pull-failure")
+        case.live(workload, "web", "image-pull-failure")
     else:
         changes.hold(workload, "web")
 

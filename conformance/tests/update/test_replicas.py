@@ -65,7 +65,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
     every = [*(clique for own in members.values() for clique in own), "grows-0-g-2-b", "grows-0-g-3-b"]
     changes.nurse(case, (), "all updates end", every, all_of(*sights_of_ends.values()))
     for each, id in ends.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 30)
     case.quiet(0.7)
     judge_groups(case, since)
 
@@ -164,7 +164,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     every = [f"{each}-{index}-web" for each in ("out", "in", "twice") for index in range(3)]
     changes.nurse(case, (), "all updates end", [*every, "recycled-0-a"], all_of(*sights_of_ends.values()))
     for each, id in ends.items():
-        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 12)
+        case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 30)
     case.quiet(0.7)
     judge_sets(case, since)
 

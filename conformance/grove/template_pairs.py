@@ -1,0 +1,148 @@
+"""Clique templates in pairs that differ in one thing, as data (`fixtures/hashes/templates.yaml`) and made by chance."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import data, documents
+
+Spec = dict[str, Any]
+
+KEYED = ("containers", "volumes", "imagePullSecrets", "hostAliases", "schedulingGates", "resourceClaims")
+KEYED_INSIDE = ("ports", "volumeMounts", "volumeDevices")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A clique template, and what it is changed to."""
+
+    name: str
+    before: Spec
+    after: Spec
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """`keyed`: nothing is to change; `ordered` and `changed`: the pods are others."""
+
+    keyed: list[Pair]
+    ordered: list[Pair]
+    changed: list[Pair]
+
+
+def folder() -> Path:
+    return data.folder("fixtures") / "hashes"
+
+
+def read(path: Path | None = None) -> Pairs:
+    """Reads a file of pairs. Raises UsageError with file, line and field."""
+    found = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
+    return Pairs(*(list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "changed")))
+
+
+def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
+    for entry in entries:
+        before = template(entry["name"], {**base, **entry.get("podSpec", {})})
+        after = copy.deepcopy(before)
+        for path in entry.get("reversed", ()):
+            holder, last = _place(after, path)
+            holder[last] = holder[last][::-1]
+        for path, value in entry.get("set", {}).items():
+            holder, last = _place(after, path)
+            holder[last] = copy.deepcopy(value)
+        yield Pair(entry["name"], before, after)
+
+
+def template(name: str, pod_spec: Spec) -> Spec:
+    """A clique of one pod."""
+    return {
+        "name": name,
+        "labels": {"example.com/clique": name},
+        "spec": {"roleName": name, "replicas": 1, "minAvailable": 1, "podSpec": copy.deepcopy(pod_spec)},
+    }
+
+
+def _place(clique: Spec, path: str) -> tuple[Any, Any]:
+    """The holder of what a path names, and its key or index there."""
+    steps = path.strip("/").split("/")
+    holder: Any = clique if steps[0] == "template" else clique["spec"]["podSpec"]
+    *way, last = steps[1:] if steps[0] == "template" else steps
+    for step in way:
+        holder = holder[int(step)] if isinstance(holder, list) else holder[step]
+    return holder, int(last) if isinstance(holder, list) else last
+
+
+def reordered(chance: random.Random, pod_spec: Spec) -> Spec:
+    """The pod spec with each list that has no order in another one, where it has two items or more."""
+    result = copy.deepcopy(pod_spec)
+    _shuffle(chance, result, KEYED)
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for container in result.get(kind, ()):
+            _shuffle(chance, container, KEYED_INSIDE)
+            _shuffle(chance, container.get("resources", {}), ("claims",))
+    return result
+
+
+def _shuffle(chance: random.Random, holder: Spec, names: tuple[str, ...]) -> None:
+    for name in names:
+        if len(holder.get(name, ())) > 1:
+            before = list(holder[name])
+            while holder[name] == before:
+                chance.shuffle(holder[name])
+
+
+def by_chance(chance: random.Random) -> Spec:
+    """Some valid pod spec, with lists of all kinds; its pods can run."""
+    volumes = [{"name": name, "emptyDir": {}} for name in _names(chance, 2, 4)]
+
+    def container(name: str) -> Spec:
+        ports = chance.sample([(port, kind) for port in (80, 443, 8000, 9000) for kind in ("TCP", "UDP")], 3)
+        return {
+            "name": name,
+            "image": f"registry.example/{chance.choice(('engine', 'router'))}:{chance.randint(1, 9)}",
+            "args": _names(chance, 0, 3),
+            "env": [{"name": each.upper(), "value": str(chance.randint(0, 99))} for each in _names(chance, 1, 4)],
+            "ports": [{"containerPort": port, "protocol": kind} for port, kind in ports],
+            "volumeMounts": [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes],
+        }
+
+    containers = [container(name) for name in _names(chance, 2, 3)]
+    return {
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": chance.randint(1, 5),
+        "containers": containers,
+        "initContainers": [container(f"init-{name}") for name in _names(chance, 1, 2)],
+        "volumes": volumes,
+        "imagePullSecrets": [{"name": name} for name in _names(chance, 2, 3)],
+        "hostAliases": [{"ip": f"10.0.0.{n}", "hostnames": ["z", "a"]} for n in chance.sample(range(1, 30), 2)],
+        "tolerations": [{"key": f"example.com/{name}", "operator": "Exists"} for name in _names(chance, 1, 3)],
+    }
+
+
+def changed(chance: random.Random, pod_spec: Spec) -> Spec:
+    """The pod spec with one thing changed that means something, and its lists in another order."""
+    result = reordered(chance, pod_spec)
+    container = chance.choice([*result["containers"], *result.get("initContainers", ())])
+    match chance.randrange(6):
+        case 0:
+            container["image"] += "-changed"
+        case 1:
+            container["env"] = [*container["env"], {"name": "CHANGED", "value": "1"}]
+        case 2:
+            container["args"] = [*container["args"], "--changed"]
+        case 3:
+            container["volumeMounts"][0]["mountPath"] = "/changed"
+        case 4:
+            result["volumes"].append({"name": "changed", "emptyDir": {}})
+        case _:
+            result["tolerations"] = [*result["tolerations"], {"key": "example.com/changed", "operator": "Exists"}]
+    return result
+
+
+def _names(chance: random.Random, least: int, most: int) -> list[str]:
+    return chance.sample(("ant", "bee", "cat", "dog", "eel", "fox", "gnu"), chance.randint(least, most))

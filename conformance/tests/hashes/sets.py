@@ -1,0 +1,136 @@
+"""Sets that these tests make, and what operators store of their templates."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from conformance.grove import labels, template_hashes
+from conformance.grove.fields import at, items, label, name, text, uid
+from conformance.grove.template_hashes import CANONICAL, NotReadable, Way
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+
+SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"
+Object = dict[str, Any]
+
+
+def made(
+    case: Case,
+    set_name: str,
+    cliques: Iterable[Mapping[str, Any]],
+    *,
+    startup: str = "",
+    groups: Mapping[str, list[str]] | None = None,
+    replicas: int = 1,
+    **spec: Any,
+) -> Object:
+    """A set of these cliques. Not created."""
+    template: Object = {"cliques": copy.deepcopy(list(cliques))}
+    if startup:
+        template["cliqueStartupType"] = startup
+    if groups:
+        template["podCliqueScalingGroups"] = [
+            {"name": group, "cliqueNames": members, "replicas": 2, "minAvailable": 1}
+            for group, members in groups.items()
+        ]
+    return case.placed(
+        {
+            "apiVersion": "grove.io/v1alpha1",
+            "kind": "PodCliqueSet",
+            "metadata": {"name": set_name},
+            "spec": {"replicas": replicas, "template": template, **spec},
+        }
+    )
+
+
+def become(case: Case, wanted: Object) -> None:
+    """Gives a set that exists the spec of another one of its name."""
+    case.patch(SETS, name(wanted), {"spec": wanted["spec"]})
+
+
+def generation(view: View, set_name: str) -> str:
+    return text(view.get(SETS, set_name), "status", "currentGenerationHash")
+
+
+def of_clique(view: View, clique: str) -> str:
+    """The hash on a clique object, empty where there is none."""
+    return label(view.get(CLIQUES, clique) or {}, labels.TEMPLATE_HASH)
+
+
+def of_pods(view: View) -> dict[str, str]:
+    """Hash of each pod that is not being deleted, by name and uid: a pod made anew is another one."""
+    return {f"{name(pod)} {uid(pod)}": label(pod, labels.TEMPLATE_HASH) for pod in pods(view)}
+
+
+def pods(view: View) -> list[Mapping[str, Any]]:
+    every = (sights.pods_of(view, clique) for clique in view.names(CLIQUES))
+    return [pod for found in every for pod in found]
+
+
+def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
+    """The hashes of a set, of its cliques and of their statuses, by where they stand; those of the first replicas."""
+    mine = tuple(f"{set_name}-{index}-" for index in range(replicas))
+    found = {f"{SETS}/{set_name}": generation(view, set_name)}
+    for kind, fields in (
+        (CLIQUES, ("currentPodTemplateHash", "currentPodCliqueSetGenerationHash")),
+        (GROUPS, ("currentPodCliqueSetGenerationHash",)),
+    ):
+        for item in view.list(kind):
+            if name(item).startswith(mine):
+                found |= {f"{kind}/{name(item)} {field}": text(item, "status", field) for field in fields}
+                if kind == CLIQUES:
+                    found[f"{kind}/{name(item)} label"] = label(item, labels.TEMPLATE_HASH)
+    return found
+
+
+def progress(view: View, set_name: str) -> object:
+    """What a set says of an update, None where it knows of none."""
+    return at(view.get(SETS, set_name), "status", "updateProgress")
+
+
+def have_pods(wanted: Mapping[str, int]) -> sights.Sight:
+    """Each set has so many pods, and each of its cliques and the set itself a hash."""
+
+    def seen(view: View) -> bool | Miss:
+        for set_name, count in wanted.items():
+            own = [pod for pod in pods(view) if label(pod, labels.PART_OF) == set_name]
+            if len(own) != count:
+                return Miss(f"{set_name} has {len(own)} of {count} pods")
+            lacking = [where for where, hash in stored(view, set_name).items() if not hash and "label" in where]
+            if lacking or not generation(view, set_name):
+                return Miss(f"there is no hash at {', '.join(lacking) or set_name}")
+        return True
+
+    return seen
+
+
+def judge_exact(case: Case, id: str, sets: Iterable[str]) -> None:
+    """The stored hashes are those of Grove's canonical form, by one version of the libraries. The template is read
+    back: webhooks may have written its quantities in another way."""
+    view = case.history.view()
+    names = list(sets)
+    best: list[str] | None = None
+    for way in CANONICAL:
+        wrong = [complaint for each in names for complaint in _differing(view, each, way)]
+        best = wrong if best is None or len(wrong) < len(best) else best
+    case.expect(id, f"hashes of {len(names)} sets that are not those of the canonical form", [], best)
+
+
+def _differing(view: View, set_name: str, way: Way) -> list[str]:
+    template: Any = at(view.get(SETS, set_name), "spec", "template") or {}
+    try:
+        right = template_hashes.of_set(template, way)
+        told = generation(view, set_name)
+        wrong = [f"{set_name}: {told}, not {right} ({way})"] if told != right else []
+        for clique in items(template, "cliques"):
+            right = template_hashes.of_clique(clique, template.get("priorityClassName") or "", way)
+            own = f"{set_name}-0-{text(clique, 'name')}"
+            if view.get(CLIQUES, own) is not None and of_clique(view, own) != right:
+                wrong.append(f"{own}: {of_clique(view, own)}, not {right} ({way})")
+    except (NotReadable, KeyError, TypeError) as error:
+        return [f"{set_name}: {error}"]
+    return wrong

@@ -1,0 +1,56 @@
+"""Among many templates that are put in another order a few really change: just those are rolled out."""
+
+from __future__ import annotations
+
+from conformance.grove import template_pairs
+from conformance.grove.fields import text
+from conformance.grove.template_pairs import template
+from conformance.history import lives, sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import same
+from conformance.tests.hashes import sets
+
+ALONE, GROUPS = ("a", "b", "c"), {"g": ["d", "e"], "h": ["f"]}
+
+
+@requirements("TMPL-012")
+def test_a_real_change_among_others_is_rolled_out_where_it_is(case: Case) -> None:
+    case.nodes("dgx-h100", 2)
+    names = [*ALONE, *(name for members in GROUPS.values() for name in members)]
+    before = [template(name, template_pairs.by_chance(case.random)) for name in names]
+    case.create(sets.made(case, "s", before, groups=GROUPS))
+    pods = len(ALONE) + 2 * 2 + 2
+    case.until("TMPL-012", "the set has its pods", sets.have_pods({"s": pods}))
+    case.until("TMPL-012", "the set is available", sights.available("s", 1))
+    uids = lives.uids(case.quiet(1), "pods")
+
+    alone, member = case.random.choice(ALONE), case.random.choice(GROUPS["g"])
+    after = []
+    for clique in before:
+        change = template_pairs.changed if clique["name"] in (alone, member) else template_pairs.reordered
+        after.append(template(clique["name"], change(case.random, clique["spec"]["podSpec"])))
+    case.random.shuffle(after)
+    sets.become(case, sets.made(case, "s", after, groups=GROUPS))
+    touched = (f"s-0-{alone}-", "s-0-g-")
+    old = {pod: uid for pod, uid in uids.items() if pod.startswith(touched)}
+    case.until("TMPL-012", f"clique {alone} and group g, of which {member} has changed, are new", renewed(old))
+    view = case.quiet(1)
+    kept = {pod: uid for pod, uid in uids.items() if pod not in old}
+    now = lives.uids(view, "pods")
+    same(case, "TMPL-012", "pods of what was only put in another order", kept, {pod: now.get(pod, "") for pod in kept})
+    made = {record.uid for record in case.history.records("pods")}
+    case.expect("TMPL-012", "pods made in all", len(uids) + len(old), len(made))
+
+
+def renewed(old: dict[str, str]) -> sights.Sight:
+    """None of these pods is left, and the update has ended."""
+
+    def seen(view: View) -> bool | Miss:
+        left = [pod for pod, uid in lives.uids(view, "pods").items() if old.get(pod) == uid]
+        ended = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
+        return (not left and ended != "") or Miss(f"still there: {', '.join(left)}; ended at {ended or 'no time'}")
+
+    return seen

@@ -1,0 +1,1 @@
+"""Profile `upgrade`: another version of the operator takes over, and nothing is restarted."""

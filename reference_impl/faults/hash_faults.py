@@ -1,0 +1,264 @@
+"""Faults of template hashes: orders that count and do not, inputs that are missing or too many."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace as changed
+from typing import Any
+
+import orjson
+
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet
+from reference_impl.faults import fault, replace
+from reference_impl.plan import hashes
+from reference_impl.plan.hashing import canonical, schemes
+from reference_impl.plan.hashing.schemes import Scheme, Template
+from reference_impl.plan.hashing.window import Known
+
+_OF_POD = {
+    "containers": "containers",
+    "volumes": "volumes",
+    "pull-secrets": "imagePullSecrets",
+    "host-aliases": "hostAliases",
+    "gates": "schedulingGates",
+    "pod-claims": "resourceClaims",
+}
+_OF_CONTAINER = {"ports": "ports", "mounts": "volumeMounts", "devices": "volumeDevices"}
+
+
+def _unsorted(name: str, keys: dict[str, Any], field: str) -> None:
+    @fault(f"hash-order-{name}", "operator", f"takes the order of {field} for a part of the template", "TMPL-001")
+    def _order_counts() -> None:
+        del keys[field]
+
+
+for _name, _field in _OF_POD.items():
+    _unsorted(_name, canonical._OF_POD, _field)
+for _name, _field in _OF_CONTAINER.items():
+    _unsorted(_name, canonical._OF_CONTAINER, _field)
+_unsorted("claims", canonical._OF_RESOURCES, "claims")
+
+
+@fault("hash-order-in-init", "operator", "puts lists of init containers in no order before hashing", "TMPL-001")
+def _order_in_init() -> None:
+    replace(canonical, "_CONTAINERS", ("containers", "ephemeralContainers"))
+
+
+@fault("hash-ports-by-number", "operator", "orders ports by number alone, so that protocols keep theirs", "TMPL-001")
+def _ports_by_number() -> None:
+    canonical._OF_CONTAINER["ports"] = lambda item: item.get("containerPort") or 0
+
+
+@fault("hash-stored-form", "operator", "hashes templates as they are stored", "TMPL-001", "TMPL-002", "TMPL-010")
+def _stored_form() -> None:
+    legacy = schemes.SCHEMES["legacy-0.34"]
+    replace(hashes, "_policy", changed(hashes._policy, written=legacy))
+    replace(hashes, "use", lambda policy: None)
+
+
+def _sorted_too(name: str, keys: dict[str, Any], field: str, by: str) -> None:
+    @fault(f"hash-sorts-{name}", "operator", f"takes {field} for a list without an order", "TMPL-005")
+    def _too_many() -> None:
+        keys[field] = lambda item: item.get(by) or "" if isinstance(item, Mapping) else item
+
+
+_sorted_too("init-containers", canonical._OF_POD, "initContainers", "name")
+_sorted_too("tolerations", canonical._OF_POD, "tolerations", "key")
+_sorted_too("env", canonical._OF_CONTAINER, "env", "name")
+_sorted_too("args", canonical._OF_CONTAINER, "args", "")
+_sorted_too("command", canonical._OF_CONTAINER, "command", "")
+_sorted_too("resize-policy", canonical._OF_CONTAINER, "resizePolicy", "resourceName")
+
+
+@fault("hash-sorts-env-from", "operator", "takes envFrom for a list without an order", "TMPL-005")
+def _sorts_env_from() -> None:
+    canonical._OF_CONTAINER["envFrom"] = lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+
+
+def _templates_without(what: str) -> None:
+    """Templates are hashed without a part of them: labels, annotations or the set's priority class."""
+    right = Template.of.__func__  # type: ignore[attr-defined]
+
+    def of(
+        cls: type[Template], name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None
+    ) -> Template:
+        given = {"labels": labels, "annotations": annotations, "priority": priority, what: None}
+        made: Template = right(cls, name, given["labels"], given["annotations"], spec, given["priority"])
+        return made
+
+    replace(Template, "of", classmethod(of))
+
+
+@fault("hash-without-labels", "operator", "leaves the labels of a clique's template out of its hash", "TMPL-006")
+def _without_labels() -> None:
+    _templates_without("labels")
+
+
+@fault("hash-without-annotations", "operator", "leaves the annotations of a clique's template out", "TMPL-006")
+def _without_annotations() -> None:
+    _templates_without("annotations")
+
+
+@fault("hash-without-priority", "operator", "leaves the priority class of the set out of the hash", "TMPL-006")
+def _without_priority() -> None:
+    _templates_without("priority")
+
+
+def _containers_without(field: str) -> None:
+    right = canonical._container
+
+    def container(each: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in right(each).items() if name != field}
+
+    replace(canonical, "_container", container)
+
+
+@fault("hash-without-mounts", "operator", "leaves the mounts of containers out of the hash", "TMPL-006", "TMPL-010")
+def _without_mounts() -> None:
+    _containers_without("volumeMounts")
+
+
+@fault("hash-without-args", "operator", "leaves the arguments of containers out of the hash", "TMPL-005", "TMPL-006")
+def _without_args() -> None:
+    _containers_without("args")
+
+
+@fault("hash-of-names-too", "operator", "hashes the name of the set with its templates", "TMPL-009")
+def _of_names_too() -> None:
+    right = hashes.known_generation
+
+    def known_generation(pcs: PodCliqueSet) -> Known:
+        found = right(pcs)
+        return Known(_salted(found.written, pcs.metadata.name), dict)
+
+    replace(hashes, "known_generation", known_generation)
+
+
+@fault("hash-of-replicas-too", "operator", "takes the replicas of a set for a part of its template", "TMPL-003")
+def _of_replicas_too() -> None:
+    right = hashes.known_generation
+
+    def known_generation(pcs: PodCliqueSet) -> Known:
+        return Known(_salted(right(pcs).written, str(pcs.spec.replicas)), dict)
+
+    replace(hashes, "known_generation", known_generation)
+
+
+@fault("hash-of-clique-replicas", "operator", "takes the replicas of a clique for a part of its template", "TMPL-003")
+def _of_clique_replicas() -> None:
+    right = hashes.known_template
+
+    def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
+        return Known(_salted(right(template, priority_class).written, str(template.spec.replicas)), dict)
+
+    replace(hashes, "known_template", known_template)
+
+
+@fault("hash-each-time-anew", "operator", "never gives a template the hash that it has had before", "TMPL-008")
+def _each_time_anew() -> None:
+    right, seen, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
+
+    def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
+        written = right(template, priority_class).written
+        if seen.get(template.name, ("", 0))[0] != written:
+            seen[template.name] = written, next(number)
+        return Known(_salted(written, str(seen[template.name][1])), dict)
+
+    replace(hashes, "known_template", known_template)
+
+
+@fault("hash-of-the-whole-set", "operator", "gives every clique the hash of the whole set", "TMPL-007")
+def _of_the_whole_set() -> None:
+    generations: dict[str, str] = {}
+    right = hashes.known_generation
+
+    def known_generation(pcs: PodCliqueSet) -> Known:
+        found = right(pcs)
+        generations.update({_own(template): found.written for template in pcs.spec.template.cliques})
+        return found
+
+    def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
+        return Known(generations.get(_own(template), "4444"), dict)
+
+    def _own(template: CliqueTemplate) -> str:
+        return template.name
+
+    replace(hashes, "known_generation", known_generation)
+    replace(hashes, "known_template", known_template)
+
+
+def _of_set(wrong_order: bool, names: bool) -> None:
+    right = schemes.of_set
+
+    def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
+        given = list(templates)
+        if wrong_order and in_order:
+            given.sort(key=lambda template: template.name)
+        if not names:
+            given = [changed(template, name="") for template in given]
+        return right(given, scheme, in_order=in_order)
+
+    replace(schemes, "of_set", of_set)
+
+
+@fault(
+    "hash-cliques-as-stored", "operator", "takes the order of all cliques for a part of the set", "TMPL-002", "TMPL-009"
+)
+def _cliques_as_stored() -> None:
+    _of_set(wrong_order=False, names=False)  # without names there is nothing to order cliques by
+
+
+@fault("hash-cliques-sorted", "operator", "puts cliques in order that start in another one", "TMPL-004")
+def _cliques_sorted() -> None:
+    _of_set(wrong_order=True, names=True)
+
+
+@fault("hash-order-without-names", "operator", "forgets the names of cliques that start in order", "TMPL-004")
+def _order_without_names() -> None:
+    right = schemes.of_set
+
+    def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
+        given = [changed(template, name="") for template in templates] if in_order else list(templates)
+        return right(given, scheme, in_order=in_order)
+
+    replace(schemes, "of_set", of_set)
+
+
+@fault("hash-no-order-at-all", "operator", "takes cliques that start in order for cliques in any order", "TMPL-004")
+def _no_order_at_all() -> None:
+    right = schemes.of_set
+
+    def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
+        return right(templates, scheme, in_order=False)
+
+    replace(schemes, "of_set", of_set)
+
+
+@fault("hash-of-its-own", "operator", "hashes templates in a way of its own", "TMPL-010")
+def _of_its_own() -> None:
+    right_template, right_set = schemes.of_template, schemes.of_set
+
+    def of_template(template: Template, scheme: Scheme) -> str:
+        return _salted(right_template(template, scheme), "")
+
+    def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
+        return _salted(right_set(templates, scheme, in_order=in_order), "")
+
+    replace(schemes, "of_template", of_template)
+    replace(schemes, "of_set", of_set)
+
+
+@fault("hash-not-for-labels", "operator", "has generation hashes that no label can have", "TMPL-011")
+def _not_for_labels() -> None:
+    right = hashes.known_generation
+
+    def known_generation(pcs: PodCliqueSet) -> Known:
+        return Known(f"sha256:{right(pcs).written}==", dict)
+
+    replace(hashes, "known_generation", known_generation)
+
+
+def _salted(hash: str, salt: str) -> str:
+    return hashlib.sha256(f"{hash} {salt}".encode()).hexdigest()[:16]

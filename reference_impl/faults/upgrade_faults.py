@@ -1,0 +1,192 @@
+"""Faults of an operator that takes over from another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace as changed
+from typing import Any
+
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
+from reference_impl.control.rehashing import Rehashing, Write
+from reference_impl.faults import fault, replace
+from reference_impl.plan import hashes, rehashed, revisions, statuses
+from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
+from reference_impl.plan.hashing.window import Known, Policy, Window
+
+
+def _recognises(*names: str) -> None:
+    """Only these schemes, of those that the configuration has recognised."""
+    right = hashes.use
+
+    def use(policy: Policy) -> None:
+        kept = tuple(scheme for scheme in policy.recognised if scheme.name in names)
+        right(changed(policy, recognised=kept))
+
+    replace(hashes, "use", use)
+
+
+@fault("upgrade-no-window", "operator", "knows no hashes but its own", "UPG-001", "UPG-005", "UPG-006")
+def _no_window() -> None:
+    _recognises()
+
+
+@fault("upgrade-oldest-only", "operator", "knows legacy hashes of libraries 0.34 alone", "UPG-005", "UPG-006")
+def _oldest_only() -> None:
+    _recognises("legacy-0.34")
+
+
+@fault(
+    "upgrade-own-libraries-only", "operator", "knows legacy hashes of the newest libraries alone", "UPG-001", "UPG-006"
+)
+def _own_libraries_only() -> None:
+    _recognises("legacy-0.36")
+
+
+@fault(
+    "upgrade-canonical-only",
+    "operator",
+    "knows canonical hashes of all libraries, no legacy ones",
+    "UPG-001",
+    "UPG-006",
+)
+def _canonical_only() -> None:
+    _recognises(*(name for name in SCHEMES if name.startswith("canonical")))
+
+
+@fault("upgrade-adopts-all", "operator", "writes its own hash over any that is stored", "UPG-007", "UPG-008")
+def _adopts_all() -> None:
+    def foreign(self: Known, stored: str | None) -> Scheme | None:
+        return None if not stored or stored == self.written else SCHEMES["legacy-0.34"]
+
+    replace(Known, "foreign", foreign)
+
+
+@fault("upgrade-starts-update", "operator", "recognises legacy hashes of a set, and updates it all the same", "UPG-001")
+def _starts_update() -> None:
+    right = Rehashing.migrate
+
+    async def migrate(self: Rehashing, pcs: PodCliqueSet) -> PodCliqueSet:
+        stored = pcs.status.current_generation_hash if pcs.status else None
+        foreign = self.window(pcs).generation.foreign(stored) is not None
+        pcs = await right(self, pcs)
+        if foreign and pcs.status is not None:
+            pcs.status.current_generation_hash = "4444"
+        return pcs
+
+    replace(Rehashing, "migrate", migrate)
+
+
+def _leaves(kind: str) -> None:
+    """Labels of one kind keep the hashes that they have."""
+    right = Rehashing._label
+
+    def label(self: Rehashing, informer: Any, item: Any, known: Known) -> Iterator[Write]:
+        if informer.resource.kind != kind:
+            yield from right(self, informer, item, known)
+
+    replace(Rehashing, "_label", label)
+
+
+@fault("upgrade-pods-left", "operator", "leaves the labels of pods as they are", "UPG-002", "UPG-006")
+def _pods_left() -> None:
+    _leaves("Pod")
+
+
+@fault("upgrade-cliques-left", "operator", "leaves the labels of cliques as they are", "UPG-002", "UPG-006")
+def _cliques_left() -> None:
+    _leaves("PodClique")
+
+
+@fault(
+    "upgrade-members-left", "operator", "migrates standalone cliques, and no members of groups", "UPG-002", "UPG-006"
+)
+def _members_left() -> None:
+    right = Rehashing._of_clique
+
+    def of_clique(self: Rehashing, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
+        controller = clique.metadata.controller
+        if controller is not None and controller.uid == pcs.metadata.uid:
+            yield from right(self, window, pcs, clique)
+
+    replace(Rehashing, "_of_clique", of_clique)
+
+
+@fault("upgrade-groups-left", "operator", "leaves the statuses of scaling groups as they are", "UPG-002", "UPG-006")
+def _groups_left() -> None:
+    def of_group(self: Rehashing, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
+        yield from ()
+
+    right = statuses.group_status
+
+    def group_status(
+        group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: statuses.CliqueOf, now: str
+    ) -> ScalingGroupStatus:
+        found = right(group, pcs, clique, now)
+        stored = group.status.current_pod_clique_set_generation_hash if group.status else None
+        if stored and pcs is not None and hashes.known_generation(pcs).foreign(stored):
+            found.current_pod_clique_set_generation_hash = stored
+        return found
+
+    replace(Rehashing, "_of_group", of_group)
+    replace(statuses, "group_status", group_status)
+
+
+@fault(
+    "upgrade-set-left", "operator", "takes the legacy hash of a set for current, and leaves it", "UPG-002", "UPG-006"
+)
+def _set_left() -> None:
+    replace(rehashed, "set_status", lambda window, status: status)
+    right = revisions.of_set
+
+    def of_set(pcs: PodCliqueSet) -> revisions.Revision:
+        found = right(pcs)
+        stored = pcs.status.current_generation_hash if pcs.status else None
+        return revisions.Revision(stored, found.accepted) if stored and found.has(stored) else found
+
+    replace(revisions, "of_set", of_set)
+
+
+@fault("upgrade-pods-made-anew", "operator", "deletes pods with legacy hashes instead of writing them anew", "UPG-001")
+def _pods_made_anew() -> None:
+    right = Rehashing._label
+
+    def label(self: Rehashing, informer: Any, item: Any, known: Known) -> Iterator[Write]:
+        for write in right(self, informer, item, known):
+            if informer.resource.kind == "Pod":
+                yield lambda: self._writer.delete(informer, item)
+            else:
+                yield write
+
+    replace(Rehashing, "_label", label)
+
+
+def _never_updates(*, only_earlier: bool) -> None:
+    right = revisions.of_set
+
+    def of_set(pcs: PodCliqueSet) -> revisions.Revision:
+        stored = pcs.status.current_generation_hash if pcs.status else None
+        if not stored or (only_earlier and hashes.recognises_others()):
+            return right(pcs)
+        return revisions.Revision(stored, frozenset({stored}))
+
+    replace(revisions, "of_set", of_set)
+
+
+@fault("upgrade-never-updates", "operator", "leaves a set alone whose generation hash it does not know", "UPG-008")
+def _unknown_left_alone() -> None:
+    _never_updates(only_earlier=False)
+
+
+@fault("upgrade-no-way-back", "operator", "does nothing with newer hashes when it is the earlier version", "UPG-004")
+def _no_way_back() -> None:
+    _never_updates(only_earlier=True)
+
+
+@fault(
+    "upgrade-keeps-earlier", "operator", "takes hashes of earlier contents for current in what it migrated", "UPG-003"
+)
+def _keeps_earlier() -> None:
+    def keep(self: Known, earlier: Known) -> None:
+        self._kept = {**earlier._kept, **earlier.others, earlier.written: SCHEMES["legacy-0.34"]}
+
+    replace(Known, "keep", keep)

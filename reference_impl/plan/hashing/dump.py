@@ -1,0 +1,225 @@
+"""The text of a pod template that Grove's operators hash: every field of every Go struct, set or not, on one line (spec
+HASH-030 to HASH-052).
+
+A printer for each struct is made once for each version of the Kubernetes libraries. It writes the text in pieces; what
+lies between two fields that are set is one piece, made once, so that pieces repeat (see `fnv`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from kube.gotypes import LIBRARIES, Types, pod_template_types
+from reference_impl.plan.hashing import quantity
+
+NEWEST = LIBRARIES[-1]
+PINNED = LIBRARIES[0]
+"""The library that upstream's canonical hash was made with."""
+_NIL = "<nil>"
+_ZERO_TIME = "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
+
+
+@dataclass
+class Text:
+    """A dump that is being written. `foreign` counts fields that the library does not know, and leaves out."""
+
+    pieces: list[str] = field(default_factory=list)
+    foreign: int = 0
+
+
+Print = Callable[[Any, Text], None]
+
+
+@dataclass(frozen=True)
+class _Printer:
+    """`zero` is the text of a value that is absent."""
+
+    zero: str
+    write: Print
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A field that JSON can name; those of embedded structs stand in line with the others. `optional`: not there at all
+    unless it is set."""
+
+    json: str
+    head: str
+    printer: _Printer
+    tail: str = ""
+    optional: bool = False
+
+    @property
+    def zero(self) -> str:
+        return "" if self.optional else self.head + self.printer.zero + self.tail
+
+
+def template(
+    labels: object, annotations: object, spec: Mapping[str, Any], library: str, *, later: bool = False
+) -> Text:
+    """The dump of a pod template by a version of the libraries. `later`: fields that came with later versions stand in
+    it, too, where they are set, so that changes of them are seen and their coming changes nothing."""
+    text = Text(["(*v1.PodTemplateSpec)"])
+    metadata = {"labels": labels, "annotations": annotations}
+    _makers(library, later).struct("v1.PodTemplateSpec").write({"metadata": metadata, "spec": spec}, text)
+    return text
+
+
+@cache
+def _makers(library: str, later: bool) -> _Makers:
+    return _Makers(pod_template_types(), library, later)
+
+
+class _Makers:
+    """Makes and keeps the printers of one version of the libraries."""
+
+    def __init__(self, types: Types, library: str, later: bool) -> None:
+        self._types, self._library = types, library
+        self._later = LIBRARIES[LIBRARIES.index(library) + 1 :] if later else ()
+        self._made: dict[str, _Printer] = {}
+        self._used: dict[str, _Printer] = {}
+
+    def struct(self, name: str) -> _Printer:
+        if name not in self._made:
+            self._made[name] = _struct(self._leaves(name, "{"))
+        return self._made[name]
+
+    def _leaves(self, struct: str, opening: str) -> list[_Leaf]:
+        result: list[_Leaf] = []
+        for each in self._types.structs[struct]:
+            known = not each.libraries or self._library in each.libraries
+            if not known and not set(each.libraries) & set(self._later):
+                continue
+            head = f"{' ' if result else opening}{each.name}:({each.type})"
+            if each.embedded and not each.json:
+                inner = self._leaves(each.type, head + "{")
+                last = inner[-1]
+                assert not last.optional, f"{struct}.{each.name} must end with a field of all versions"
+                result += [*inner[:-1], _Leaf(last.json, last.head, last.printer, last.tail + "}")]
+            else:
+                result.append(_Leaf(each.json, head, self._printer(each.type), optional=not known))
+        return result
+
+    def _printer(self, type_name: str) -> _Printer:
+        match type_name:
+            case "string" | "bool":
+                return _SCALARS[type_name]
+            case "resource.Quantity":
+                return _Printer(quantity.ABSENT, lambda value, text: text.pieces.append(quantity.dump(value)))
+            case "intstr.IntOrString":
+                return _Printer(_int_or_string(0), lambda value, text: text.pieces.append(_int_or_string(value)))
+            case "v1.Time" | "v1.FieldsV1":  # never set in a template
+                return _Printer(_ZERO_TIME, lambda _, text: text.pieces.append(_ZERO_TIME))
+        if type_name.startswith("*"):
+            return self._pointer(type_name[1:])
+        if type_name.startswith("[]"):
+            return self._slice(type_name[2:])
+        if type_name.startswith("map["):
+            return self._map(type_name.partition("]")[2])
+        if kind := self._types.kinds.get(type_name):
+            return self._printer(kind)
+        if type_name in self._types.structs:
+            return self.struct(type_name)
+        assert type_name.startswith(("int", "uint")), type_name
+        return _SCALARS["int"]
+
+    def _pointer(self, target: str) -> _Printer:
+        def write(value: Any, text: Text) -> None:
+            self._printer_of(target).write(value, text)
+
+        return _Printer(_NIL, write)
+
+    def _printer_of(self, target: str) -> _Printer:
+        """A printer that is made when it is first used: structs hold themselves behind pointers and in lists."""
+        if target not in self._used:
+            self._used[target] = self._printer(target)
+        return self._used[target]
+
+    def _slice(self, element: str) -> _Printer:
+        def write(value: Any, text: Text) -> None:
+            printer = self._printer_of(element)
+            pieces = text.pieces
+            pieces.append("[")
+            for number, item in enumerate(value):
+                if number:
+                    pieces.append(" ")
+                if item is None:
+                    pieces.append(printer.zero)
+                else:
+                    printer.write(item, text)
+            pieces.append("]")
+
+        return _Printer(_NIL, write)
+
+    def _map(self, element: str) -> _Printer:
+        def write(value: Any, text: Text) -> None:
+            printer = self._printer_of(element)
+            pieces = text.pieces
+            gap = "map["
+            for key in sorted(value):
+                pieces.append(f"{gap}{key}:")
+                gap = " "
+                if value[key] is None:
+                    pieces.append(printer.zero)
+                else:
+                    printer.write(value[key], text)
+            pieces.append("]" if value else "map[]")
+
+        return _Printer(_NIL, write)
+
+
+def _struct(leaves: list[_Leaf]) -> _Printer:
+    places = {leaf.json: number for number, leaf in enumerate(leaves)}
+    runs: dict[tuple[int, int], str] = {}
+
+    def between(begin: int, end: int) -> str:
+        """What stands for the fields from `begin` up to `end`, none of which is set."""
+        run = runs.get((begin, end))
+        if run is None:
+            run = runs[begin, end] = "".join(leaf.zero for leaf in leaves[begin:end])
+        return run
+
+    def write(value: Any, text: Text) -> None:
+        pieces, place = text.pieces, 0
+        known = []
+        for name, member in value.items():
+            if member is not None:
+                number = places.get(name)
+                if number is None:
+                    text.foreign += 1
+                else:
+                    known.append(number)
+        known.sort()
+        for number in known:
+            leaf = leaves[number]
+            pieces.append(between(place, number) + leaf.head)
+            leaf.printer.write(value[leaf.json], text)
+            if leaf.tail:
+                pieces.append(leaf.tail)
+            place = number + 1
+        pieces.append(between(place, len(leaves)) + "}")
+
+    return _Printer(between(0, len(leaves)) + "}", write)
+
+
+def _int_or_string(value: object) -> str:
+    number, string = (0, value) if isinstance(value, str) else (value, "")
+    return f"{{Type:(intstr.Type){int(isinstance(value, str))} IntVal:(int32){number} StrVal:(string){string}}}"
+
+
+def _write_text(value: Any, text: Text) -> None:
+    text.pieces.append(str(value))
+
+
+def _write_bool(value: Any, text: Text) -> None:
+    text.pieces.append("true" if value else "false")
+
+
+_SCALARS = {
+    "string": _Printer("", _write_text),
+    "bool": _Printer("false", _write_bool),
+    "int": _Printer("0", _write_text),
+}

@@ -1,0 +1,46 @@
+"""FNV-1a with 64 bits over text that comes in pieces, and its spelling in a label (spec HASH-020, HASH-021).
+
+Only the lowest byte of the state is ever mixed with a byte of the text; the rest is carried on by multiplication. So
+what a piece does to a state is one multiplication and one addition that depend on the piece and on that byte alone.
+Pieces repeat in every template, and what they do is remembered: a known text costs one step a piece, not one a byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, lru_cache
+
+OFFSET = 14695981039346656037
+_PRIME = 1099511628211
+_MASK = 2**64 - 1
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_SPELT = str.maketrans({digit: _ALPHABET[ord(digit) % len(_ALPHABET)] for digit in "0123456789"})
+
+
+@lru_cache(1 << 15)
+def _effect(piece: str, low: int) -> tuple[int, int]:
+    """Factor and summand by which a piece changes a state with this lowest byte."""
+    state = low
+    data = piece.encode()
+    for byte in data:
+        state = (state ^ byte) * _PRIME & _MASK
+    factor = _factor(len(data))
+    return factor, (state - low * factor) & _MASK
+
+
+@cache
+def _factor(length: int) -> int:
+    return pow(_PRIME, length, _MASK + 1)
+
+
+def advance(state: int, pieces: Iterable[str]) -> int:
+    """The state after these pieces of text."""
+    for piece in pieces:
+        factor, summand = _effect(piece, state & 255)
+        state = (state * factor + summand) & _MASK
+    return state
+
+
+def spelt(state: int) -> str:
+    """A state as a label shows it."""
+    return str(state).translate(_SPELT)

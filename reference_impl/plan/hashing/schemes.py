@@ -1,0 +1,98 @@
+"""The ways in which template hashes have been computed: by which version of the Kubernetes libraries, and of the stored
+or of the canonical form (spec sections 1, 2.3 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from kube.gotypes import LIBRARIES
+from reference_impl.plan.hashing import canonical, dump, fnv
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One way to hash templates. `later`: see `dump.template`."""
+
+    name: str
+    library: str
+    canonical: bool
+    later: bool = False
+
+    def __str__(self) -> str:
+        form = "canonical" if self.canonical else "legacy"
+        return f"{form} form, Kubernetes libraries {self.library}"
+
+
+CANONICAL = Scheme("canonical", dump.PINNED, canonical=True, later=True)
+"""What we write: upstream's canonical hash (PR 566), for templates that use nothing newer than the libraries that it
+was made with. It stays what it is when libraries change (HASH-072 done right)."""
+SCHEMES = {
+    scheme.name: scheme
+    for scheme in (
+        CANONICAL,
+        *(Scheme(f"legacy-{library}", library, canonical=False) for library in LIBRARIES),
+        *(Scheme(f"canonical-{library}", library, canonical=True) for library in LIBRARIES),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Template:
+    """What of a clique's template is hashed (HASH-012): its labels and annotations, and its pod spec, which has the
+    priority class of the set. As bytes, so that equal ones are hashed once."""
+
+    name: str
+    data: bytes
+
+    @classmethod
+    def of(cls, name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None) -> Template:
+        spec = {**spec, "priorityClassName": priority or None}
+        return cls(name, orjson.dumps([labels, annotations, spec]))
+
+
+@dataclass(frozen=True)
+class _Dumped:
+    """A dump in pieces. `whole`: its library knows every field that is set."""
+
+    pieces: tuple[str, ...]
+    whole: bool
+
+
+@lru_cache(2048)
+def _dumped(data: bytes, scheme: Scheme) -> _Dumped:
+    labels, annotations, spec = orjson.loads(data)
+    if scheme.canonical:
+        spec = canonical.pod_spec(spec)
+    text = dump.template(labels, annotations, spec, scheme.library, later=scheme.later)
+    return _Dumped(tuple(text.pieces), not text.foreign)
+
+
+@lru_cache(8192)
+def of_template(template: Template, scheme: Scheme) -> str:
+    """The value of `grove.io/pod-template-hash` (HASH-010)."""
+    return fnv.spelt(fnv.advance(fnv.OFFSET, _dumped(template.data, scheme).pieces))
+
+
+def of_set(templates: Iterable[Template], scheme: Scheme, *, in_order: bool) -> str:
+    """`status.currentGenerationHash` (HASH-011, HASH-105, HASH-106)."""
+    templates = list(templates)
+    if scheme.canonical and not in_order:
+        templates.sort(key=lambda template: template.name)
+    state = fnv.OFFSET
+    for template in templates:
+        pieces = _dumped(template.data, scheme).pieces
+        if scheme.canonical and in_order:
+            head = "(kubernetes.podTemplateSpecHashInput){OrderKey:(string)"
+            pieces = (head, template.name, " PodTemplateSpec:", *pieces, "}")
+        state = fnv.advance(state, pieces)
+    return fnv.spelt(state)
+
+
+def knows(template: Template, scheme: Scheme) -> bool:
+    """Whether a scheme sees all of a template. One that doesn't cannot tell whether it has changed."""
+    return _dumped(template.data, scheme).whole

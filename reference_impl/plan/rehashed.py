@@ -1,0 +1,60 @@
+"""What of an object has to be written anew because a stored hash is current, but not the one that we write (spec
+HASH-145 to HASH-154): the same objects with our hashes. Nothing else of them changes."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from reference_impl.api.models import (
+    CliqueUpdateProgress,
+    GroupUpdateProgress,
+    PodCliqueSetStatus,
+    PodCliqueStatus,
+    ScalingGroupStatus,
+)
+from reference_impl.plan.hashing.window import Known, Window
+
+Progress = TypeVar("Progress", CliqueUpdateProgress, GroupUpdateProgress)
+
+
+def _ours(known: Known, stored: str | None) -> str | None:
+    """The hash that we write instead of a stored one."""
+    return known.written if known.foreign(stored) else stored
+
+
+def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
+    return msgspec.structs.replace(
+        status, current_generation_hash=_ours(window.generation, status.current_generation_hash)
+    )
+
+
+def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStatus:
+    return msgspec.structs.replace(
+        status,
+        current_pod_clique_set_generation_hash=_ours(window.generation, status.current_pod_clique_set_generation_hash),
+        update_progress=_progress(window.generation, status.update_progress),
+    )
+
+
+def clique_status(window: Window, known: Known, status: PodCliqueStatus) -> PodCliqueStatus:
+    progress = _progress(window.generation, status.update_progress)
+    if progress is not None:
+        progress = msgspec.structs.replace(progress, pod_template_hash=_ours(known, progress.pod_template_hash) or "")
+    return msgspec.structs.replace(
+        status,
+        current_pod_clique_set_generation_hash=_ours(window.generation, status.current_pod_clique_set_generation_hash),
+        current_pod_template_hash=_ours(known, status.current_pod_template_hash),
+        update_progress=progress,
+    )
+
+
+def _progress(generation: Known, progress: Progress | None) -> Progress | None:
+    """An update that is under way towards the present template goes on towards it (HASH-151)."""
+    if progress is None:
+        return None
+    return msgspec.structs.replace(
+        progress,
+        pod_clique_set_generation_hash=_ours(generation, progress.pod_clique_set_generation_hash) or "",
+    )

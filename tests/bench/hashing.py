@@ -1,0 +1,67 @@
+"""How long the reference hashes: 1,000 different cliques with a realistic inference pod spec, each hash computed once.
+
+    .venv/bin/python tests/bench/hashing.py
+
+Prints CPU time; exit code 1 where a template takes more than LIMIT_TEMPLATE_MS once the process is warm, or 1,000
+cliques in a fresh process more than LIMIT_SECONDS.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from reference_impl.plan.hashing import schemes
+from reference_impl.plan.hashing.schemes import CANONICAL, Template
+from reference_impl.plan.hashing.window import Policy, of_template
+from tests.reference import hash_vectors
+
+CLIQUES = 1000
+LIMIT_SECONDS, LIMIT_TEMPLATE_MS = 1.0, 1.0
+
+
+def templates(round_: str) -> list[Template]:
+    """Cliques that differ in an image, a variable and a label."""
+    found: dict[str, Any] = next(v for v in hash_vectors.vectors() if v["name"] == "vllm-server")["template"]
+    result = []
+    for number in range(CLIQUES):
+        clique = copy.deepcopy(found["cliques"][0])
+        spec = clique["spec"]["podSpec"]
+        spec["containers"][0]["image"] += f"-{round_}{number}"
+        spec["containers"][0]["env"].append({"name": "NUMBER", "value": str(number)})
+        clique["labels"]["number"] = f"{round_}{number}"
+        result.append(Template.of(f"c{number}", clique["labels"], None, spec, found.get("priorityClassName")))
+    return result
+
+
+def measured(text: str, action: Callable[[], object]) -> float:
+    begin = time.process_time()
+    action()
+    seconds = time.process_time() - begin
+    print(f"{text:52} {seconds:7.3f} s  {seconds / CLIQUES * 1000:6.3f} ms each")
+    return seconds
+
+
+def _unknown(template: Template) -> bool:
+    return "unknown" in of_template(template, Policy())
+
+
+def main() -> int:
+    first, second, third = templates("a"), templates("b"), templates("c")
+
+    def each(some: list[Template]) -> Callable[[], object]:
+        return lambda: [schemes.of_template(template, CANONICAL) for template in some]
+
+    cold = measured("1,000 cliques, fresh process", each(first))
+    warm = measured("1,000 others", each(second))
+    measured("the same again, remembered", each(second))
+    measured("generation hash of 1,000 cliques", lambda: schemes.of_set(second, CANONICAL, in_order=True))
+    measured("window of 1,000 cliques, one stored hash unknown", lambda: [_unknown(t) for t in third])
+    return int(cold > LIMIT_SECONDS or warm / CLIQUES * 1000 > LIMIT_TEMPLATE_MS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""The suite's own hashes are those that are recorded of upstream's operators, and those of the reference."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.grove import template_hashes
+from conformance.grove.template_hashes import NotReadable, Way
+from tests.reference import hash_vectors
+
+VECTORS = {vector["name"]: vector for vector in hash_vectors.vectors()}
+UNREADABLE = {name for name in VECTORS if name.startswith("quantities")} | {"pod-level-resources"}
+"""Vectors with notations that no template of the suite has."""
+
+
+@pytest.mark.parametrize("name", sorted(VECTORS.keys() - UNREADABLE))
+def test_recorded_hashes_are_reproduced(name: str) -> None:
+    template = VECTORS[name]["template"]
+    seen = {}
+    for library, form, clique in hash_vectors.expected(VECTORS[name]):
+        way = Way(library, form == "canonical")
+        found = next((each for each in template["cliques"] if each["name"] == clique), None)
+        seen[library, form, clique] = (
+            template_hashes.of_clique(found, template.get("priorityClassName") or "", way)
+            if found is not None
+            else template_hashes.of_set(template, way)
+        )
+    assert seen == hash_vectors.expected(VECTORS[name])
+
+
+def test_a_quantity_that_the_suite_does_not_know_is_told() -> None:
+    template = VECTORS["quantities-big"]["template"]
+    with pytest.raises(NotReadable, match="quantity"):
+        template_hashes.of_set(template, template_hashes.CANONICAL[0])

@@ -1,0 +1,48 @@
+"""The pairs of templates are what they say: keyed ones have one canonical hash, the others have two."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.grove import template_hashes, template_pairs
+from conformance.grove.template_hashes import CANONICAL, LEGACY
+from reference_impl.plan.hashing.schemes import SCHEMES, Template, of_template
+
+PAIRS = template_pairs.read()
+
+
+def hashes(template, ways):
+    return [template_hashes.of_clique(template, "", way) for way in ways]
+
+
+@pytest.mark.parametrize("pair", PAIRS.keyed, ids=lambda pair: pair.name)
+def test_lists_without_an_order_differ_in_the_stored_form_only(pair):
+    assert hashes(pair.before, CANONICAL) == hashes(pair.after, CANONICAL)
+    assert not set(hashes(pair.before, LEGACY)) & set(hashes(pair.after, LEGACY))
+
+
+@pytest.mark.parametrize("pair", [*PAIRS.ordered, *PAIRS.changed], ids=lambda pair: pair.name)
+def test_everything_else_is_another_template(pair):
+    assert not set(hashes(pair.before, CANONICAL)) & set(hashes(pair.after, CANONICAL))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32))
+def test_templates_by_chance(seed: int):
+    chance = random.Random(seed)
+    spec = template_pairs.by_chance(chance)
+    before, shuffled, other = (
+        template_pairs.template("a", each)
+        for each in (spec, template_pairs.reordered(chance, spec), template_pairs.changed(chance, spec))
+    )
+    assert before != shuffled
+    assert hashes(before, CANONICAL) == hashes(shuffled, CANONICAL)
+    assert not set(hashes(before, CANONICAL)) & set(hashes(other, CANONICAL))
+    for way in (*LEGACY, *CANONICAL):
+        scheme = SCHEMES[f"{'canonical' if way.canonical else 'legacy'}-{way.library}"]
+        own = Template.of("a", other["labels"], None, other["spec"]["podSpec"], None)
+        assert template_hashes.of_clique(other, "", way) == of_template(own, scheme)

@@ -1,0 +1,33 @@
+"""Recorded hashes of upstream's operators: `fixtures/hashes/vectors.json`. Each list has one value for each version of
+the Kubernetes libraries; `legacy` is what releases write, `canonical` what upstream's PR 566 wrote."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import orjson
+
+from conformance import data
+
+
+@cache
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads((data.folder("fixtures") / "hashes" / "vectors.json").read_bytes())
+    return found
+
+
+def vectors() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = document()["vectors"]
+    return found
+
+
+def expected(vector: dict[str, Any]) -> dict[tuple[str, str, str], str]:
+    """The hashes of a vector by library, form and clique; the generation hash by an empty name."""
+    every = {**vector["cliques"], "": vector["generation"]}
+    return {
+        (library, form, name): hashes[form][number]
+        for number, library in enumerate(document()["libraries"])
+        for name, hashes in every.items()
+        for form in ("legacy", "canonical")
+    }

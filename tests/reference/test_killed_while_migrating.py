@@ -1,0 +1,174 @@
+"""The operator is killed after each of its writes in turn while it migrates the hashes that an earlier version has left
+behind: the one that is started next goes on where that one ended, and no pod is ever touched.
+
+The way back is the earlier version's hashes written by an operator that knows all others: a downgrade that is prepared
+so restarts nothing either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cluster import nodes
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.settings import ClusterSettings
+from conformance.grove import template_hashes
+from conformance.grove.template_hashes import Way
+from conformance.grove.template_pairs import template
+from conformance.history.query import History
+from conformance.history.record import ADDED, DELETED
+from conformance.history.recorder import Recorder
+from conformance.history.view import View
+from conformance.implementation import descriptor
+from conformance.implementation.driver import ClusterFacts, Driver
+from conformance.tests.upgrade import takeover
+from kube.client import Client
+from kube.resource import NAMESPACES
+from reference_impl.api import models
+from reference_impl.control.operator import Operator
+from reference_impl.plan import hashes
+from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES
+from reference_impl.plan.hashing.window import Policy
+from reference_impl.scheduler.scheduler import GangScheduler
+from tests.reference.mortal import Mortal, death
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+SCHEDULER = "grove-gang-scheduler"
+NAMESPACE, SET = "migrated", "s"
+REPLICAS, CLIQUES = 3, 3
+PODS = REPLICAS * CLIQUES
+OLD, NEW = Policy(SCHEMES["legacy-0.34"], ()), Policy()
+BACK = Policy(SCHEMES["legacy-0.34"])
+OTHER_LIBRARIES = Policy(SCHEMES["legacy-0.35"])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
+        made = Cluster.up("migrated", settings=ClusterSettings(audit=False), owner=True)
+        facts = ClusterFacts(made.kubeconfig, made.directory, made.environment(), made.port)
+        Driver(descriptor.load("blank"), facts).install()
+        made.learn_new_kinds()
+        yield made
+        made.down()
+
+
+@pytest.fixture(autouse=True)
+def policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hashes, "_policy", NEW)
+
+
+def the_set() -> dict[str, Any]:
+    """Three replicas of a standalone clique and a scaling group, with all defaults said."""
+    cliques = [template(name, takeover.pod_spec()) for name in ("z-solo", *takeover.MEMBERS)]
+    group = {"name": "g", "cliqueNames": list(takeover.MEMBERS), "replicas": 1, "minAvailable": 1}
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": SET, "namespace": NAMESPACE},
+        "spec": {
+            "replicas": REPLICAS,
+            "template": {
+                "cliques": cliques,
+                "podCliqueScalingGroups": [group],
+                "cliqueStartupType": "CliqueStartupTypeAnyOrder",
+                "terminationDelay": "4h0m0s",
+                "headlessServiceConfig": {"publishNotReadyAddresses": True},
+            },
+        },
+    }
+
+
+def start(kubeconfig: Path, policy: Policy, k: int = 0) -> tuple[asyncio.Task[None], Mortal]:
+    """An operator with a policy of its own, which dies with its k-th write."""
+    hashes.use(policy)
+    client = Mortal.from_kubeconfig(kubeconfig, user_agent=f"operator-{k}")
+    client.k = k
+
+    async def run() -> None:
+        async with client:
+            await Operator(client, scheduler_name=SCHEDULER, init_image="registry.example/wait:1").run()
+
+    return asyncio.create_task(run()), client
+
+
+def written_by(view: View, way: Way) -> list[str]:
+    """What of the set's hashes is not written in this way."""
+    whole = (view.get("podcliquesets", SET) or {}).get("spec", {}).get("template", {})
+    generation = template_hashes.of_set(whole, way)
+    of_role = {each["name"]: template_hashes.of_clique(each, "", way) for each in whole["cliques"]}
+    found = takeover.everything(view, SET)
+    wrong = []
+    for where, hash in found.items():
+        kind, _, rest = where.partition("/")
+        if kind == "podcliquesets" or "Generation" in rest:
+            wanted = generation
+        else:
+            wanted = next(value for role, value in of_role.items() if f"-{role}" in rest)
+        if hash != wanted:
+            wrong.append(f"{where} is {hash}, not {wanted}")
+    return wrong if len(found) == 1 + REPLICAS + 3 * REPLICAS * CLIQUES + PODS else [f"{len(found)} hashes"]
+
+
+async def all_deaths(cluster: Cluster) -> int:
+    recorder = Recorder(cluster.kubeconfig, "killed-while-migrating")
+    recorder.start()
+    history = History(recorder, NAMESPACE)
+    legacy, canonical, other = Way("0.34", False), Way("0.34", True), Way("0.35", False)
+
+    async def until(way: Way, what: str) -> None:
+        await asyncio.to_thread(history.wait, what, lambda view: not written_by(view, way), 60)
+
+    try:
+        async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
+            wanted = nodes.manifests("dgx-h100", 2)
+            await nodes.create_nodes(client, wanted)
+            await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted])
+            scheduler = asyncio.create_task(GangScheduler(client, name=SCHEDULER).run())
+            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+            await client.create(models.PODCLIQUESETS, the_set())
+            task, _ = start(cluster.kubeconfig, OLD)
+            await until(legacy, "the earlier version has made the set")
+            await death(task)
+
+            task, mortal = start(cluster.kubeconfig, NEW)
+            await until(canonical, "all hashes are canonical")
+            await asyncio.to_thread(history.quiet, 1, 30)
+            await death(task)
+            writes, k = mortal.writes, 1
+            while k <= writes:
+                task, _ = start(cluster.kubeconfig, BACK)
+                await until(legacy, f"before death {k}: the way back")
+                await death(task)
+                task, mortal = start(cluster.kubeconfig, NEW, k)
+                await asyncio.wait_for(mortal.dead.wait(), 30)
+                await death(task)
+                task, _ = start(cluster.kubeconfig, NEW)
+                await until(canonical, f"after death {k}: all hashes are canonical")
+                await death(task)
+                k += 1
+            task, _ = start(cluster.kubeconfig, OTHER_LIBRARIES)
+            await until(other, "all hashes are those of other libraries")
+            await death(task)
+            await death(scheduler)
+        records = history.records("pods")
+        made = [r for r in records if r.kind == ADDED]
+        gone = [r for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")]
+        assert (len(made), len(gone)) == (PODS, 0), "pods made and deleted"
+        updated = [r for r in history.records("podcliquesets") if r.object.get("status", {}).get("updateProgress")]
+        assert not updated
+        return k - 1
+    finally:
+        recorder.stop()
+
+
+def test_a_death_in_the_middle_of_a_migration_restarts_nothing(cluster: Cluster) -> None:
+    assert NEW.written == CANONICAL
+    assert asyncio.run(all_deaths(cluster)) > 25
