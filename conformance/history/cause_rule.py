@@ -35,8 +35,8 @@ class _Pod:
     seat: Seat
     above: tuple[tuple[str, str, str], ...]
     """What it is part of: resource, name, and its index in it, empty for none."""
-    template: object
-    """The set's template when the pod was made."""
+    template: tuple[object, object]
+    """What the set's template and the clique's were when the pod was made."""
     priority: int
     ready: bool = False
     going: bool = False
@@ -66,6 +66,9 @@ class DeletedForACause:
         self._replicas: dict[tuple[str, str], int] = {}
         """Resource and name → how many replicas it is to have; less than none where it goes itself."""
         self._templates: dict[str, object] = {}
+        """By the name of a set, and by the uid of a clique."""
+        self._hashes: dict[str, str] = {}
+        """Template hash of each clique, by uid."""
         self._sizes: dict[str, int] = {}
         self._smaller: dict[str, tuple[float, int]] = {}
         """Clique → until when it was to have how many pods."""
@@ -96,6 +99,8 @@ class DeletedForACause:
             if before is not None and before < size:
                 self._smaller[record.uid] = (record.at, before)
             self._sizes[record.uid] = size
+            self._templates[record.uid] = at(record.object, "spec", "podSpec")
+            self._hashes[record.uid] = label(record.object, labels.TEMPLATE_HASH)
 
     def verdict(self, gangs: Gangs, now: float) -> Verdict:
         if self._broken is not None:
@@ -126,21 +131,24 @@ class DeletedForACause:
 
     def _enter(self, document: Mapping[str, object]) -> _Pod:
         seat = (label(document, labels.PART_OF), label(document, labels.SET_INDEX))
-        gang = label(document, labels.GANG)
+        gang, owner = label(document, labels.GANG), text(controller(document), "uid")
         self._gangs[seat].add(gang)
         return _Pod(
             gang,
             label(document, labels.CLIQUE),
-            text(controller(document), "uid"),
+            owner,
             seat,
             (
                 ("podcliquesets", seat[0], seat[1]),
                 ("podcliquescalinggroups", label(document, labels.GROUP), label(document, labels.GROUP_INDEX)),
                 ("podgangs", gang, ""),
             ),
-            self._templates.get(seat[0]),
+            self._template(seat[0], owner),
             number(document, "spec", "priority") or 0,
         )
+
+    def _template(self, pcs: str, clique: str) -> tuple[object, object]:
+        return self._templates.get(pcs), self._templates.get(clique)
 
     def _note(self, gang: str, gangs: Gangs, moment: float) -> None:
         """Remembers what a gang was until now."""
@@ -177,7 +185,9 @@ class DeletedForACause:
         """Whether there is one."""
         if record.name in self._deleted or pod.owner not in self._sizes or pod.owner in self._ending:
             return True
-        if self._unwanted(pod) or self._templates.get(pod.seat[0]) != pod.template:
+        if self._unwanted(pod) or self._template(pod.seat[0], pod.owner) != pod.template:
+            return True
+        if label(record.object, labels.TEMPLATE_HASH) != self._hashes.get(pod.owner, ""):
             return True
         disrupted = text(condition(record.object, "DisruptionTarget"), "reason")
         if disrupted not in ("", "PreemptionByScheduler"):

@@ -92,16 +92,35 @@ def test_a_scale_in_that_was_taken_back_is_a_cause_for_a_moment(story):
         lambda story: story.gone("podcliquesets", "s"),
         lambda story: story.owned("podcliquesets", "s", None, replicas=0, template={"x": 1}),
         lambda story: story.owned("podcliquesets", "s", None, replicas=1, template={"x": 2}),
+        lambda story: story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3, podSpec={"x": 2}),
         lambda story: story.pod("vip", priority=5),
         lambda story: story.node("n1", ready=False),
         lambda story: story.gone("nodes", "n1"),
     ],
-    ids=["clique", "gang", "set", "scaled in", "template", "priority", "node not ready", "node gone"],
+    ids=[
+        "clique",
+        "gang",
+        "set",
+        "scaled in",
+        "template",
+        "clique's template",
+        "priority",
+        "node not ready",
+        "node gone",
+    ],
 )
 def test_causes(story, cause):
     standing(story)
     cause(story)
     goes(story)
+    assert verdict(story).holds is True
+
+
+def test_a_pod_of_another_template_than_its_clique_may_go(story):
+    standing(story)
+    old = {**TAGS, labels.TEMPLATE_HASH: "old"}
+    story.pod("a3", **own(node="n1", ready=True, extra=old))
+    story.pod("a3", **own(node="n1", ready=True, extra=old, terminating=True))
     assert verdict(story).holds is True
 
 

@@ -36,7 +36,8 @@ RULES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("OR-9", "SHOULD"): "TOPO-038",
     }
 )
-"""Rule and level → the requirement that it breaks, whatever the scenario; beside those that the scenario names."""
+"""Rule and level → the requirement that it breaks, whatever the scenario; beside those that the scenario names and
+that have no rule of their own."""
 OF_SCHEDULERS = (
     "SCHED-020",
     "SCHED-021",
@@ -99,16 +100,23 @@ def attributed(scene: Scene, breaches: Sequence[Breach]) -> dict[str, list[Breac
     """The requirements that a scene breaks, each with the breaches that say so."""
     found: dict[str, list[Breach]] = {}
     for breach in breaches:
-        named = scene.scenario.checks if breach.level == "MUST" else ()
+        must, home = breach.level == "MUST", RULES.get((breach.rule, breach.level))
+        named = [id for id in scene.scenario.checks if must and _takes(id, breach, home)]
+        named += [home] if home else []
         if not scene.gates:
-            named = (UNGATED,) if breach.level == "MUST" else ()
-        elif rule := RULES.get((breach.rule, breach.level)):
-            named = (*named, rule)
+            named = [UNGATED] if must else []
         for id in dict.fromkeys(named):
             found.setdefault(id, []).append(breach)
     if any(scene.scenario.expected.victims) and not scene.changed and not scene.outcome.evicted:
         found[EVICTS] = [Breach("GS-30", "", "nobody is evicted, though that would make room", "SHOULD")]
     return found
+
+
+def _takes(id: str, breach: Breach, home: str | None) -> bool:
+    """Whether a requirement that a scenario names is broken by a breach. One that has a rule of its own is not by those
+    of others of its profile, unless somebody simply was not placed."""
+    elsewhere = home is not None and home != id and home.partition("-")[0] == id.partition("-")[0]
+    return id not in RULES.values() or not elsewhere or breach.rule == "GS-26"
 
 
 def breaches_of(scene: Scene, *, at_once: bool = True) -> list[Breach]:

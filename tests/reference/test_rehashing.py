@@ -1,0 +1,235 @@
+"""A migration of hashes, write by write, on an API server in memory: what is cut short is ended by the next operator,
+and nothing but hashes is written."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from kube.errors import ApiError
+from kube.objects import Key
+from kube.resource import Resource
+from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet, wire
+from reference_impl.control.cache import Cache
+from reference_impl.control.metrics import OperatorMetrics
+from reference_impl.control.rehashing import EVENT, Rehashing
+from reference_impl.control.writer import Writer
+from reference_impl.plan import children, hashes, labels
+from reference_impl.plan.hashing.schemes import SCHEMES
+from reference_impl.plan.hashing.window import Policy
+from tests.reference.examples import disaggregated
+
+OLD, NEW = Policy(SCHEMES["legacy-0.34"], ()), Policy()
+UNSORTED = {"containers": [{"name": "sidecar"}, {"name": "main"}]}
+Objects = dict[tuple[str, str], dict[str, Any]]
+
+
+class Death(Exception):
+    """The process ended before it heard the answer."""
+
+
+class Memory:
+    """What of a client a migration uses: patches, and events. It dies with its `k`-th write."""
+
+    def __init__(self, objects: Objects, k: int = 0) -> None:
+        self.objects, self.k, self.writes = objects, k, 0
+        self.events: list[dict[str, Any]] = []
+
+    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
+        found = self.objects[resource.kind, name]
+        metadata, version = body.pop("metadata", {}), found["metadata"]["resourceVersion"]
+        if metadata.pop("resourceVersion", version) != version:
+            raise ApiError(409, "Conflict", "", {}, None)
+        metadata.pop("uid", None)
+        _merge(found, {**body, "metadata": metadata})
+        found["metadata"]["resourceVersion"] = str(int(version) + 1000)
+        self._written()
+        return orjson.dumps(found)
+
+    async def create(self, resource: Resource, manifest: dict[str, Any]) -> bytes:
+        self.events.append(manifest)
+        self._written()
+        return b"{}"
+
+    def _written(self) -> None:
+        self.writes += 1
+        if self.writes == self.k:
+            raise Death
+
+
+def _merge(target: dict[str, Any], patch: dict[str, Any]) -> None:
+    for key, value in patch.items():
+        if isinstance(value, dict):
+            _merge(target.setdefault(key, {}), value)
+        elif value is None:
+            target.pop(key, None)
+        else:
+            target[key] = value
+
+
+def the_set() -> PodCliqueSet:
+    pcs = disaggregated(replicas=2)
+    for clique in pcs.spec.template.cliques:
+        clique.spec.pod_spec = copy.deepcopy(UNSORTED)
+    return pcs
+
+
+def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
+    """Everything of a set as an operator with this policy leaves it."""
+    hashes.use(policy)
+    generation = hashes.generation(pcs)
+    found: Objects = {}
+
+    def put(kind: str, document: dict[str, Any], status: dict[str, Any] | None = None) -> dict[str, Any]:
+        document = copy.deepcopy(document)
+        number = str(len(found) + 1)
+        document["metadata"] |= {"uid": f"uid-{number}", "resourceVersion": number}
+        if status is not None:
+            document["status"] = status
+        found[kind, document["metadata"]["name"]] = document
+        return document
+
+    document = wire(pcs)
+    document["metadata"]["namespace"] = "ns"
+    whole = put("PodCliqueSet", document, {"currentGenerationHash": generation, "replicas": 2})
+    pcs = msgspec.convert(whole, PodCliqueSet)
+    manifests: list[dict[str, Any]] = []
+    for index in range(2):
+        manifests += [children.standalone_clique(pcs, index, each) for each in children.standalone_templates(pcs)]
+        for config in children.group_configs(pcs):
+            own = {"currentPodCliqueSetGenerationHash": generation, "replicas": 1}
+            group = put("PodCliqueScalingGroup", children.scaling_group(pcs, index, config), own)
+            manifests += children.member_cliques(pcs, msgspec.convert(group, PodCliqueScalingGroup), config)
+    for manifest in manifests:
+        hash = manifest["metadata"]["labels"][labels.TEMPLATE_HASH]
+        own = {"currentPodTemplateHash": hash, "currentPodCliqueSetGenerationHash": generation, "readyReplicas": 1}
+        clique = put("PodClique", manifest, own)
+        owner = children.owner_reference("grove.io/v1alpha1", "PodClique", _meta(clique))
+        metadata = {
+            "name": f"{clique['metadata']['name']}-pod",
+            "namespace": "ns",
+            "labels": {labels.TEMPLATE_HASH: hash},
+            "ownerReferences": [owner],
+        }
+        put("Pod", {"metadata": metadata, "spec": {}, "status": {}})
+    hashes.use(NEW)
+    return found
+
+
+def _meta(document: dict[str, Any]) -> Any:
+    return msgspec.convert(document, PodCliqueScalingGroup).metadata
+
+
+class Life:
+    """An operator's caches and its migration, with a client that may die."""
+
+    def __init__(self, objects: Objects, k: int = 0) -> None:
+        self.client = Memory(objects, k)
+        self.cache = Cache(self.client)  # type: ignore[arg-type]
+        informers = (self.cache.sets, self.cache.groups, self.cache.cliques, self.cache.pods)
+        self.of_kind = {informer.resource.kind: informer for informer in informers}
+        self.woken: list[Key] = []
+        writer = Writer(self.client, OperatorMetrics())  # type: ignore[arg-type]
+        self.rehashing = Rehashing(self.cache, writer, self.woken.append)
+        for (kind, _), document in objects.items():
+            informer = self.of_kind[kind]
+            informer.observe(informer.decode(orjson.dumps(document)))
+
+    def one(self, kind: str) -> Iterator[Any]:
+        return iter(self.of_kind[kind])
+
+    async def migrate(self) -> None:
+        for pcs in self.one("PodCliqueSet"):
+            await self.rehashing.migrate(pcs)
+
+
+@pytest.fixture(autouse=True)
+def policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hashes, "_policy", NEW)
+
+
+def without_versions(objects: Objects) -> Objects:
+    plain = copy.deepcopy(objects)
+    for document in plain.values():
+        document["metadata"].pop("resourceVersion")
+    return plain
+
+
+async def test_every_hash_becomes_ours_and_nothing_else_is_written() -> None:
+    old, wanted = stored(OLD, the_set()), stored(NEW, the_set())
+    assert without_versions(old) != without_versions(wanted)
+    life = Life(old)
+    await life.migrate()
+    assert without_versions(old) == without_versions(wanted)
+    (event,) = life.client.events
+    assert event["reason"] == EVENT
+    assert "0.34" in event["note"]
+
+
+async def test_a_migration_that_is_cut_short_anywhere_is_ended_by_the_next_operator() -> None:
+    wanted = without_versions(stored(NEW, the_set()))
+    whole = Life(stored(OLD, the_set()))
+    await whole.migrate()
+    assert whole.client.writes > 20
+    for k in range(1, whole.client.writes + 1):
+        objects = stored(OLD, the_set())
+        with pytest.raises((Death, ExceptionGroup)):
+            await Life(objects, k).migrate()
+        await Life(objects).migrate()
+        assert without_versions(objects) == wanted, f"death at write {k}"
+
+
+async def test_what_has_foreign_hashes_is_left_alone_until_its_set_has_been_looked_at() -> None:
+    objects = stored(OLD, the_set())
+    life = Life(objects)
+    (pcs,) = life.one("PodCliqueSet")
+    parts = [*life.one("PodClique"), *life.one("PodCliqueScalingGroup")]
+    assert not any(life.rehashing.settled(pcs, part) for part in parts)
+    assert set(life.woken) == {pcs.metadata.key}
+    await life.migrate()
+    (pcs,) = life.one("PodCliqueSet")
+    assert all(life.rehashing.settled(pcs, part) for part in life.one("PodClique"))
+    assert all(life.rehashing.settled(pcs, part) for part in life.one("PodCliqueScalingGroup"))
+
+
+async def test_a_set_that_is_our_own_costs_nothing() -> None:
+    objects = stored(NEW, the_set())
+    life = Life(objects)
+    await life.migrate()
+    assert (life.client.writes, life.client.events) == (0, [])
+
+
+async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -> None:
+    """HASH-156: what is left of the old order is still recognised by the operator that has begun."""
+    objects = stored(OLD, the_set())
+    life = Life(objects)
+    (pcs,) = life.one("PodCliqueSet")
+    life.rehashing.window(pcs).generation.foreign(pcs.status.current_generation_hash)
+    document = objects["PodCliqueSet", pcs.metadata.name]
+    for clique in document["spec"]["template"]["cliques"]:
+        clique["spec"]["podSpec"]["containers"].reverse()
+    document["metadata"] |= {"resourceVersion": "5000", "generation": 2}
+    life.cache.sets.observe(life.cache.sets.decode(orjson.dumps(document)))
+    await life.migrate()
+    ours = {hash for known in hashes.known(pcs).templates.values() for hash in [known.written]}
+    pods = [d for (kind, _), d in objects.items() if kind == "Pod"]
+    assert {pod["metadata"]["labels"][labels.TEMPLATE_HASH] for pod in pods} <= ours
+
+
+async def test_a_conflict_ends_the_pass_and_the_next_one_goes_on() -> None:
+    objects = stored(OLD, the_set())
+    life = Life(objects)
+    for document in objects.values():
+        document["metadata"]["resourceVersion"] = str(int(document["metadata"]["resourceVersion"]) + 500)
+    with pytest.raises(ApiError):
+        await life.migrate()
+    await asyncio.sleep(0)
+    again = Life(objects)
+    await again.migrate()
+    assert without_versions(objects) == without_versions(stored(NEW, the_set()))
