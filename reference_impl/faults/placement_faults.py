@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from reference_impl.faults import fault, replace
-from reference_impl.scheduler import eligibility, placing, preemption, rounds
+from reference_impl.scheduler import eligibility, placing, preemption, room, rounds
 from reference_impl.scheduler.gang import Gang, Group, Scope
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.placing import Placement, Wanted
@@ -133,6 +133,9 @@ def _room_counted_twice() -> None:
         right(self, node, requests, 2 * count)
 
     replace(Room, "take", take)
+    # Also that of pods that are bound already: else the next round puts it right.
+    free = room._free
+    replace(room, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
 
 
 @breaks("room-overbooked", "puts a pod more on a node than there is room for", "OR-1", caught_by="SCHED-050 SCHED-060")
