@@ -298,8 +298,8 @@ def _updated_all_or_none() -> None:
 
 @fault("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
 def _switch_rolls() -> None:
-    right = hashes.generation
-    replace(hashes, "generation", lambda pcs: f"{right(pcs)}{updates.on_delete(pcs)}")
+    right = revisions.of_set
+    replace(revisions, "of_set", lambda pcs: revisions._only(f"{right(pcs).hash}{updates.on_delete(pcs)}"))
 
 
 @fault("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")
