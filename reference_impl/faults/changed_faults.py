@@ -51,13 +51,21 @@ def _once_failed_is_sick() -> None:
     replace(updates_of_cliques, "forced", forced)
 
 
-@fault("successors-counted", "operator", "counts Ready new pods, whosesoever place they take", "UPD-016", "UPD-019")
+@fault("successors-counted", "operator", "counts Ready new pods, whosesoever place they take", "UPD-016")
 def _successors_counted() -> None:
     def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
         target = clique.metadata.label(labels.TEMPLATE_HASH)
         new = [pod for pod in found if pod.active and pod.metadata.label(labels.TEMPLATE_HASH) == target]
         gone = all(pod.metadata.name != selection.current for pod in found if pod.active)
         return gone and sum(pod.ready for pod in new) > len(selection.completed or ())
+
+    replace(updates_of_cliques, "replaced", replaced)
+
+
+@fault("scaled-away-awaited", "operator", "waits for the successor of a pod whose place was scaled away", "UPD-019")
+def _scaled_away_awaited() -> None:
+    def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
+        return any(pod.ready and updates_of_cliques.succeeds(pod, selection) for pod in found if pod.active)
 
     replace(updates_of_cliques, "replaced", replaced)
 
