@@ -98,14 +98,6 @@ def manifests(wanted: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest
     ]
 
 
-def degraded(whole: Iterable[Manifest], count: int) -> list[Manifest]:
-    """The fleet with its first `count` nodes cordoned: they keep their labels and take no pods (TP-35)."""
-    return [
-        {**node, "spec": {**node["spec"], "unschedulable": True}} if index < count else node
-        for index, node in enumerate(whole)
-    ]
-
-
 def keys(texts: Iterable[str]) -> Keys:
     """Label keys from texts such as `rack=example.com/nvlink-domain`. Raises UsageError."""
     chosen: dict[str, str] = {}

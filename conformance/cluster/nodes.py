@@ -27,6 +27,7 @@ POOL = "conformance.grove.io/pool"
 PROFILE = "conformance.grove.io/profile"
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kubernetes.io/rack"
 HOSTNAME = "kubernetes.io/hostname"
+_NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 Manifest = dict[str, Any]
 
@@ -192,7 +193,7 @@ async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeou
     wanted = set(names)
 
     async def missing() -> set[str]:
-        return wanted - {node["metadata"]["name"] for node in await client.list(NODES) if _schedulable(node)}
+        return wanted - {node["metadata"]["name"] for node in await client.list(NODES) if schedulable(node)}
 
     try:
         await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(timeout))(missing)
@@ -203,11 +204,13 @@ async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeou
         ) from None
 
 
-def _schedulable(node: Manifest) -> bool:
-    conditions = node.get("status", {}).get("conditions", [])
+def schedulable(node: Mapping[str, Any] | None) -> bool:
+    """Whether a node is there, Ready, and free of the taints of those that are not."""
+    if node is None:
+        return False
+    conditions = node.get("status", {}).get("conditions") or []
     ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-    taints = node.get("spec", {}).get("taints", [])
-    return ready and not any(taint["key"] == "node.kubernetes.io/not-ready" for taint in taints)
+    return ready and not any(taint["key"] in _NOT_YET for taint in node.get("spec", {}).get("taints") or [])
 
 
 def _address(stem: str, index: int) -> str:

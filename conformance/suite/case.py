@@ -35,8 +35,6 @@ from kube.resource import NODES
 
 R = TypeVar("R")
 
-_NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Taints that Kubernetes takes from a node some time after it has become Ready."""
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -110,7 +108,7 @@ class Case:
             raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
 
         def ready(view: View) -> bool | Miss:
-            late = [name for name in names if not _schedulable(view.get("nodes", name))]
+            late = [name for name in names if not nodes.schedulable(view.get("nodes", name))]
             return not late or Miss(f"{len(late)} of {count} nodes are not Ready, the first: {late[0]}")
 
         try:
@@ -388,7 +386,7 @@ class Case:
         def turned(view: View) -> bool | Miss:
             found = view.get("nodes", node)
             if not lost:
-                return _schedulable(found) or Miss(f"node {node} is not Ready, or has its taints still")
+                return nodes.schedulable(found) or Miss(f"node {node} is not Ready, or has its taints still")
             if condition_is(found, "Ready") != "Unknown":
                 return Miss(f"node {node} is not Ready=Unknown")
             late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
@@ -443,12 +441,3 @@ def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Miss]:
             return Miss(f"unreadable: {type(error).__name__}: {error}")
 
     return careful
-
-
-def _schedulable(node: Mapping[str, Any] | None) -> bool:
-    if node is None:
-        return False
-    conditions = node.get("status", {}).get("conditions") or []
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
-    taints = node.get("spec", {}).get("taints") or []
-    return ready and not any(t.get("key") in _NOT_YET for t in taints)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from reference_impl.api.models import GangTopology, PodGang
-from reference_impl.plan import conditions, gangs, labels
+from reference_impl.plan import gangs, labels
 from reference_impl.scheduler.gang import Gang, Group, Scope, scopes
 from reference_impl.scheduler.model import Pod, Resources
 from reference_impl.scheduler.rounds import Surroundings
@@ -91,7 +91,3 @@ def served(item: PodGang, scheduler_name: str) -> bool:
     """Whether this scheduler looks after a gang: it names it, and the operator says that all its pods exist (GS-08)."""
     own = item.metadata.label(labels.SCHEDULER_NAME) in ("", scheduler_name)
     return own and item.metadata.deletion_timestamp is None and gangs.initialized(item)
-
-
-def is_scheduled(item: PodGang) -> bool:
-    return conditions.is_true(item.status.conditions if item.status else None, "Scheduled")

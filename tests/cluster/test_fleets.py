@@ -64,13 +64,6 @@ def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
     assert len(of_racks) == len(labels(fleet, nodes.RACK))  # TP-09: a rack is in one block
 
 
-def test_a_degraded_fleet_keeps_its_labels() -> None:
-    whole = fleets.asked("gb200-nvl72:1rack")
-    less = fleets.degraded(whole, 1)
-    assert [node["metadata"] for node in less] == [node["metadata"] for node in whole]
-    assert [node["spec"].get("unschedulable", False) for node in less] == [True] + [False] * 17
-
-
 def test_label_keys_are_parameters() -> None:
     keys = fleets.keys(["rack=example.com/nvlink-domain", "block=example.com/nvl-block"])
     assert keys == Keys(block="example.com/nvl-block", rack="example.com/nvlink-domain")

@@ -35,8 +35,8 @@ PRIORITIES = {"low": 10, "high": 20}
 FLEET = {"dgx-h100": 2, "tiny": 1}
 """Nodes by profile. Each life has them to itself: its scheduler sees no pods of others."""
 KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "services", "pods")
-PART, PARTS = map(int, os.environ.get("CHAOS", "0/1").split("/"))
-"""Of as many parts of all deaths this one is played, from 0: CI plays another one each time."""
+PART, PARTS = map(int, os.environ.get("CHAOS", "1/1").split("/"))
+"""Of as many parts of all deaths this one is played: CI plays another one each time."""
 LIVES = 8
 """How many are played at a time."""
 WAIT, REST = 60.0, 2.0
@@ -215,7 +215,7 @@ async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], vict
                 await play(ground, to_be_told(k), victim, k, right)
 
         async with asyncio.TaskGroup() as group:
-            for k in range(1 + PART, max(killed.values()) + 1, PARTS):
+            for k in range(PART, max(killed.values()) + 1, PARTS):
                 group.create_task(one(k))
         return killed
 

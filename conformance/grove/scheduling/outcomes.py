@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, combinations, product
 
 from conformance.grove.scheduling.instance import Gang, Instance, Outcome, Placed, Spread, members, survivors
-from conformance.grove.scheduling.rules import Breach, forbidden, room, settled_domains, verdict
+from conformance.grove.scheduling.rules import forbidden, room, settled_domains, verdict
 from conformance.grove.scheduling.search import distributions
 
 
@@ -41,11 +41,6 @@ def score(instance: Instance, outcome: Outcome) -> float:
             if scope.preferred and used:
                 scores.append(1 / len(used))
     return sum(scores) / len(scores) if scores else 1.0
-
-
-def unsound(instance: Instance, outcome: Outcome) -> list[Breach]:
-    """The MUST breaches of an outcome."""
-    return forbidden(verdict(instance, outcome))
 
 
 def _evictions(instance: Instance) -> Iterator[frozenset[str]]:

@@ -54,14 +54,7 @@ def delay(case: Case, sets: Iterable[str], seconds: str) -> None:
 
 def breached(resource: str, names: Iterable[str], status: str = "True") -> sights.Sight:
     """All of these say of their minAvailable that it is breached, or that it is not."""
-    wanted = list(names)
-
-    def seen(view: View) -> bool | Miss:
-        told = {each: condition_is(view.get(resource, each), BREACHED) for each in wanted}
-        late = [f"{BREACHED} of {each} is {found or 'absent'}" for each, found in told.items() if found != status]
-        return not late or Miss("; ".join(late))
-
-    return seen
+    return _say(resource, names, BREACHED, status)
 
 
 def bound(sizes: Mapping[str, int]) -> sights.Sight:
@@ -75,11 +68,16 @@ def bound(sizes: Mapping[str, int]) -> sights.Sight:
 
 
 def flagged(groups: Iterable[str], status: str = "True") -> sights.Sight:
-    wanted = list(groups)
+    """All of these groups say that they are being made anew, or that they are not."""
+    return _say(GROUPS, groups, IN_PROGRESS, status)
+
+
+def _say(resource: str, names: Iterable[str], kind: str, status: str) -> sights.Sight:
+    wanted = list(names)
 
     def seen(view: View) -> bool | Miss:
-        told = {each: condition_is(view.get(GROUPS, each), IN_PROGRESS) for each in wanted}
-        late = [f"{IN_PROGRESS} of {each} is {found or 'absent'}" for each, found in told.items() if found != status]
+        told = {each: condition_is(view.get(resource, each), kind) for each in wanted}
+        late = [f"{kind} of {each} is {found or 'absent'}" for each, found in told.items() if found != status]
         return not late or Miss("; ".join(late))
 
     return seen

@@ -122,7 +122,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     scale(case, SETS, "placed", 3)
     case.until("UPD-029", "there is a replica that no node takes", pods_are({"placed-2-web": 2}))
     case.until("UPD-030", "a replica is breached", scenes.breached(CLIQUES, ["sound-1-web"]))
-    case.quiet(0.7)
+    unplaced = changes.uids(case.quiet(0.7), "placed-2-web")
     since, before = case.history.mark(), {}
     for each, workload in sets.items():
         clique = "a" if each == "recycled" else "web"
@@ -130,6 +130,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
             changes.hold(workload, clique)
         before[each] = changes.change(case, workload, clique, tag="2")
     case.eventually("UPD-029", "the replica that no node takes has its turn", turn("placed", 2))
+    case.eventually("UPD-029", "its pods are replaced", changes.left("placed-2-web", unplaced))
     case.eventually("UPD-030", "the breached replica has its turn", turn("sound", 1))
     case.quiet(0.7)
     lost = replay.sequence(case.history, of("placed"), since)
