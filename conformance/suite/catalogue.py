@@ -12,7 +12,7 @@ def markdown(registry: Registry) -> str:
     lines = [
         "# Requirements",
         "",
-        "<!-- made by `grove-conformance docs` from conformance/suite/requirements.yaml; do not edit -->",
+        "<!-- made by `grove-conformance docs` from conformance/suite/requirements/; do not edit -->",
         "",
         "What an implementation of the Grove API is judged by. A MUST decides the verdict of its profile; a SHOULD",
         "that fails is shown and decides nothing. Ids are never reused or renamed. The words in brackets are the",

@@ -1,4 +1,4 @@
-"""The registry of requirements (`requirements.yaml`) and the decorator by which a test declares what it checks.
+"""The registry of requirements (`requirements/`, a file a profile), and the decorator by which a test declares ids.
 
 An id is never reused, renamed or silently removed: a retired one stays listed with the reason (anchors M-01).
 """
@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from conformance import documents
 from conformance.errors import UsageError
 
-FILE = Path(__file__).parent / "requirements.yaml"
+FOLDER = Path(__file__).parent / "requirements"
 SCHEMA = Path(__file__).parent / "requirements.schema.json"
 MARK = "requirements"
 
@@ -78,37 +78,48 @@ class Registry:
 
 
 @functools.cache
-def load(path: Path = FILE) -> Registry:
-    """Reads a registry, once a process. Raises UsageError (file, line, field) for a broken one."""
-    document = documents.read(path, SCHEMA)
-    profiles: dict[str, str] = document.value["profiles"]
+def load(folder: Path = FOLDER) -> Registry:
+    """Reads a registry, once a process: each YAML file of a folder. Raises UsageError (file, line, field)."""
+    profiles: dict[str, str] = {}
     found: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
-    for number, entry in enumerate(document.value["requirements"]):
-        at = ("requirements", number)
-        if entry["id"] in found:
-            where = document.where(*at, "id")
-            raise UsageError(f"{entry['id']} stands here twice", where=where, mend="give the second a new number")
-        if entry["profile"] not in profiles:
-            mend = documents.suggestion(entry["profile"], profiles)
-            raise UsageError(f"unknown profile {entry['profile']!r}", where=document.where(*at, "profile"), mend=mend)
-        found[entry["id"]] = Requirement(
-            id=entry["id"],
-            profile=entry["profile"],
-            level=Level(entry["level"]),
-            text=" ".join(entry["text"].split()),
-            source=tuple(entry["source"]),
-            since=entry["since"],
-            roles=tuple(entry["roles"]),
-            feature=entry.get("feature", ""),
-            reproduce=tuple(entry.get("reproduce", ())),
-        )
-    for number, entry in enumerate(document.value.get("retired", ())):
-        if entry["id"] in found or entry["id"] in retired:
-            where = document.where("retired", number, "id")
-            raise UsageError(f"{entry['id']} is retired and in use", where=where, mend="ids are never given again")
-        retired[entry["id"]] = Retired(entry["id"], " ".join(entry["text"].split()), entry["reason"])
+    used: dict[str, str] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        document = documents.read(path, SCHEMA)
+        profile = document.value["profile"]
+        if profile in profiles:
+            mend = "put the entries into the other one"
+            raise UsageError(f"profile {profile} has two files", where=document.where("profile"), mend=mend)
+        profiles[profile] = " ".join(document.value["text"].split())
+        for part in ("requirements", "retired"):
+            for number, entry in enumerate(document.value.get(part, ())):
+                where = document.where(part, number, "id")
+                if entry["id"] in used:
+                    what = f"{entry['id']} stands in {used[entry['id']]} already"
+                    raise UsageError(what, where=where, mend="give it a new number: ids are never given again")
+                used[entry["id"]] = where
+        found |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
+        retired |= {
+            entry["id"]: Retired(entry["id"], " ".join(entry["text"].split()), entry["reason"])
+            for entry in document.value.get("retired", ())
+        }
+    if not profiles:
+        raise UsageError("has no requirements", where=documents.shown(folder), mend="name a folder of YAML files")
     return Registry(profiles, dict(sorted(found.items())), dict(sorted(retired.items())))
+
+
+def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
+    return Requirement(
+        id=entry["id"],
+        profile=profile,
+        level=Level(entry["level"]),
+        text=" ".join(entry["text"].split()),
+        source=tuple(entry["source"]),
+        since=entry["since"],
+        roles=tuple(entry["roles"]),
+        feature=entry.get("feature", ""),
+        reproduce=tuple(entry.get("reproduce", ())),
+    )
 
 
 def requirements(*ids: str) -> pytest.MarkDecorator:

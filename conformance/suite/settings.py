@@ -32,7 +32,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     reproduce: str = ""
     tests: str = str(TESTS)
-    registry: str = str(requirement.FILE)
+    registry: str = str(requirement.FOLDER)
 
     @property
     def folder(self) -> Path:

@@ -19,6 +19,7 @@ from reference_impl.api.models import (
 from reference_impl.api.pods import Pod
 from reference_impl.control.termination import Termination
 from reference_impl.faults import fault, replace
+from reference_impl.faults.hash_faults import salted
 from reference_impl.faults.update_faults import stepped
 from reference_impl.plan import (
     children,
@@ -33,6 +34,8 @@ from reference_impl.plan import (
     updates_of_groups,
     updates_of_sets,
 )
+from reference_impl.plan.hashing.schemes import Template
+from reference_impl.plan.hashing.window import Known
 from reference_impl.plan.updates_of_groups import Replica
 
 # -- pods --------------------------------------------------------------------------------------------------------------
@@ -255,23 +258,22 @@ def _switch_freezes() -> None:
 
 @fault("labels-are-no-change", "operator", "doesn't take labels of a template for part of it", "UPD-036")
 def _labels_are_no_change() -> None:
-    def bare(template: CliqueTemplate) -> CliqueTemplate:
-        return msgspec.structs.replace(template, labels=None)
+    right = hashes._template
 
-    set_hash, template_hash = hashes.generation, hashes.pod_template
+    def bare(template: CliqueTemplate, priority_class: str | None) -> Template:
+        return right(msgspec.structs.replace(template, labels=None), priority_class)
 
-    def generation(pcs: PodCliqueSet) -> str:
-        template = msgspec.structs.replace(pcs.spec.template, cliques=[bare(t) for t in pcs.spec.template.cliques])
-        return set_hash(msgspec.structs.replace(pcs, spec=msgspec.structs.replace(pcs.spec, template=template)))
-
-    replace(hashes, "generation", generation)
-    replace(hashes, "pod_template", lambda template, priority_class: template_hash(bare(template), priority_class))
+    replace(hashes, "_template", bare)
 
 
 @fault("delay-is-a-change", "operator", "takes another terminationDelay for a change of the template", "UPD-037")
 def _delay_is_a_change() -> None:
-    right = hashes.generation
-    replace(hashes, "generation", lambda pcs: f"{right(pcs)}{pcs.spec.template.termination_delay}")
+    right = hashes.known_generation
+
+    def known_generation(pcs: PodCliqueSet) -> Known:
+        return Known(salted(right(pcs).written, str(pcs.spec.template.termination_delay)), dict)
+
+    replace(hashes, "known_generation", known_generation)
 
 
 @fault("on-delete-deletes", "operator", "updates by RollingRecreate whatever the strategy", "UPD-038")

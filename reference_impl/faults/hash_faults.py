@@ -131,7 +131,7 @@ def _of_names_too() -> None:
 
     def known_generation(pcs: PodCliqueSet) -> Known:
         found = right(pcs)
-        return Known(_salted(found.written, pcs.metadata.name), dict)
+        return Known(salted(found.written, pcs.metadata.name), dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -141,7 +141,7 @@ def _of_replicas_too() -> None:
     right = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet) -> Known:
-        return Known(_salted(right(pcs).written, str(pcs.spec.replicas)), dict)
+        return Known(salted(right(pcs).written, str(pcs.spec.replicas)), dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -151,7 +151,7 @@ def _of_clique_replicas() -> None:
     right = hashes.known_template
 
     def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
-        return Known(_salted(right(template, priority_class).written, str(template.spec.replicas)), dict)
+        return Known(salted(right(template, priority_class).written, str(template.spec.replicas)), dict)
 
     replace(hashes, "known_template", known_template)
 
@@ -164,7 +164,7 @@ def _each_time_anew() -> None:
         written = right(template, priority_class).written
         if seen.get(template.name, ("", 0))[0] != written:
             seen[template.name] = written, next(number)
-        return Known(_salted(written, str(seen[template.name][1])), dict)
+        return Known(salted(written, str(seen[template.name][1])), dict)
 
     replace(hashes, "known_template", known_template)
 
@@ -241,10 +241,10 @@ def _of_its_own() -> None:
     right_template, right_set = schemes.of_template, schemes.of_set
 
     def of_template(template: Template, scheme: Scheme) -> str:
-        return _salted(right_template(template, scheme), "")
+        return salted(right_template(template, scheme), "")
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
-        return _salted(right_set(templates, scheme, in_order=in_order), "")
+        return salted(right_set(templates, scheme, in_order=in_order), "")
 
     replace(schemes, "of_template", of_template)
     replace(schemes, "of_set", of_set)
@@ -260,5 +260,5 @@ def _not_for_labels() -> None:
     replace(hashes, "known_generation", known_generation)
 
 
-def _salted(hash: str, salt: str) -> str:
+def salted(hash: str, salt: str) -> str:
     return hashlib.sha256(f"{hash} {salt}".encode()).hexdigest()[:16]

@@ -49,8 +49,8 @@ def _replicas_side_by_side() -> None:
 @fault("all-cliques-rolled", "operator", "takes a change of one clique for a change of all", "UPD-003")
 def _all_cliques_rolled() -> None:
     def of_template(pcs: PodCliqueSet, template: CliqueTemplate) -> revisions.Revision:
-        own = hashes.pod_template(template, pcs.spec.template.priority_class_name)
-        hash = (hashes.generation(pcs)[:5] + own)[:10]
+        own = hashes.known_template(template, pcs.spec.template.priority_class_name).written
+        hash = (hashes.known_generation(pcs).written[:5] + own)[:10]
         return revisions.Revision(hash, frozenset({hash}))
 
     replace(revisions, "of_template", of_template)

@@ -61,13 +61,3 @@ def known(pcs: PodCliqueSet) -> Window:
     whole = pcs.spec.template
     templates = {each.name: known_template(each, whole.priority_class_name) for each in whole.cliques}
     return Window(known_generation(pcs), templates)
-
-
-def pod_template(template: CliqueTemplate, priority_class: str | None) -> str:
-    """The hash that is written for a clique and its pods."""
-    return known_template(template, priority_class).written
-
-
-def generation(pcs: PodCliqueSet) -> str:
-    """The hash that is written for a set."""
-    return known_generation(pcs).written

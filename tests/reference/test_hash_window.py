@@ -27,7 +27,7 @@ def stored(pcs, scheme, monkeypatch):
     """The generation hash and the template hash of the first clique, as an operator of this scheme writes them."""
     with monkeypatch.context() as patch:
         patch.setattr(hashes, "_policy", Policy(scheme))
-        return hashes.generation(pcs), hashes.pod_template(pcs.spec.template.cliques[0], None)
+        return hashes.known_generation(pcs).written, hashes.known_template(pcs.spec.template.cliques[0], None).written
 
 
 def first(pcs):
@@ -43,7 +43,7 @@ def test_a_legacy_hash_of_the_present_template_is_current_and_not_what_is_writte
     window = hashes.known(pcs)
     assert generation in window.generation and window.generation.foreign(generation) == scheme
     assert template in first(pcs) and first(pcs).foreign(template) == scheme
-    assert window.generation.written == hashes.generation(pcs) != generation
+    assert window.generation.written == hashes.known_generation(pcs).written != generation
 
 
 def test_what_is_written_is_current_and_nothing_to_be_replaced():

@@ -84,7 +84,7 @@ def the_set() -> PodCliqueSet:
 def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     """Everything of a set as an operator with this policy leaves it."""
     hashes.use(policy)
-    generation = hashes.generation(pcs)
+    generation = hashes.known_generation(pcs).written
     found: Objects = {}
 
     def put(kind: str, document: dict[str, Any], status: dict[str, Any] | None = None) -> dict[str, Any]:

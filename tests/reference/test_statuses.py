@@ -16,7 +16,7 @@ NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 @pytest.fixture
 def pcs():
     result = disaggregated()
-    result.status = PodCliqueSetStatus(current_generation_hash=hashes.generation(result))
+    result.status = PodCliqueSetStatus(current_generation_hash=hashes.known_generation(result).written)
     return result
 
 

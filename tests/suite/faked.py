@@ -83,11 +83,10 @@ class Faked:
     folder: Path
     extra: dict[str, Any] = field(default_factory=dict)
 
-    def write(self, tests: str, *, ids: int = 2, opening: str = "pass", registry: list[dict[str, Any]] | None = None):
-        entries = registry or [
+    def write(self, tests: str, *, ids: int = 2, opening: str = "pass"):
+        entries = [
             {
                 "id": f"AA-{number:03d}",
-                "profile": "core",
                 "level": "MUST",
                 "text": f"It does the right thing number {number}.",
                 "source": ["X-01"],
@@ -96,15 +95,19 @@ class Faked:
             }
             for number in range(1, ids + 1)
         ]
-        document = {
-            "apiVersion": "conformance.grove.io/v1alpha1",
-            "kind": "Requirements",
-            "profiles": {"core": "The core.", "gang": "The gangs."},
-            "requirements": entries,
-        }
+        registry = self.folder / "registry"
+        registry.mkdir(exist_ok=True)
+        for profile, own in {"core": entries, "gang": []}.items():
+            document = {
+                "apiVersion": "conformance.grove.io/v1alpha1",
+                "kind": "Requirements",
+                "profile": profile,
+                "text": f"The {profile}.",
+                "requirements": own,
+            }
+            (registry / f"{profile}.yaml").write_text(yaml.safe_dump(document))
         place = self.folder / "tests"
         place.mkdir(exist_ok=True)
-        (self.folder / "registry.yaml").write_text(yaml.safe_dump(document))
         (place / "conftest.py").write_text(BENCH.replace("OPENING", opening))
         head = "import os, signal, time\nfrom conformance.suite.requirement import requirements\n"
         (place / "test_fake.py").write_text(head + textwrap.dedent(tests))
@@ -115,7 +118,7 @@ class Faked:
             "directory": str(self.folder / "run"),
             "implementation": "fake",
             "tests": str(self.folder / "tests"),
-            "registry": str(self.folder / "registry.yaml"),
+            "registry": str(self.folder / "registry"),
             "workers": 0,
             "reproduce": "grove-conformance run",
             **changes,

@@ -15,21 +15,21 @@ from conformance.suite.settings import RunSettings
 HEAD = """\
 apiVersion: conformance.grove.io/v1alpha1
 kind: Requirements
-profiles: {core: The core.}
+profile: core
+text: The core.
 requirements:
 """
 ENTRY = """\
-- {id: AA-001, profile: core, level: MUST, text: It does the right thing., source: [X-1], since: v0, roles: [operator]}
+- {id: AA-001, level: MUST, text: It does the right thing., source: [X-1], since: v0, roles: [operator]}
 """
 
 
 def broken(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "registry.yaml"
-    path.write_text(text)
+    (tmp_path / "core.yaml").write_text(text)
     with pytest.raises(UsageError) as caught:
-        requirement.load(path)
+        requirement.load(tmp_path)
     assert "\n" not in str(caught.value)
-    return str(caught.value).replace(str(path), "registry.yaml")
+    return str(caught.value).replace(f"{tmp_path}/", "")
 
 
 def test_every_requirement_has_a_test_and_every_test_its_requirements(tmp_path: Path) -> None:
@@ -56,27 +56,37 @@ def test_the_page_of_requirements_is_up_to_date() -> None:
 
 def test_an_unknown_field_names_file_line_and_field(tmp_path: Path) -> None:
     text = HEAD + ENTRY.replace("level: MUST", "leval: MUST")
-    assert broken(tmp_path, text).startswith("registry.yaml:5: requirements[0]")
+    assert broken(tmp_path, text).startswith("core.yaml:6: requirements[0]")
 
 
 def test_an_id_stands_only_once(tmp_path: Path) -> None:
-    assert "registry.yaml:6: requirements[1].id: AA-001 stands here twice" in broken(tmp_path, HEAD + ENTRY + ENTRY)
+    what = "core.yaml:7: requirements[1].id: AA-001 stands in core.yaml:6: requirements[0].id already"
+    assert what in broken(tmp_path, HEAD + ENTRY + ENTRY)
+
+
+def test_an_id_stands_in_one_profile_only(tmp_path: Path) -> None:
+    (tmp_path / "alone.yaml").write_text(HEAD.replace("profile: core", "profile: alone") + ENTRY)
+    assert "core.yaml:6: requirements[0].id: AA-001 stands in alone.yaml:6" in broken(tmp_path, HEAD + ENTRY)
 
 
 def test_a_retired_id_is_never_given_again(tmp_path: Path) -> None:
     retired = "retired:\n- {id: AA-001, text: Old., reason: It was wrong.}\n"
-    assert "AA-001 is retired and in use" in broken(tmp_path, HEAD + ENTRY + retired)
+    assert "retired[0].id: AA-001 stands in core.yaml:6" in broken(tmp_path, HEAD + ENTRY + retired)
 
 
-def test_a_profile_must_be_known(tmp_path: Path) -> None:
-    message = broken(tmp_path, HEAD + ENTRY.replace("profile: core", "profile: cor"))
-    assert "unknown profile 'cor'" in message and 'did you mean "core"?' in message
+def test_a_profile_has_one_file(tmp_path: Path) -> None:
+    (tmp_path / "also.yaml").write_text(HEAD + ENTRY)
+    assert "core.yaml:3: profile: profile core has two files" in broken(tmp_path, HEAD + ENTRY)
+
+
+def test_an_empty_folder_is_no_registry(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no requirements"):
+        requirement.load(tmp_path)
 
 
 def test_a_retired_requirement_says_why(tmp_path: Path) -> None:
-    path = tmp_path / "registry.yaml"
-    path.write_text(HEAD + ENTRY + "retired:\n- {id: AA-002, text: Old., reason: It was wrong.}\n")
-    registry = requirement.load(path)
+    (tmp_path / "core.yaml").write_text(HEAD + ENTRY + "retired:\n- {id: AA-002, text: Old., reason: It was wrong.}\n")
+    registry = requirement.load(tmp_path)
     with pytest.raises(UsageError, match="AA-002 is retired: It was wrong"):
         registry.get("AA-002")
     assert "| AA-002 | Old. | It was wrong. |" in catalogue.markdown(registry)
