@@ -1,6 +1,5 @@
 """The operator is killed while it migrates the hashes that an earlier version has left behind: the one that is started
-next goes on where that one ended, and no pod is ever touched. It dies after a few of its writes here, and after each of
-them in test_rehashing.py, without a control plane.
+next goes on where that one ended, and no pod is ever touched. It dies after each of its writes (`CHAOS=i/n`: some).
 
 The way back is the earlier version's hashes written by an operator that knows all others: a downgrade that is prepared
 so restarts nothing either.
@@ -36,6 +35,7 @@ from reference_impl.plan import hashes
 from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES
 from reference_impl.plan.hashing.window import Policy
 from reference_impl.scheduler.scheduler import GangScheduler
+from tests.reference.chaos import PART, PARTS
 from tests.reference.mortal import Mortal, death
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -144,8 +144,7 @@ async def all_deaths(cluster: Cluster) -> int:
             await asyncio.to_thread(history.quiet, 1, 30)
             await death(task)
             writes = mortal.writes
-            deaths = [k for k in (1, 2, 3, 5, 8, 13, 21) if k < writes]
-            for k in deaths:
+            for k in range(PART, writes, PARTS):
                 task, _ = start(cluster.kubeconfig, BACK)
                 await until(legacy, f"before death {k}: the way back")
                 await death(task)
