@@ -25,8 +25,14 @@ def bound(pod: Document) -> bool:
     return node(pod) != ""
 
 
+def ended(pod: Document) -> bool:
+    """Whether its containers have run to an end."""
+    return text(pod, "status", "phase") in ("Failed", "Succeeded")
+
+
 def ready(pod: Document) -> bool:
-    return condition_is(pod, "Ready") == "True"
+    """Whether it serves. A pod that has ended does not, whatever condition somebody has left on it."""
+    return condition_is(pod, "Ready") == "True" and not ended(pod)
 
 
 def of_grove(pod: Document) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from conformance.grove import pods, quantities
-from conformance.grove.fields import text
 from conformance.grove.quantities import Amounts
 from conformance.history.gangs import Gangs
 from conformance.history.record import ADDED, DELETED, Record
@@ -15,7 +14,6 @@ from conformance.history.verdict import Verdict
 
 STALE = 5.0
 """Seconds for which a scheduler may go by what a node has had."""
-ENDED = ("Succeeded", "Failed")
 
 
 class RoomOnNodes:
@@ -58,7 +56,7 @@ class RoomOnNodes:
 
     def _see_pod(self, record: Record) -> None:
         node, held = pods.node(record.object), self._place.get(record.uid)
-        holds = record.kind != DELETED and node and text(record.object, "status", "phase") not in ENDED
+        holds = record.kind != DELETED and node and not pods.ended(record.object)
         if held is not None and not holds:
             self._held[held].pop(record.uid, None)
             del self._place[record.uid]

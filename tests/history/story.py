@@ -83,6 +83,7 @@ class Story:
         owner: tuple[str, str] | None = None,
         terminating: bool = False,
         ready: bool = False,
+        phase: str = "",
         priority: int = 0,
         asks: Mapping[str, str] | None = None,
         **how: Any,
@@ -102,6 +103,7 @@ class Story:
         if terminating:
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else {}
+        status |= {"phase": phase} if phase else {}
         return self.tell("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
 
     def node(self, name: str, *, ready: bool = True, tags: Mapping[str, str] | None = None, **has: str) -> Record:

@@ -37,7 +37,7 @@ def standing(story) -> None:
 
 
 def goes(story, name: str = "a3", **how: Any) -> None:
-    story.pod(name, **own(node="n1", ready=True, terminating=True), **how)
+    story.pod(name, **own(node="n1", ready=True, terminating=True, **how))
 
 
 def test_a_gang_whose_pods_stay_is_right(story):
@@ -171,6 +171,13 @@ def test_a_pod_that_does_not_serve_may_go(story):
     standing(story)
     story.pod("a3", **own(node="n1"))
     goes(story)
+    assert verdict(story).holds is True
+
+
+def test_a_pod_that_has_failed_may_go_though_nobody_took_its_readiness(story):
+    standing(story)
+    story.pod("a3", **own(node="n1", ready=True, phase="Failed"))
+    goes(story, phase="Failed")
     assert verdict(story).holds is True
 
 
