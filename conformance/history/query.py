@@ -20,6 +20,12 @@ UNASKED = frozenset({"events"})
 """Resources whose records change no answer: events bind nobody, and there are many of them."""
 
 
+MOVING = ("pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets")
+"""Resources whose records show that the implementation, or what it has begun, is at work."""
+
+LULL = 5.0
+"""Seconds without a record after which nothing is under way."""
+
 LOOK_EVERY = 1.0
 """Seconds without a record after which a wait asks whether there is hope."""
 
@@ -70,6 +76,7 @@ class History:
         self._inbox: deque[Record] = deque()
         self._taken = 0
         self._latest: deque[Record] = deque(maxlen=5)
+        self._moved = float("-inf")
         self.unrest: list[tuple[float, float]] = []
         """Spans in which something happened that no record tells of, e.g. another operator took over."""
 
@@ -121,17 +128,20 @@ class History:
         predicate: Predicate[R],
         timeout: float,
         *,
+        longest: float = 0,
         resources: Collection[str] | None = None,
         hopeless: Callable[[], object] | None = None,
     ) -> R:
         """Blocks until the predicate is content with the present state or with the state after a later record; gives
         what it returned. It is asked after every record (of `resources` only, where given: cheaper).
 
-        `hopeless` is asked about once a second; what it says true to can't come any more.
+        `hopeless` is asked about once a second; what it says true to can't come any more. While something is under
+        way the wait goes on for up to `longest` seconds: a busy machine is no deaf implementation.
 
         Raises NotSeen after `timeout` seconds or where there is no hope, HarnessError when the recorder has died.
         """
-        deadline = self.now() + timeout
+        begin = self.now()
+        deadline = begin + timeout
         self._catch_up()
         miss = ""
         answer = predicate(self._live)
@@ -141,8 +151,10 @@ class History:
             elif answer is not None and answer is not False:
                 return answer
             while self._next(min(deadline, self.now() + LOOK_EVERY) if hopeless else deadline, resources) is None:
+                if self.now() >= deadline:
+                    deadline = max(deadline, min(begin + longest, self._moved + LULL))
                 if self.now() >= deadline or (hopeless and hopeless()):
-                    raise NotSeen(what, timeout, miss, self._live.copy(), list(self._latest))
+                    raise NotSeen(what, self.now() - begin, miss, self._live.copy(), list(self._latest))
             answer = predicate(self._live)
 
     def first(self, predicate: Predicate[R], since: int = 0, until: int | None = None) -> tuple[Record, R] | None:
@@ -165,7 +177,7 @@ class History:
             return Verdict(id, what, None, "nothing was recorded between the marks")
         return Verdict(id, what, True)
 
-    def quiet(self, seconds: float, timeout: float, *, resources: Collection[str] = ("pods", "podgangs")) -> int:
+    def quiet(self, seconds: float, timeout: float, *, resources: Collection[str] = MOVING) -> int:
         """Blocks until no record of these resources has come for `seconds`; gives the mark of that moment.
 
         Raises NotSeen after `timeout` seconds of unrest.
@@ -213,4 +225,6 @@ class History:
         self._live.apply(record)
         if record.resource not in UNASKED:
             self._latest.append(record)
+        if record.resource in MOVING:
+            self._moved = record.at
         return record

@@ -35,6 +35,8 @@ from kube.resource import NODES
 
 R = TypeVar("R")
 
+CALM = 0.5
+"""Seconds below which no time scale shortens a silence: on a busy machine less is no sign of rest."""
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -348,11 +350,11 @@ class Case:
         return self.history.view()
 
     def quiet(self, seconds: float = 2, timeout: float = 30, *, real: bool = False) -> View:
-        """The state once pods and gangs have not changed for `seconds`, or when time is up. `real`: whatever the time
-        scale, for what Kubernetes writes in whole seconds."""
-        scale = 1 if real else self._scale
+        """The state once pods and objects of Grove have not changed for `seconds`, or when time is up. `real`: whatever
+        the time scale, for what Kubernetes writes in whole seconds."""
+        calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         with contextlib.suppress(NotSeen):
-            self.history.quiet(seconds * scale, timeout * scale)
+            self.history.quiet(calm, timeout * max(1.0, self._scale))
         return self.history.view()
 
     def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
@@ -369,16 +371,18 @@ class Case:
     # -- within --------------------------------------------------------------------------------------------------
 
     def _wait(self, what: str, predicate: Callable[[View], R | Miss | None], timeout: float, **how: Any) -> R:
-        """`History.wait` in the limits of our patience; raises NotSeen."""
+        """`History.wait` in the limits of our patience; raises NotSeen. A time scale below 1 shortens the wait for an
+        implementation that does nothing, and not for one that is at work."""
         careful, limit = _careful(predicate), self._patience.limit(timeout, self._scale)
+        longest = 0 if self._patience.lost else timeout * max(1.0, self._scale)
         try:
-            return self.history.wait(what, careful, limit, **how)
+            return self.history.wait(what, careful, limit, longest=longest, **how)
         except NotSeen as error:
             self._patience.note(error.view)
             rest = timeout * self._scale - limit
             if rest <= 0 or self._patience.lost:
                 raise
-            return self.history.wait(what, careful, rest, **how)  # it lives after all
+            return self.history.wait(what, careful, rest, longest=longest, **how)  # it lives after all
 
     def _turn(self, node: str, *, lost: bool) -> None:
         self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
