@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -347,12 +347,20 @@ class Case:
             self._wait(what, predicate, timeout)
         return self.history.view()
 
-    def quiet(self, seconds: float = 2, timeout: float = 30, *, real: bool = False) -> View:
-        """The state once pods and gangs have not changed for `seconds`, or when time is up. `real`: whatever the time
-        scale, for what Kubernetes writes in whole seconds."""
+    def quiet(
+        self,
+        seconds: float = 2,
+        timeout: float = 30,
+        *,
+        real: bool = False,
+        of: Collection[str] = ("pods", "podgangs"),
+    ) -> View:
+        """The state once nothing `of` these has changed for `seconds`, or when time is up. `real`: whatever the time
+        scale, for what Kubernetes writes in whole seconds. It shows that nothing more happens, never that something
+        has: on a busy machine that is still to come, and is waited for by itself."""
         scale = 1 if real else self._scale
         with contextlib.suppress(NotSeen):
-            self.history.quiet(seconds * scale, timeout * scale)
+            self.history.quiet(seconds * scale, timeout * scale, resources=of)
         return self.history.view()
 
     def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
