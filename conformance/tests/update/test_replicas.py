@@ -77,7 +77,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
 def judge_groups(case: Case, since: int) -> None:
     view, made = case.history.view(), replay.made(case.history, since)
     order = [f"sick-0-g-{j}" for j in (2, 0, 1)]
-    found = replay.sequence(case.history, of_group("sick"), since)
+    found = replay.deleted(case.history, of_group("sick"), since)
     case.expect("UPD-025", "replicas in the order in which they went", order, found)
     once = {f"grows-0-g-{j}-{clique}": 1 for j in range(4) for clique in "bc"}
     same(case, "UPD-026", "new pods by clique", once, {clique: made.get(clique, 0) for clique in once})
