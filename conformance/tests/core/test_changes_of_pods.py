@@ -84,7 +84,7 @@ def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     case.quiet(3, real=True)
     written = [f"{r.resource}/{r.name}" for r in case.history.records(since=begin) if r.resource in WRITTEN]
     case.expect("CORE-024", "objects that changed while nothing happened", [], written)
-    case.quiet(REST, real=True)  # for INV-007, which is more patient
+    case.quiet(REST, real=True, of=WRITTEN)  # for INV-007, which is more patient
 
     # A pod fails, and the one that takes its place cannot be placed.
     case.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
