@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from conformance.grove import pods, workloads
 from conformance.grove.fields import condition_is, terminating
 from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling.manifests import Ground
-from conformance.history.query import History, Miss, NotSeen
+from conformance.history.query import MOVING, History, Miss, NotSeen
 from conformance.history.record import DELETED, Record
 from conformance.history.verdict import Verdict
 from conformance.history.view import View
@@ -349,12 +349,15 @@ class Case:
             self._wait(what, predicate, timeout)
         return self.history.view()
 
-    def quiet(self, seconds: float = 2, timeout: float = 30, *, real: bool = False) -> View:
-        """The state once pods and objects of Grove have not changed for `seconds`, or when time is up. `real`: whatever
-        the time scale, for what Kubernetes writes in whole seconds."""
+    def quiet(
+        self, seconds: float = 2, timeout: float = 30, *, real: bool = False, of: Collection[str] = MOVING
+    ) -> View:
+        """The state once nothing `of` these has changed for `seconds`, or when time is up. `real`: whatever the time
+        scale, for what Kubernetes writes in whole seconds. It shows that nothing more happens, never that something
+        has: on a busy machine that is still to come, and is waited for by itself."""
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         with contextlib.suppress(NotSeen):
-            self.history.quiet(calm, timeout * max(1.0, self._scale))
+            self.history.quiet(calm, timeout * max(1.0, self._scale), resources=of)
         return self.history.view()
 
     def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:

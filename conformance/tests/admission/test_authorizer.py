@@ -25,7 +25,8 @@ def test_managed_objects_are_protected(case: Case) -> None:
     case.until(
         "ADM-039", "the operator's own writes pass: its pods exist", sights.all_exist([*wanted.cliques.values()])
     )
-    clique, gang, pod = case.until("ADM-039", "there is a clique, a gang and a pod", _one_of_each)
+    what = "there is a clique, a gang, a pod and a Service"
+    clique, gang, pod, service = case.until("ADM-039", what, _one_of_each)
 
     _all(
         case,
@@ -38,7 +39,7 @@ def test_managed_objects_are_protected(case: Case) -> None:
             "delete a clique": case.asking.delete("podcliques", clique, user=ALICE),
             "change a gang": case.asking.patch("podgangs", gang, CHANGE, user=ALICE),
             "delete a gang": case.asking.delete("podgangs", gang, user=ALICE),
-            "change a service": case.asking.patch("services", f"{name}-0", CHANGE, user=ALICE),
+            "change a service": case.asking.patch("services", service, CHANGE, user=ALICE),
             "change a pod": case.asking.patch("pods", pod, CHANGE, user=ALICE),
         },
     )
@@ -71,7 +72,7 @@ def test_managed_objects_are_protected(case: Case) -> None:
 
 
 def _one_of_each(view: View) -> tuple[str, ...] | Miss:
-    found = [view.names(kind)[:1] for kind in ("podcliques", "podgangs", "pods")]
+    found = [view.names(kind)[:1] for kind in ("podcliques", "podgangs", "pods", "services")]
     return tuple(names[0] for names in found) if all(found) else Miss("one of them is missing")
 
 

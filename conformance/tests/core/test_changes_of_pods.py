@@ -14,6 +14,7 @@ from conformance.history.rest_rule import REST
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.tests.scaling.scaled import pods_are
 
 BREACHED = "MinAvailableBreached"
 GROUPS, SETS, CLIQUES, GANGS = "podcliquescalinggroups", "podcliquesets", "podcliques", "podgangs"
@@ -71,18 +72,19 @@ def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     case.expect("CORE-022", "the other pods", kept, {index: uid(after.get(index, {})) for index in kept})
     names = sorted(name(pod) for pod in after.values())
     case.until("GANG-009", "the gang's references name the new pod and not the old one", refers("s-0", names))
-    case.until("CORE-022", "all is ready again", says_clique(clique.name, "readyReplicas", 3))
+    case.until("CORE-022", "all pods are ready again", pods_are({clique.name: 3}, ready=True))
+    case.until("CORE-022", "and the clique says so", says_clique(clique.name, "readyReplicas", 3))
     lost = [r for r in case.history.records(GANGS, "s-0") if initialized_lost(r.object)]
     case.expect("GANG-009", "states in which the gang was no longer Initialized", [], [str(record) for record in lost])
 
     # When nothing happens, nothing is written; the statuses may first catch up with what has happened.
     case.until("CORE-024", "the set is available again", sights.available("s", 1))
-    case.quiet(2, real=True)
+    case.quiet(2, real=True, of=WRITTEN)
     begin = case.history.mark()
     case.quiet(3, real=True)
     written = [f"{r.resource}/{r.name}" for r in case.history.records(since=begin) if r.resource in WRITTEN]
     case.expect("CORE-024", "objects that changed while nothing happened", [], written)
-    case.quiet(REST, real=True)  # for INV-007, which is more patient
+    case.quiet(REST, real=True, of=WRITTEN)  # for INV-007, which is more patient
 
     # A pod fails, and the one that takes its place cannot be placed.
     case.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})

@@ -31,7 +31,7 @@ def test_a_disaggregated_inference_set_becomes_ready_with_the_right_objects(case
     wanted, set_name = expected(workload), name(workload)
     case.create(workload)
     case.eventually("CORE-010", "the set reports its replica as available", sights.available(set_name, 1))
-    view = case.settled("the statuses have caught up", _caught_up(wanted, set_name))
+    view = case.settled("the statuses have caught up", _caught_up(wanted, set_name), 60)
 
     objects.check_names_and_labels(case, wanted, view)
     objects.check_owners(case, wanted, view)

@@ -10,6 +10,7 @@ from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
+from conformance.tests.resources.observed import there
 
 Statuses = dict[str, dict[str, object]]
 """By clique: what its status says."""
@@ -47,7 +48,7 @@ def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
     scaled = [clique for gang in wanted.scaled_gangs for clique in wanted.of_gang(gang.name)]
     case.create(workload)
     case.until("GANG-007", "all pods exist, those of the scaled gangs too", sights.all_exist([*based, *scaled]))
-    gangs = case.history.view().names("podgangs")
+    gangs = case.settled("all gangs exist", there("podgangs", wanted.gangs)).names("podgangs")
     case.expect("GANG-001", "gangs by name", sorted(wanted.gangs), gangs)
     case.until("GANG-006", "the pods of the waiting base gang lose their gates", sights.all_ungated(based))
 

@@ -12,7 +12,7 @@ from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 
 GATE = "example.com/quota"
-ATTEMPTS = 60
+ATTEMPTS = 300
 
 
 @requirements("GANG-020", "INV-001", "INV-004", "INV-005")

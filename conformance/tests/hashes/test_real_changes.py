@@ -35,6 +35,7 @@ def test_each_real_change_is_seen_in_its_clique_and_nowhere_else(case: Case) -> 
     every = [f"s-0-{clique['name']}" for clique in before]
     classed = [f"p-0-{name}" for name in UNTOUCHED]
     case.until("TMPL-006", "every clique has a hash", have_hashes([*every, *classed]))
+    case.until("TMPL-006", "and so have the sets", lambda view: all(sets.generation(view, name) for name in "sp"))
     view = case.quiet(1)
     old = hashes(view, [*every, *classed])
     generations = {name: sets.generation(view, name) for name in "sp"}
@@ -43,6 +44,7 @@ def test_each_real_change_is_seen_in_its_clique_and_nowhere_else(case: Case) -> 
     case.patch(sets.SETS, "p", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
     touched = [f"s-0-{pair.name}" for found in of_id.values() for pair in found]
     case.settled("all hashes have changed", changed([*touched, *classed], old))
+    case.settled("those of the sets, too", lambda view: all(sets.generation(view, n) != generations[n] for n in "sp"))
     view = case.quiet(1)
     now = hashes(view, [*every, *classed])
     for id, found in of_id.items():
@@ -58,6 +60,7 @@ def test_each_real_change_is_seen_in_its_clique_and_nowhere_else(case: Case) -> 
 
     sets.become(case, first)
     case.settled("all hashes are as before", lambda view: hashes(view, every) == {n: old[n] for n in every})
+    case.settled("that of the set, too", lambda view: sets.generation(view, "s") == generations["s"])
     view = case.quiet(1)
     same(case, "TMPL-008", "hashes of templates that are as before", {n: old[n] for n in every}, hashes(view, every))
     case.expect("TMPL-008", "generation hash", generations["s"], sets.generation(view, "s"))

@@ -41,7 +41,7 @@ def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None
     case.delete(SETS, "last", "Foreground")
     case.delete(SETS, "counts")
     case.delete(SETS, "again")
-    case.until("LIFE-007", "the set that is to be made again goes", gone(SETS, ["again"]))
+    case.until("LIFE-007", "the set that is to be made again goes", gone(SETS, ["again"]), 150)
     case.create(shapes["again"])
 
     case.eventually("LIFE-008", "the deleted cliques are made anew", lives.renewed(CLIQUES, mine, former))
@@ -54,7 +54,7 @@ def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None
 
     for id, each in (("LIFE-005", "last"), ("LIFE-006", "counts")):
         rest = [gone(kind, names_of(before, kind, each)) for kind in CHILDREN]
-        case.eventually(id, "all of the deleted set goes", all_of(gone(SETS, [each]), *rest))
+        case.eventually(id, "all of the deleted set goes", all_of(gone(SETS, [each]), *rest), 150)
         case.expect(id, "what was made of the set after its deletion", [], made_late(case.history, each))
     case.expect("LIFE-005", "what outlived the set", [], outlived(case.history, "last"))
 

@@ -35,7 +35,7 @@ def test_a_second_operator_follows_the_first(case: Case) -> None:
     case.hand_over(kill=True)
     killed = case.history.mark()
     # What the leader had asked for last may still come. After that, whoever works without leading replaces this pod.
-    lost = name(case.quiet(0.5, 3, real=True).list("pods")[0])
+    lost = name(case.quiet(1.5, 6, real=True).list("pods")[0])
     case.delete("pods", lost)
     case.until("OPS-003", "another operator takes the Lease", leases.led_by_another(first), timeout=120)
     case.expect("OPS-001", "who had the Lease while its holder lived", [first], holders_until(case, killed))

@@ -33,8 +33,9 @@ def test_a_claim_waits_for_a_template_that_is_not_there(case: Case) -> None:
 
     case.create(claim_template("clique-template", OTHER_SPEC))
     case.until("RES-045", "the pods come with the template of the clique", sights.all_exist(cliques))
-    view = case.history.view()
-    for claim in ("borrowing-all-set-template", "borrowing-0-web-all-clique-template"):
+    claims = ("borrowing-all-set-template", "borrowing-0-web-all-clique-template")
+    view = case.settled("the claims exist", observed.there("resourceclaims", claims))
+    for claim in claims:
         seen = expected_pods.kept(OTHER_SPEC, at(view.get("resourceclaims", claim), "spec"))
         case.expect("RES-042", f"the spec of {claim}", OTHER_SPEC, seen)
 
@@ -54,6 +55,8 @@ def test_a_pod_keeps_its_claim_when_its_clique_shrinks(case: Case) -> None:
     case.create(workload)
     clique = expected(workload).cliques["p-0-fe"]
     case.until("RES-046", "all pods exist", sights.all_exist([clique]))
+    claims = [names.replica_claim(clique.name, index, "gpu") for index in range(3)]
+    case.until("RES-046", "and their claims", observed.there("resourceclaims", claims))
     case.quiet(1)
     # The pod of index 0 is the only one that is not ready, so that it is the one that goes. Nobody schedules them.
     for pod in sights.pods_of(case.history.view(), clique.name):

@@ -35,6 +35,7 @@ def test_a_furnished_set_has_everything_beside_its_pods(case: Case) -> None:
     case.create(workload)
     case.until("RES-043", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
     case.eventually("RES-030", "the autoscalers exist", observed.there("horizontalpodautoscalers", scalers))
+    case.eventually("RES-040", "the claims exist", observed.there("resourceclaims", planned))
     case.eventually("RES-006", "the control plane puts a token into the Secret", _token(name(workload)))
     view = case.settled("the gangs carry the labels of the set", _mirrored(workload, wanted))
 

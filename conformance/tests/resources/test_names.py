@@ -20,7 +20,8 @@ def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> Non
     wanted = expected(workload)
     case.create(workload)
     case.until("RES-050", "every clique exists", observed.there("podcliques", wanted.cliques))
-    view = case.settled("all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    every = (sights.all_exist(list(wanted.cliques.values())), observed.there("services", wanted.services))
+    view = case.settled("all pods and Services exist", observed.all_of(*every))
     for clique in wanted.cliques.values():
         images = {text(c, "image") for p in sights.pods_of(view, clique.name) for c in items(p, "spec", "containers")}
         right = [text(container, "image") for container in items(clique.template.pod_spec, "containers")]

@@ -29,14 +29,13 @@ def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
         case.create(workload)
         case.create(case.workload("frontend", setName="free"))
         case.until("RES-060", "the gangs exist", observed.there("podgangs", wanted.gangs))
-        view = case.settled("the gangs are constrained", _placed(workload, wanted, LEVELS))
+        view = case.settled("the gangs are constrained", _placed(workload, wanted, LEVELS, binding))
         _check(case, "RES-060", workload, wanted, LEVELS, view)
         loose = expected_topology.seen(view.get("podgangs", "p-0-loose-0")).gang
         case.expect(
             "RES-062", "constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose
         )
-        notes = {gang: observed.annotation(view.get("podgangs", gang), labels.TOPOLOGY) for gang in wanted.gangs}
-        same(case, "RES-061", "the binding that gangs name", dict.fromkeys(wanted.gangs, binding), notes)
+        same(case, "RES-061", "the binding that gangs name", dict.fromkeys(wanted.gangs, binding), _named(wanted, view))
         told = _condition("False", "AllClusterTopologyLevelsAvailable")
         case.eventually("RES-065", "the set says that all levels are there", told)
         told = _condition("False", "AllClusterTopologyLevelsAvailable", of="free")
@@ -47,16 +46,15 @@ def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
         case.patch("clustertopologybindings", binding, {"spec": _spec(fewer)})
         told = _condition("True", "ClusterTopologyLevelsUnavailable", "rack")
         case.eventually("RES-065", "the set names the level that is no more", told)
-        view = case.settled("the gangs have lost it", _placed(workload, wanted, fewer))
+        view = case.settled("the gangs have lost it", _placed(workload, wanted, fewer, binding))
         _check(case, "RES-063", workload, wanted, fewer, view)
     finally:
         case.delete("clustertopologybindings", binding)
     told = _condition("Unknown", "ClusterTopologyNotFound")
     case.eventually("RES-065", "the set says that the binding is no more", told)
-    view = case.settled("the gangs are free", _placed(workload, wanted, {}))
+    view = case.settled("the gangs are free", _placed(workload, wanted, {}, ""))
     _check(case, "RES-064", workload, wanted, {}, view)
-    notes = {gang: observed.annotation(view.get("podgangs", gang), labels.TOPOLOGY) for gang in wanted.gangs}
-    same(case, "RES-061", "the binding that free gangs name", dict.fromkeys(wanted.gangs, ""), notes)
+    same(case, "RES-061", "the binding that free gangs name", dict.fromkeys(wanted.gangs, ""), _named(wanted, view))
 
 
 def topology_binding(binding: str, levels: Levels) -> Object:
@@ -72,9 +70,19 @@ def _spec(levels: Levels) -> Object:
     return {"levels": [{"domain": domain, "key": key} for domain, key in levels.items()]}
 
 
-def _placed(workload: Document, wanted: Expected, levels: Levels) -> sights.Sight:
+def _placed(workload: Document, wanted: Expected, levels: Levels, binding: str) -> sights.Sight:
     right = expected_topology.placements(workload, wanted, levels)
-    return lambda view: {gang: expected_topology.seen(view.get("podgangs", gang)) for gang in right} == right
+
+    def seen(view: View) -> bool:
+        constrained = {gang: expected_topology.seen(view.get("podgangs", gang)) for gang in right} == right
+        return constrained and set(_named(wanted, view).values()) == {binding}
+
+    return seen
+
+
+def _named(wanted: Expected, view: View) -> dict[str, str]:
+    """The binding that each gang names."""
+    return {gang: observed.annotation(view.get("podgangs", gang), labels.TOPOLOGY) for gang in wanted.gangs}
 
 
 def _check(case: Case, id: str, workload: Document, wanted: Expected, levels: Levels, view: View) -> None:

@@ -102,6 +102,9 @@ def judge_scaled_in(case: Case) -> None:
     before = existing(case.history.view())
     kept = {key: uid for key, uid in before.items() if key[1].startswith(("s-0-g-0-", "s-1-g-0-", "s-0-a", "s-1-a"))}
     kept = {key: uid for key, uid in kept.items() if key[0] in ("pods", CLIQUES)}
+    rests = (("a", 3), *((f"g-{j}-{clique}", size) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))))
+    ready = pods_are({f"s-2-{rest}": size for rest, size in rests}, ready=True)
+    case.until("SCALE-014", "all pods of what nobody touches are Ready", ready)
     alone = generations(case.quiet(1))
     case.kill("operator")
     scale(case, GROUPS, "s-0-g", 1)
@@ -118,6 +121,8 @@ def judge_scaled_in(case: Case) -> None:
         case.patch(CLIQUES, clique, {"metadata": {"finalizers": None}})
     case.until("SCALE-008", "the replica that was going has gone", gone(CLIQUES, hole))
     case.until("SCALE-008", "and its pods with it", pods_are(dict.fromkeys((*hole, *last), 0)))
+    # What stays is compared later on: the gangs of the replicas that are no more are not to be part of it.
+    case.settled("the gangs of what went have gone", gone(GANGS, [f"s-{i}-g-{j}" for i in (0, 1) for j in range(3)]))
     view = case.quiet(1.5)
     case.expect("SCALE-008", "cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], of_group(view, "s-1-g"))
     case.expect("SCALE-007", "cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], of_group(view, "s-0-g"))

@@ -37,12 +37,12 @@ def test_cliques_have_the_parents_that_the_start_up_type_gives_them(case: Case) 
         case.create(workload)
     for workload in workloads:
         every = list(expected(workload).cliques.values())
-        case.eventually("START-006", f"all pods of {name(workload)} exist", sights.all_exist(every), 30)
+        case.eventually("START-006", f"all pods of {name(workload)} exist", sights.all_exist(every))
     view = case.history.view()
     for workload in workloads:
         check(case, workload, view)
     for workload in workloads:
-        case.eventually("START-006", f"{name(workload)} becomes available", sights.available(name(workload), 1), 30)
+        case.eventually("START-006", f"{name(workload)} becomes available", sights.available(name(workload), 1))
 
 
 def check(case: Case, workload: dict[str, Any], view: View) -> None:

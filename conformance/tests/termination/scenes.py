@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.grove import health, labels, pods
-from conformance.grove.fields import condition, condition_is, label, name, text
+from conformance.grove.fields import condition_is, label, name
 from conformance.history import lives, sights
 from conformance.history.query import Miss
 from conformance.history.record import Record
@@ -81,12 +81,6 @@ def _say(resource: str, names: Iterable[str], kind: str, status: str) -> sights.
         return not late or Miss("; ".join(late))
 
     return seen
-
-
-def told(case: Case, clique: str) -> list[str]:
-    """Status, reason and transition time of a clique's breach."""
-    found = condition(case.history.view().get(CLIQUES, clique), BREACHED)
-    return [text(found, key) for key in ("status", "reason", "lastTransitionTime")]
 
 
 def waited(cause: Record | None, end: Record | None) -> float:

@@ -67,15 +67,15 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     strict = ["strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc")]
     torn = ["torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique in "bc")]
     one = [f"loose-0-g-0-{clique}" for clique in "bc"]
-    case.eventually("TERM-001", "all of a replica that lost a pod is made anew", anew([*pair, *strict], uids))
-    case.eventually("TERM-008", "the replica of the scaling group is made anew", anew(one, uids))
-    case.eventually("TERM-011", "all of a replica whose group is breached is made anew", anew(torn, uids))
+    case.eventually("TERM-001", "all of a replica that lost a pod is made anew", anew([*pair, *strict], uids), 120)
+    case.eventually("TERM-008", "the replica of the scaling group is made anew", anew(one, uids), 120)
+    case.eventually("TERM-011", "all of a replica whose group is breached is made anew", anew(torn, uids), 120)
     ends = lives.ends(case.history, CLIQUES)
     judge_delays(case, causes, ends, {"pair": pair, "strict": strict, "loose": one, "torn": torn})
 
     # As long as no node takes pods it stays at that, however short the delay.
     groups = ["pair-1-g", "strict-0-g", "torn-0-g"]
-    case.eventually("TERM-005", "the scaling groups say that they are being made anew", scenes.flagged(groups), 30)
+    case.eventually("TERM-005", "the scaling groups say that they are being made anew", scenes.flagged(groups))
     scenes.delay(case, shapes, "1s")
     case.quiet(6, real=True)
     known = [*everything, *(n for n in (*strict, *LAST) if n not in everything)]
@@ -107,9 +107,9 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     scenes.become(case, "loose-0-a", scenes.STARTING, 2)
     scenes.become(case, "torn-0-a", scenes.RECOVERED, 2)
     again = {name: found[name] + 1 for name in pair}
-    case.eventually(("TERM-006", "TERM-013"), "what crashes is made anew, again", has_had(case, again))
+    case.eventually(("TERM-006", "TERM-013"), "what crashes is made anew, again", has_had(case, again), 120)
     lost = {name: found[name] + 1 for name in strict}
-    case.eventually("TERM-014", "what nobody hears of is made anew", has_had(case, lost))
+    case.eventually("TERM-014", "what nobody hears of is made anew", has_had(case, lost), 120)
     case.quiet(3, real=True)
     recovered(case, ["pair", "strict"])
     kept = {name: found[name] for name in known if name.startswith(("loose-", "torn-"))}
@@ -120,6 +120,8 @@ def started(case: Case, shapes: dict[str, Object]) -> None:
     for workload in shapes.values():
         case.create(workload)
     case.until("TERM-007", "every set is available", available(shapes))
+    cliques = [clique for workload in shapes.values() for clique in expected(workload).cliques.values()]
+    case.until("TERM-007", "all their pods are Ready", pods_are(sights.sizes(cliques), ready=True))
     scale(case, GROUPS, "strict-0-g", 3)
     scale(case, CLIQUES, "strict-0-g-1-b", 2)
     sizes = {"strict-0-g-1-b": 2, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
@@ -219,16 +221,17 @@ def recovered(case: Case, sets: Iterable[str]) -> None:
     case.until("TERM-007", "with room for them all sets are available again", available(wanted))
     every = case.history.view().names(GROUPS)
     mine = [each for each in every if each.startswith(tuple(f"{one}-" for one in wanted))]
-    case.eventually("TERM-005", "no group says any longer that it is being made anew", scenes.flagged(mine, ""), 30)
+    case.eventually("TERM-005", "no group says any longer that it is being made anew", scenes.flagged(mine, ""))
 
 
 def judge_sizes(case: Case) -> None:
     """What was scaled by hand: groups keep it, cliques that are made anew have the size of the template."""
+    sizes = {"strict-0-a": 2, "strict-0-g-1-b": 1, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
+    case.eventually("TERM-012", "cliques that were made anew have the size of their template", pods_are(sizes))
     view = case.quiet(1)
     case.expect(
         "TERM-012", "replicas of the scaled group", 3, number(view.get(GROUPS, "strict-0-g"), "spec", "replicas")
     )
-    sizes = {"strict-0-a": 2, "strict-0-g-1-b": 1, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
     indices = {n: sorted(label(pod, labels.POD_INDEX) for pod in sights.pods_of(view, n)) for n in sizes}
     right = {name: [str(index) for index in range(size)] for name, size in sizes.items()}
     same(case, "TERM-012", "indices of the pods of cliques that were made anew", right, indices)

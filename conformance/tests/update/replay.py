@@ -69,11 +69,19 @@ def sequence(history: History, part: Part, since: int, until: int | None = None)
     return found
 
 
-def gone(history: History, since: int, until: int | None = None) -> list[Record]:
+def deleted(history: History, part: Part, since: int) -> list[str]:
+    """The parts that lost cliques or pods, in the order in which the API server wrote that. It is the garbage collector
+    that takes the pods of a clique, and it keeps no order among cliques."""
+    lost = [(record.revision, part(record.name)) for record in gone(history, since, resource="podcliques")]
+    lost += [(record.revision, part(owner(record))) for record in gone(history, since)]
+    return list(dict.fromkeys(which for _, which in sorted(lost) if which))
+
+
+def gone(history: History, since: int, until: int | None = None, resource: str = "pods") -> list[Record]:
     """The first record of each pod that shows it being deleted, or gone, in order."""
-    leaving = {record.uid for record in history.view(since).records("pods") if terminating(record.object)}
+    leaving = {record.uid for record in history.view(since).records(resource) if terminating(record.object)}
     found = []
-    for record in history.records("pods", since=since, until=until):
+    for record in history.records(resource, since=since, until=until):
         if record.uid not in leaving and (record.kind == DELETED or terminating(record.object)):
             leaving.add(record.uid)
             found.append(record)

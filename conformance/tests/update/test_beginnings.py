@@ -51,8 +51,8 @@ def test_what_begins_an_update_and_what_it_does_on_delete(case: Case) -> None:
     for each in BEGIN:
         case.eventually("UPD-036", f"a change of the {each} has been an update", changes.done(each, before[each]))
     announced(case, before)
-    case.quiet(1.5, real=True)
-    view = case.history.view()
+    case.settled("the templates of the cliques are in place", lambda view: not misplaced(view))
+    view = case.quiet(1.5, real=True)
     gone = [record.name for record in replay.gone(case.history, since)]
     found = view.get(SETS, "other")
     case.expect("UPD-037", "the generation of the set", before["other"], updates.generation(found))
@@ -119,6 +119,12 @@ def announced(case: Case, before: dict[str, str]) -> None:
 
 def in_place(case: Case, view: View) -> None:
     """Templates and hashes of all cliques are the new ones, their sizes those of before."""
+    case.expect("UPD-039", "cliques that are not as their template", [], misplaced(view))
+    size = number(view.get(CLIQUES, "o-0-a"), "spec", "replicas")
+    case.expect("UPD-039", "replicas of the clique that was scaled", 3, size)
+
+
+def misplaced(view: View) -> list[str]:
     wrong = []
     for clique in CLIQUES_OF_O:
         found, letter = view.get(CLIQUES, clique) or {}, clique.rpartition("-")[2]
@@ -128,9 +134,7 @@ def in_place(case: Case, view: View) -> None:
         of_pods = {changes.hash_of(pod) for pod in sights.pods_of(view, clique)}
         if (changes.hash_of(found) in of_pods) is (letter in "ac"):
             wrong.append(f"{clique} has hash {changes.hash_of(found)}, its pods {sorted(of_pods)}")
-    case.expect("UPD-039", "cliques that are not as their template", [], wrong)
-    size = number(view.get(CLIQUES, "o-0-a"), "spec", "replicas")
-    case.expect("UPD-039", "replicas of the clique that was scaled", 3, size)
+    return wrong
 
 
 def by_hand(case: Case) -> None:
@@ -143,9 +147,10 @@ def by_hand(case: Case) -> None:
     member = scenes.by_index(case, "o-1-g-0-c")[0]
     for pod in (lost, member):
         case.delete("pods", name(pod))
-    what = "the pods that were deleted are back"
-    case.until("UPD-040", what, all_of(changes.left("o-0-a", [uid(lost)]), changes.left("o-1-g-0-c", [uid(member)])))
-    case.until("UPD-040", "and Ready", changes.whole({"o-0-a": 3, "o-1-g-0-c": 2}))
+    went = all_of(changes.left("o-0-a", [uid(lost)]), changes.left("o-1-g-0-c", [uid(member)]))
+    sizes = {"o-0-a": 3, "o-1-g-0-c": 2}
+    case.until("UPD-040", "the pods that were deleted are back", all_of(went, pods_are(sizes, ready=True)))
+    case.until("UPD-040", "and their cliques say so", changes.whole(sizes))
     told = updated("o-0-a", 1)
     case.eventually("UPD-041", "the clique says that one pod is updated", told)
     view = case.quiet(1, real=True)

@@ -33,6 +33,8 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
         case.create(sets[each])
     members = {each: [f"{each}-0-g-{j}-b" for j in range(size)] for each, size in GROUPED.items()}
     case.until("UPD-025", "all sets are available", all_of(*(sights.available(each, 1) for each in sets)), 150)
+    ones = [f"{each}-0-g-{j}-{clique}" for each, size in GROUPED.items() for j in range(size) for clique in "bc"]
+    case.until("UPD-025", "all pods of the groups are Ready", changes.whole(dict.fromkeys(ones, 1)))
     scenes.become(case, members["sick"][2], scenes.STARTING, 1)
     case.until("UPD-025", "a pod is not Ready", changes.whole({members["sick"][2]: 0}))
     case.quiet(0.7)
@@ -66,6 +68,8 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
     changes.nurse(case, (), "all updates end", every, all_of(*sights_of_ends.values()))
     for each, id in ends.items():
         case.eventually(id, f"the update of {each} ends", sights_of_ends[each], 30)
+    sizes = {f"grows-0-g-{j}-{clique}": 1 for j in range(4) for clique in "bc"}
+    case.eventually("UPD-026", "all replicas have their pods", pods_are(sizes), 30)
     case.quiet(0.7)
     judge_groups(case, since)
 
@@ -73,7 +77,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
 def judge_groups(case: Case, since: int) -> None:
     view, made = case.history.view(), replay.made(case.history, since)
     order = [f"sick-0-g-{j}" for j in (2, 0, 1)]
-    found = replay.sequence(case.history, of_group("sick"), since)
+    found = replay.deleted(case.history, of_group("sick"), since)
     case.expect("UPD-025", "replicas in the order in which they went", order, found)
     once = {f"grows-0-g-{j}-{clique}": 1 for j in range(4) for clique in "bc"}
     same(case, "UPD-026", "new pods by clique", once, {clique: made.get(clique, 0) for clique in once})
@@ -117,6 +121,8 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
         case.create(workload)
     available = [sights.available(each, REPLICAS.get(each, 1)) for each in sets]
     case.until("UPD-029", "all sets are available", all_of(*available), 150)
+    pods = {f"{each}-{index}-web": 2 for each, replicas in REPLICAS.items() for index in range(replicas)}
+    case.until("UPD-029", "all their pods are Ready", changes.whole({**pods, "recycled-0-a": 2}))
     scenes.become(case, "sound-1-web", scenes.CRASHED, 2)
     scenes.cordon(case, nodes)
     scale(case, SETS, "placed", 3)

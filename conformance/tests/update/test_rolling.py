@@ -24,6 +24,8 @@ from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 REPLICAS, SECONDS, DEATHS = 2, 150, 2
 ALONE = ("a", "q")
+CLIQUES_ALONE = [f"s-{index}-{clique}" for index in range(REPLICAS) for clique in ALONE]
+SIZES_OF_GROUPS = {f"s-{index}-{group}": size for index in range(REPLICAS) for group, size in (("g", 2), ("h", 1))}
 TOTALS = {"totalPodCliquesCount": len(ALONE) * REPLICAS, "totalPodCliqueScalingGroupsCount": 2 * REPLICAS}
 
 
@@ -81,6 +83,7 @@ def updated(case: Case, workload: Object, *cliques: str, tag: str, deaths: int =
         case.restart("operator")
     ids = ("UPD-007", "UPD-013") if deaths else "UPD-007"
     case.until(ids, f"the update of {', '.join(cliques)} ends", changes.done("s", generation), SECONDS)
+    case.settled("cliques and groups say so, too", agreed)
     case.quiet(0.7)
     told(case, before, generation)
     return before
@@ -227,7 +230,7 @@ def told(case: Case, before: Update, generation: str) -> None:
     for done, total in updates.COUNTERS:
         case.expect("UPD-007", f"{done} in the end", TOTALS[total], counts[done])
         case.expect("UPD-008", f"{total} in the end", TOTALS[total], counts[total])
-    parts_of(case, view, updates.generation(found))
+    parts_of(case, view)
 
 
 def said(case: Case, resource: str, each: str, before: Update) -> list[object]:
@@ -271,11 +274,33 @@ def at_its_end(case: Case, before: Update, end: Record) -> None:
     same(case, "UPD-009", "Ready pods when the end was said", before.sizes, have)
 
 
-def parts_of(case: Case, view: View, generation: str) -> None:
+def parts_of(case: Case, view: View) -> None:
     """What the standalone cliques and the groups say in the end."""
-    wrong = []
-    alone = [(CLIQUES, f"s-{index}-{clique}") for index in range(REPLICAS) for clique in ALONE]
-    for kind, each in [*alone, *((GROUPS, f"s-{index}-{group}") for index in range(REPLICAS) for group in "gh")]:
+    same(case, "UPD-010", "updatedReplicas of the groups", SIZES_OF_GROUPS, counted(view))
+    case.expect("UPD-010", "what cliques and groups say in the end that is wrong", [], behind(view))
+    same(case, "UPD-011", f"{BREACHED} in the end", dict.fromkeys(CLIQUES_ALONE, "False"), breaches(view))
+
+
+def agreed(view: View) -> bool:
+    """Cliques and groups say what they are to say in the end; each is judged after it."""
+    counts = [updates.counts(view.get(GROUPS, each)) for each in SIZES_OF_GROUPS]
+    whole = all(each["updatedPodCliquesCount"] == each["totalPodCliquesCount"] for each in counts)
+    sound = set(breaches(view).values()) == {"False"}
+    return whole and sound and not behind(view) and counted(view) == SIZES_OF_GROUPS
+
+
+def counted(view: View) -> dict[str, int | None]:
+    return {each: number(view.get(GROUPS, each), "status", "updatedReplicas") for each in SIZES_OF_GROUPS}
+
+
+def breaches(view: View) -> dict[str, str]:
+    return {each: condition_is(view.get(CLIQUES, each), BREACHED) for each in CLIQUES_ALONE}
+
+
+def behind(view: View) -> list[str]:
+    """What standalone cliques and groups say that is not of an update that has ended."""
+    wrong, generation = [], updates.generation(view.get(SETS, "s"))
+    for kind, each in [*((CLIQUES, each) for each in CLIQUES_ALONE), *((GROUPS, each) for each in SIZES_OF_GROUPS)]:
         found = view.get(kind, each)
         if not updates.ended(found):
             wrong.append(f"{each}: its update has not ended")
@@ -285,14 +310,9 @@ def parts_of(case: Case, view: View, generation: str) -> None:
         if reached.get("currentPodCliqueSetGenerationHash") != generation:
             wrong.append(f"{each}: is not of the set's generation")
         targets = updates.targets(found) if kind == CLIQUES else {}
-        behind = [field for field, hash in targets.items() if reached.get(field) != hash]
-        wrong += [f"{each}: {field} is not what its progress leads to" for field in behind]
-    groups = {f"s-{index}-{group}": size for index in range(REPLICAS) for group, size in (("g", 2), ("h", 1))}
-    counted = {each: number(view.get(GROUPS, each), "status", "updatedReplicas") for each in groups}
-    same(case, "UPD-010", "updatedReplicas of the groups", groups, counted)
-    case.expect("UPD-010", "what cliques and groups say in the end that is wrong", [], wrong)
-    told = {each: condition_is(view.get(kind, each), BREACHED) for kind, each in alone}
-    same(case, "UPD-011", f"{BREACHED} in the end", dict.fromkeys(told, "False"), told)
+        late = [field for field, hash in targets.items() if reached.get(field) != hash]
+        wrong += [f"{each}: {field} is not what its progress leads to" for field in late]
+    return wrong
 
 
 def unknown(case: Case, id: str, resource: str, names: list[str], before: Update) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove.fields import number, text
+from conformance.grove.fields import number, terminating, text
 from conformance.history import lives, sights
 from conformance.history.query import Miss
 from conformance.history.view import View
@@ -108,6 +108,7 @@ def test_an_update_that_is_under_way_goes_on(case: Case) -> None:
     changed = takeover.small(case, "f", replicas=REPLICAS, solo="engine:2")
     sets.become(case, changed)
     case.until("UPG-009", f"{old.about} has begun to update", lambda view: missing(view, uids) == 1)
+    case.until("UPG-009", "and has replaced that pod", lambda view: whole(view) and missing(view, uids) == 1)
     begun = [pod for pod in uids if pod not in lives.uids(case.quiet(1), "pods")]
 
     since = case.history.mark()
@@ -126,6 +127,12 @@ def test_an_update_that_is_under_way_goes_on(case: Case) -> None:
     same(case, "UPG-009", "pods of the other clique", kept, {pod: now.get(pod, "") for pod in kept})
     made = {each.uid for each in case.history.records("pods") if each.name.startswith(tuple(cliques))}
     case.expect("UPG-009", f"pods of the changed clique ({len(begun)} begun before)", 2 * REPLICAS, len(made))
+
+
+def whole(view: View) -> bool:
+    """There are as many pods as there are to be, and none of them is still going."""
+    found = view.list("pods")
+    return len(found) == 2 * REPLICAS and not any(map(terminating, found))
 
 
 def missing(view: View, uids: dict[str, str]) -> int:
