@@ -131,7 +131,8 @@ def test_pods_that_cannot_be_made_are_told_and_hold_their_gang_back(case: Case) 
     lacking = case.until("CORE-025", "the status of the clique that lacks a pod names the refusal", in_trouble(names))
     case.until("CORE-025", "those pods that may be are made", are_made(names, 3))
     case.eventually("GANG-021", "the gang says that it is not complete", initialized("s-0", "False"))
-    free = [name(p) for clique in names for p in sights.pods_of(case.quiet(1), clique) if not pods.gated(p)]
+    view = case.quiet(1, of=("pods", GANGS))  # cliques tell of each attempt
+    free = [name(p) for clique in names for p in sights.pods_of(view, clique) if not pods.gated(p)]
     case.expect("GANG-010", "pods of the incomplete gang without a gate", [], free)
 
     gang = case.history.view().get(GANGS, "s-0")
