@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,19 +17,19 @@ from conformance.cluster import lives, nodes
 from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
-from conformance.grove.fields import condition_is, terminating
+from conformance.grove.fields import condition_is
 from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling.manifests import Ground
 from conformance.history.query import MOVING, History, Miss, NotSeen
-from conformance.history.record import DELETED, Record
+from conformance.history.record import Record
 from conformance.history.verdict import Verdict
 from conformance.history.view import View
-from conformance.implementation.descriptor import Descriptor, Role, Upgrade
-from conformance.implementation.driver import Driver, NotStarted
+from conformance.implementation.driver import Driver
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.asking import Asking
-from conformance.suite.checks import Blocked, CheckFailed, Checks, Ids
+from conformance.suite.checks import CheckFailed, Checks, Ids
 from conformance.suite.patience import LIFELESS, Patience
+from conformance.suite.roles import Roles
 from kube.errors import ApiError
 from kube.resource import NODES
 
@@ -63,16 +63,11 @@ class Case:
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
         self._deleted_pods: set[str] = set()
-        self._takeovers: list[tuple[int, bool]] = []
-        """Marks of the history from which on another version was the operator; whether it was an earlier one."""
-        self._api, self._driver, self._kubeconfig, self._scale = api, driver, kubeconfig, time_scale
+        self.implementation = driver.descriptor
+        self.roles = Roles(driver, namespace, history, checks, self._blame)
+        self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
         self._complaint, self._patience = complaint, patience
         self._nodes: dict[str, int] = {}
-        self._deaths = len(driver.failures())
-
-    @property
-    def implementation(self) -> Descriptor:
-        return self._driver.descriptor
 
     @property
     def time_scale(self) -> float:
@@ -206,104 +201,9 @@ class Case:
             return words(error)
         return ""
 
-    def kill(self, role: str) -> None:
-        """SIGKILL to the process of a role."""
-        self._driver.kill(Role(role))
-        self._deaths = len(self._driver.failures())
-
-    def pause(self, role: str) -> bool:
-        """Stops the process of a role until `restart`; False for one that is none of ours to stop."""
-        if not self._driver.alive(Role(role)):
-            return False
-        self._driver.stop(Role(role))
-        self._deaths = len(self._driver.failures())
-        return True
-
-    def restart(self, role: str) -> None:
-        """Stops the process of a role, or starts a killed one; a role that doesn't come back fails the open ids."""
-        try:
-            self._driver.restart(Role(role))
-        except NotStarted as error:
-            seen = self._of_the_bundle(str(error))
-            raise self.checks.fail(self._open(), f"the {role} starts again", "ready", seen) from None
-
-    def elect(self) -> None:
-        """Has the operator start anew as one that leads only by the Lease, which is in the test's namespace. With the
-        test's end it is the only one again. An operator that cannot be started this way fails the open ids."""
-        if not self._driver.alive(Role.OPERATOR):
-            raise Blocked("the operator is none of ours to start twice", "circumstances")
-        self._starting(lambda: self._driver.elect(self.namespace))
-
-    @property
-    def upgrades(self) -> tuple[Upgrade, ...]:
-        """The earlier versions that the implementation takes over from; the first one is always there. Without any the
-        test cannot be made."""
-        if not self.implementation.upgrades or not self._driver.alive(Role.OPERATOR):
-            raise Blocked("no earlier version of the operator is declared that could be started", "circumstances")
-        return self.implementation.upgrades
-
-    def downgrade(self, to: Upgrade) -> None:
-        """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
-        self._takeovers.append((self.history.mark(), True))
-        with self.unrest():
-            self._starting(lambda: self._driver.become(self.implementation.earlier(to)))
-
-    def upgrade(self) -> None:
-        """Replaces the operator by the one that is judged."""
-        with self.unrest():
-            self._starting(lambda: self._driver.become(self.implementation))
-        self._takeovers.append((self.history.mark(), False))
-
     def deleted_pods(self) -> frozenset[str]:
-        """Names of the pods that the test itself has deleted, or that went under an earlier version, which is not
-        judged: to some of those all pods are outdated that the judged one has written its hashes on."""
-        went: set[str] = set()
-        for number, (since, earlier) in enumerate(self._takeovers):
-            until = self._takeovers[number + 1][0] if number + 1 < len(self._takeovers) else None
-            for record in self.history.records("pods", since=since, until=until) if earlier else ():
-                if record.kind == DELETED or terminating(record.object):
-                    went.add(record.name)
-        return frozenset(self._deleted_pods | went)
-
-    @contextlib.contextmanager
-    def unrest(self) -> Iterator[None]:
-        """Something happens that no record tells of: what the operator writes in it, and soon after, is no breach of
-        the rest that INV-007 is about."""
-        begin = self.history.now()
-        try:
-            yield
-        finally:
-            self.history.unrest.append((begin, self.history.now()))
-
-    def stop(self, role: str) -> None:
-        """Stops the process of a role as the platform does; `restart` starts it again."""
-        self._driver.stop(Role(role))
-
-    def second_operator(self) -> None:
-        """Starts one more operator beside the first; the API server asks its webhooks from now on."""
-        self._starting(self._driver.add_second)
-
-    def hand_over(self, *, kill: bool) -> None:
-        """Ends the first operator, by SIGKILL or as the platform stops it; the second one is the first from now on."""
-        if kill:
-            self.kill(Role.OPERATOR)
-        else:
-            self._driver.stop(Role.OPERATOR)
-        self._driver.swap()
-
-    def _starting(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except NotStarted as error:
-            self._blame()
-            seen = self._of_the_bundle(str(error))
-            raise self.checks.fail(self._open(), "operators elect a leader", "they start", seen) from None
-
-    def _of_the_bundle(self, text: str) -> str:
-        """The paths of logs as they are in the bundle: the cluster's folder goes with the cluster."""
-        for name, log in self._driver.logs().items():
-            text = text.replace(str(log), f"logs/{name}.log of the bundle")
-        return text
+        """Names of the pods that the test itself has deleted, or that went under an earlier version."""
+        return frozenset(self._deleted_pods | self.roles.went_earlier())
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -322,10 +222,10 @@ class Case:
         A predicate that cannot read what it finds (KeyError, TypeError, …) has not seen what it waits for.
         """
         try:
-            answer = self._wait(what, predicate, timeout, resources=resources, hopeless=self._dead)
+            answer = self._wait(what, predicate, timeout, resources=resources, hopeless=self.roles.dead)
         except NotSeen as error:
             self._blame()
-            dead = self._dead() or (LIFELESS if self._patience.lost else "")
+            dead = self.roles.dead() or (LIFELESS if self._patience.lost else "")
             seen = f"{dead}\n{error}" if dead else str(error)
             raise self.checks.fail(ids, what, what, seen, at=round(self.history.now(), 3)) from None
         self.checks.passed(ids, what, at=round(self.history.now(), 3))
@@ -338,7 +238,7 @@ class Case:
         try:
             self.until(ids, what, predicate, timeout)
         except CheckFailed:
-            if self._dead() or self.checks.settled:
+            if self.roles.dead() or self.checks.settled:
                 raise
             return False
         return True
@@ -415,12 +315,9 @@ class Case:
             return action()
         except (ApiError, NotServed) as error:
             self._blame()
-            dead = self._dead()
+            dead = self.roles.dead()
             seen = words(error) + (f"; {dead}" if dead else "")
-            raise self.checks.fail(self._open(), what, "accepted", seen, at=round(self.history.now(), 3)) from None
-
-    def _open(self) -> Sequence[str]:
-        return self.checks.open() or self.checks.declared
+            raise self.checks.fail(self.checks.due(), what, "accepted", seen, at=round(self.history.now(), 3)) from None
 
     def _place(self, resource: str) -> str | None:
         try:
@@ -432,10 +329,6 @@ class Case:
         """Before the implementation is blamed: raises HarnessError if the cluster itself is not well."""
         if complaint := self._complaint():
             raise HarnessError(f"the cluster is not well: {complaint}", where=self.namespace)
-
-    def _dead(self) -> str:
-        """Which processes ended by themselves since the test began."""
-        return "; ".join(self._of_the_bundle(str(death)) for death in self._driver.failures()[self._deaths :])
 
 
 def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Miss]:

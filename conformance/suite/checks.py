@@ -91,6 +91,10 @@ class Checks:
         judged = {c.id for c in self.made}
         return tuple(id for id in self.declared if id not in judged)
 
+    def due(self) -> tuple[str, ...]:
+        """What a failure falls on that ends the test early: the ids without an outcome, or all where each has one."""
+        return self.open() or self.declared
+
     def finish(self) -> None:
         """At the end of a test that was not cut short. Raises CheckFailed, or HarnessError for an unjudged id."""
         if self.failures:

@@ -59,7 +59,7 @@ def test_a_clique_says_of_its_pods_what_they_are(case: Case) -> None:
 
     # An operator that has just started knows as much of it as one that has seen it all (OBJ-264).
     recovered = clique_of(wanted, "recovered")
-    case.restart("operator")
+    case.roles.restart("operator")
     leaving.append(take_away(case, recovered))
     what = "an operator that has been restarted replaces a pod that is being deleted"
     case.eventually("CORE-018", what, counted(recovered.name, wish))

@@ -22,9 +22,9 @@ SMALL: Mapping[str, object] = {"workers": 3, "prefills": 2, "decodes": 2, "prefi
 @requirements("OPS-001", "OPS-002", "OPS-003", "OPS-004", "OPS-005", "INV-001", "INV-004", "INV-005")
 def test_a_second_operator_follows_the_first(case: Case) -> None:
     case.nodes("dgx-h100", 2)
-    case.elect()
+    case.roles.elect()
     first = case.until("OPS-001", f"an operator holds the Lease {LEASE}", leases.led)
-    case.second_operator()
+    case.roles.second_operator()
     case.until("OPS-001", "the leader renews the Lease", leases.renewed(first))
     ask_for_admission(case)
 
@@ -32,7 +32,7 @@ def test_a_second_operator_follows_the_first(case: Case) -> None:
     wanted = expected(workload)
     case.create(workload)
     case.until("OPS-003", "the leader has begun with the set", some_pod)
-    case.hand_over(kill=True)
+    case.roles.hand_over(kill=True)
     killed = case.history.mark()
     # What the leader had asked for last may still come. After that, whoever works without leading replaces this pod.
     lost = name(case.quiet(1.5, 6, real=True).list("pods")[0])
@@ -49,8 +49,8 @@ def test_a_second_operator_follows_the_first(case: Case) -> None:
     case.expect("OPS-003", "pods made and deleted", [total(wanted) + 1, [lost]], [len(pods_made(case)), gone(case)])
 
     second = case.until("OPS-004", "somebody leads", leases.led)
-    case.second_operator()
-    case.hand_over(kill=False)
+    case.roles.second_operator()
+    case.roles.hand_over(kill=False)
     what = "another operator takes the Lease of one that was stopped"
     case.until("OPS-004", what, leases.led_by_another(second), timeout=120)
     seconds, good_for = leases.waited(case.history, second)

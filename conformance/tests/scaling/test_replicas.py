@@ -106,10 +106,10 @@ def judge_scaled_in(case: Case) -> None:
     ready = pods_are({f"s-2-{rest}": size for rest, size in rests}, ready=True)
     case.until("SCALE-014", "all pods of what nobody touches are Ready", ready)
     alone = generations(case.quiet(1))
-    case.kill("operator")
+    case.roles.kill("operator")
     scale(case, GROUPS, "s-0-g", 1)
     scale(case, GROUPS, "s-1-g", 1)
-    case.restart("operator")
+    case.roles.restart("operator")
     last = [f"s-0-g-{j}-{clique}" for j in (1, 2, 3) for clique in "bc"]
     what = "what was scaled while the operator was away is as it is to be"
     case.eventually("SCALE-013", what, gone(CLIQUES, last))

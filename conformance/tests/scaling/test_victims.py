@@ -51,12 +51,12 @@ def test_those_pods_go_that_serve_least(case: Case) -> None:
     before = {each: uids(case, clique) for each, clique in cliques.items()}
 
     # One pod is going, and the operator learns of it together with its clique's new size.
-    case.kill("operator")
+    case.roles.kill("operator")
     case.patch("pods", name(first["leaving"]), {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
     case.delete("pods", name(first["leaving"]))
     for clique in cliques.values():
         scale(case, CLIQUES, clique, 2)
-    case.restart("operator")
+    case.roles.restart("operator")
     what = "each clique has as many pods as it is to have"
     case.until("SCALE-010", what, pods_are(dict.fromkeys(cliques.values(), 2)))
     case.quiet(1)

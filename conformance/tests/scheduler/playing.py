@@ -128,7 +128,7 @@ class Play:
 
     def run(self, ids: Sequence[str]) -> list[Scene]:
         """Plays all scenarios, then the changes of those that have one. Fails `ids` where nothing is bound at all."""
-        self.at_once = self.case.pause("gang-scheduler")
+        self.at_once = self.case.roles.pause("gang-scheduler")
         try:
             self._furnish()
             self._begin()
@@ -176,7 +176,7 @@ class Play:
 
     def _begin(self) -> None:
         if self.at_once:
-            self.case.restart("gang-scheduler")
+            self.case.roles.restart("gang-scheduler")
             return
         for part in self.parts:
             for node in part.instance.nodes:

@@ -58,7 +58,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     again = began(case, cliques["wavers"])
 
     age_of(case, first["lasts"])
-    case.restart("operator")
+    case.roles.restart("operator")
     restarted = case.history.now()
     rest = [cliques[each] for each in ("wavers", "worsens", "lasts")]
     case.eventually("TERM-019", "what counted down is made anew", lives.renewed(CLIQUES, rest, before), 200)

@@ -79,8 +79,8 @@ def updated(case: Case, workload: Object, *cliques: str, tag: str, deaths: int =
     for share in sorted(case.random.uniform(0, 0.9) for _ in range(deaths)):
         lost = int(share * sum(sizes.values()))
         case.settled(f"more than {lost} pods have been deleted", losses(case, before.since, lost))
-        case.kill("operator")
-        case.restart("operator")
+        case.roles.kill("operator")
+        case.roles.restart("operator")
     ids = ("UPD-007", "UPD-013") if deaths else "UPD-007"
     case.until(ids, f"the update of {', '.join(cliques)} ends", changes.done("s", generation), SECONDS)
     case.settled("cliques and groups say so, too", agreed)

@@ -21,8 +21,8 @@ REPLICAS, PODS = 3, 6
 @requirements("UPG-001", "UPG-002", "UPG-003", "UPG-004")
 def test_an_upgrade_restarts_nothing(case: Case) -> None:
     case.nodes("dgx-h100", 4)
-    old = case.upgrades[0]
-    case.downgrade(old)
+    old = case.roles.upgrades[0]
+    case.roles.downgrade(old)
     case.create(takeover.workload(case, "u", REPLICAS))
     case.create(takeover.small(case, "i", IN_ORDER))
     for name, replicas, pods in (("u", REPLICAS, REPLICAS * PODS), ("i", 1, 2)):
@@ -33,7 +33,7 @@ def test_an_upgrade_restarts_nothing(case: Case) -> None:
     uids, generation = lives.uids(view, "pods"), number(view.get(SETS, "u"), "metadata", "generation")
 
     since = case.history.mark()
-    case.upgrade()
+    case.roles.upgrade()
     # What the new operator writes is seen on equal sets that it makes itself.
     case.create(takeover.workload(case, "um"))
     case.create(takeover.small(case, "im", IN_ORDER))
@@ -63,7 +63,7 @@ def test_an_upgrade_restarts_nothing(case: Case) -> None:
     for name in ("u", "um", "im"):
         case.delete(SETS, name)
     case.until("UPG-004", "the other sets are gone", lambda view: view.names(SETS) == ["i"])
-    case.downgrade(old)
+    case.roles.downgrade(old)
     what = f"after the way back to {old.about} the hashes are its own again"
     case.until("UPG-004", what, lambda view: of_set(takeover.everything(view, "i")) == of_set(before["i"]))
     case.until("UPG-004", "and the set has all its pods", takeover.has_all_hashes("i", 2))
@@ -73,14 +73,14 @@ def test_an_upgrade_restarts_nothing(case: Case) -> None:
 @requirements("UPG-005")
 def test_an_upgrade_from_any_earlier_version_restarts_nothing(case: Case) -> None:
     case.nodes("dgx-h100", 1)
-    for number_, old in enumerate(case.upgrades):
+    for number_, old in enumerate(case.roles.upgrades):
         name = f"v{number_}"
-        case.downgrade(old)
+        case.roles.downgrade(old)
         case.create(takeover.small(case, name))
         case.until("UPG-005", f"{old.about}: the set has its pods", takeover.has_all_hashes(name, 2))
         case.until("UPG-005", f"{old.about}: the set is available", sights.available(name, 1))
         since = case.history.mark()
-        case.upgrade()
+        case.roles.upgrade()
         case.create(takeover.small(case, f"{name}m"))
         what = f"from {old.about}: the hashes become those that the new operator writes"
         case.eventually("UPG-005", what, takeover.has_hashes_of(name, f"{name}m"))
@@ -98,8 +98,8 @@ def test_an_upgrade_from_any_earlier_version_restarts_nothing(case: Case) -> Non
 @requirements("UPG-009")
 def test_an_update_that_is_under_way_goes_on(case: Case) -> None:
     nodes = case.nodes("dgx-h100", 1)
-    old = case.upgrades[0]
-    case.downgrade(old)
+    old = case.roles.upgrades[0]
+    case.roles.downgrade(old)
     case.create(takeover.small(case, "f", replicas=REPLICAS))
     case.until("UPG-009", "the set has its pods", takeover.has_all_hashes("f", 2 * REPLICAS))
     case.until("UPG-009", "the set is available", sights.available("f", REPLICAS))
@@ -112,7 +112,7 @@ def test_an_update_that_is_under_way_goes_on(case: Case) -> None:
     begun = [pod for pod in uids if pod not in lives.uids(case.quiet(1), "pods")]
 
     since = case.history.mark()
-    case.upgrade()
+    case.roles.upgrade()
     case.create(takeover.small(case, "fm", solo="engine:2"))
     what = "the generation hash becomes that of the new operator"
     case.until("UPG-009", what, lambda view: sets.generation(view, "f") == sets.generation(view, "fm") != "")

@@ -28,7 +28,7 @@ def test_what_go_operators_left_behind_is_taken_over(case: Case) -> None:
     own = {name: takeover.everything(view, name) for name in pods}
     uids = lives.uids(view, "pods")
 
-    case.stop("operator")
+    case.roles.stop("operator")
     for name, way in of_library.items():
         takeover.write_hashes(case, name, way)
     # Since those hashes were written one clique has got another image, and one another order of its containers.
@@ -37,8 +37,8 @@ def test_what_go_operators_left_behind_is_taken_over(case: Case) -> None:
     takeover.write_hashes(case, "turned", LEGACY[0], z_solo={"containers": turned["containers"][::-1]})
     takeover.write_hashes(case, "unknown", None)
     since = case.history.mark()
-    with case.unrest():
-        case.restart("operator")
+    with case.roles.unrest():
+        case.roles.restart("operator")
 
     for name, way in of_library.items():
         what = f"the hashes of a set with those of {way} become our own"

@@ -1,0 +1,138 @@
+"""What a test does with the processes of the implementation: `case.roles`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from conformance.grove.fields import terminating
+from conformance.history.query import History
+from conformance.history.record import DELETED
+from conformance.implementation.descriptor import Role, Upgrade
+from conformance.implementation.driver import Driver, NotStarted
+from conformance.suite.checks import Blocked, Checks
+
+
+class Roles:
+    """The operator and the gang scheduler, which a test kills, stops, and replaces by earlier versions or by a second
+    one. Which process plays a role is the descriptor's business."""
+
+    def __init__(
+        self, driver: Driver, namespace: str, history: History, checks: Checks, blame: Callable[[], None]
+    ) -> None:
+        """`blame` raises HarnessError where not the implementation is at fault."""
+        self._driver, self._namespace, self._history, self._checks = driver, namespace, history, checks
+        self._blame = blame
+        self._takeovers: list[tuple[int, bool]] = []
+        """Marks of the history from which on another version was the operator; whether it was an earlier one."""
+        self._deaths = len(driver.failures())
+
+    def dead(self) -> str:
+        """Which processes ended by themselves since the test began; empty for none."""
+        return "; ".join(self._of_the_bundle(str(death)) for death in self._driver.failures()[self._deaths :])
+
+    def kill(self, role: str) -> None:
+        """SIGKILL to the process of a role."""
+        self._driver.kill(Role(role))
+        self._deaths = len(self._driver.failures())
+
+    def pause(self, role: str) -> bool:
+        """Stops the process of a role until `restart`; False for one that is none of ours to stop."""
+        if not self._driver.alive(Role(role)):
+            return False
+        self._driver.stop(Role(role))
+        self._deaths = len(self._driver.failures())
+        return True
+
+    def stop(self, role: str) -> None:
+        """Stops the process of a role as the platform does; `restart` starts it again."""
+        self._driver.stop(Role(role))
+
+    def restart(self, role: str) -> None:
+        """Stops the process of a role, or starts a killed one; a role that doesn't come back fails the open ids."""
+        try:
+            self._driver.restart(Role(role))
+        except NotStarted as error:
+            seen = self._of_the_bundle(str(error))
+            raise self._checks.fail(self._checks.due(), f"the {role} starts again", "ready", seen) from None
+
+    # -- several operators ---------------------------------------------------------------------------------------
+
+    def elect(self) -> None:
+        """Has the operator start anew as one that leads only by the Lease, which is in the test's namespace. With the
+        test's end it is the only one again. An operator that cannot be started this way fails the open ids."""
+        if not self._driver.alive(Role.OPERATOR):
+            raise Blocked("the operator is none of ours to start twice", "circumstances")
+        self._starting(lambda: self._driver.elect(self._namespace))
+
+    def second_operator(self) -> None:
+        """Starts one more operator beside the first; the API server asks its webhooks from now on."""
+        self._starting(self._driver.add_second)
+
+    def hand_over(self, *, kill: bool) -> None:
+        """Ends the first operator, by SIGKILL or as the platform stops it; the second one is the first from now on."""
+        if kill:
+            self.kill(Role.OPERATOR)
+        else:
+            self.stop(Role.OPERATOR)
+        self._driver.swap()
+
+    # -- versions ------------------------------------------------------------------------------------------------
+
+    @property
+    def upgrades(self) -> tuple[Upgrade, ...]:
+        """The earlier versions that the implementation takes over from; the first one is always there. Without any the
+        test cannot be made."""
+        judged = self._driver.descriptor
+        if not judged.upgrades or not self._driver.alive(Role.OPERATOR):
+            raise Blocked("no earlier version of the operator is declared that could be started", "circumstances")
+        return judged.upgrades
+
+    def downgrade(self, to: Upgrade) -> None:
+        """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
+        self._takeovers.append((self._history.mark(), True))
+        with self.unrest():
+            self._starting(lambda: self._driver.become(self._driver.descriptor.earlier(to)))
+
+    def upgrade(self) -> None:
+        """Replaces the operator by the one that is judged."""
+        with self.unrest():
+            self._starting(lambda: self._driver.become(self._driver.descriptor))
+        self._takeovers.append((self._history.mark(), False))
+
+    def went_earlier(self) -> set[str]:
+        """Names of the pods that went under an earlier version, which is not judged: to some of those all pods are
+        outdated that the judged one has written its hashes on."""
+        went: set[str] = set()
+        for number, (since, earlier) in enumerate(self._takeovers):
+            until = self._takeovers[number + 1][0] if number + 1 < len(self._takeovers) else None
+            for record in self._history.records("pods", since=since, until=until) if earlier else ():
+                if record.kind == DELETED or terminating(record.object):
+                    went.add(record.name)
+        return went
+
+    @contextlib.contextmanager
+    def unrest(self) -> Iterator[None]:
+        """Something happens that no record tells of: what the operator writes in it, and soon after, is no breach of
+        the rest that INV-007 is about."""
+        begin = self._history.now()
+        try:
+            yield
+        finally:
+            self._history.unrest.append((begin, self._history.now()))
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _starting(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except NotStarted as error:
+            self._blame()
+            seen = self._of_the_bundle(str(error))
+            raise self._checks.fail(self._checks.due(), "operators elect a leader", "they start", seen) from None
+
+    def _of_the_bundle(self, text: str) -> str:
+        """The paths of logs as they are in the bundle: the cluster's folder goes with the cluster."""
+        for name, log in self._driver.logs().items():
+            text = text.replace(str(log), f"logs/{name}.log of the bundle")
+        return text
