@@ -28,6 +28,7 @@ from conformance.implementation import placeholders
 from conformance.implementation.parameters import Parameter, resolved
 
 SUFFIXES = (".yaml", ".yml")
+SCHEDULER_NAME = re.compile("[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 class Role(StrEnum):
@@ -127,9 +128,13 @@ class Descriptor:
     upgrades: tuple[Upgrade, ...]
     digest: str
     """`sha256:` over the canonical JSON of the file; comments, order and settings do not count."""
+    predecessor: Descriptor | None = None
+    """Another implementation that this one takes over from, instead of an earlier version of itself."""
 
     def earlier(self, upgrade: Upgrade) -> Descriptor:
         """The earlier version that an upgrade begins with."""
+        if self.predecessor is not None:
+            return self.predecessor
         changed = {
             name: placeholders.expand(value, lambda wanted: self.static(wanted) or "")
             for name, value in upgrade.set.items()
@@ -192,14 +197,15 @@ def load(
     if features is not None:
         _check_features(document, file, features)
     settings = resolved(file.parameters, settings or {}, document)
+    values = settings
     canonical = json.dumps(document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     descriptor = Descriptor(
         document=document,
         name=file.name,
-        version=placeholders.expand(file.version, lambda name: settings[name.removeprefix("set.")]),
+        version=placeholders.expand(file.version, lambda name: values[name.removeprefix("set.")]),
         roles=frozenset(file.roles),
         features=frozenset(file.features),
-        scheduler_name=file.scheduler_name,
+        scheduler_name=placeholders.expand(file.scheduler_name, lambda name: values[name.removeprefix("set.")]),
         start=file.start,
         install=file.install,
         processes=file.processes,
@@ -208,6 +214,9 @@ def load(
         upgrades=tuple(file.upgrades),
         digest="sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
     )
+    if not SCHEDULER_NAME.fullmatch(descriptor.scheduler_name):
+        what = f"{descriptor.scheduler_name!r} is no name of a scheduler"
+        raise UsageError(what, where=document.where("schedulerName"), mend="use lower case letters, digits, - and .")
     _check_programs(descriptor)
     descriptor.manifests("crds")
     descriptor.manifests("webhooks")
@@ -288,11 +297,10 @@ def _check_roles(document: Document, file: _File) -> None:
 
 
 def _check_placeholders(document: Document, file: _File) -> None:
-    _check_text(document, ("version",), file.version, (), file.parameters, process=False)
-    if other := [name for name in placeholders.used(file.version) if not name.startswith("set.")]:
-        raise UsageError(
-            f"${{{other[0]}}} has no meaning in a version", where=document.where("version"), mend="use ${set.…}"
-        )
+    for key, text in {"version": file.version, "schedulerName": file.scheduler_name}.items():
+        _check_text(document, (key,), text, (), file.parameters, process=False)
+        if other := [name for name in placeholders.used(text) if not name.startswith("set.")]:
+            raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(key), mend="use ${set.…}")
     for part in ("crds", "webhooks"):
         for index, pattern in enumerate(getattr(file.install, part)):
             field: Field = ("install", part, index)

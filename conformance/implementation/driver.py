@@ -97,6 +97,10 @@ class Driver:
         self._second: _Player | None = None
         self._lease_namespace = ""
         self._hooks_at: str = Role.OPERATOR
+        self._hooks_of = self._operates = descriptor if Role.OPERATOR in descriptor.roles or not supplied else supplied
+        """Whose webhooks are in force, and who operates when nothing else is said."""
+        self._hooked: set[tuple[str, str]] = set()
+        """Kinds and names of the webhook configurations that are installed."""
         self._failures: list[Failure] = []
         for role in Role:
             owner = descriptor if role in descriptor.roles else supplied
@@ -131,16 +135,17 @@ class Driver:
         for source in sources:
             for path in source.manifests("crds") if not webhooks_only else ():
                 crds += installation.read_manifests(path, path.read_text(encoding="utf-8"), CRD)
-            for path in source.manifests("webhooks"):
-                webhooks += self._webhooks(source, path)
-        if crds or webhooks:
+            webhooks += self._webhooks(self._hooks_of if source is self._operates else source)
+        stale = self._hooked - {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
+        if crds or webhooks or stale:
             try:
-                asyncio.run(self._install(crds, webhooks))
+                asyncio.run(self._install(crds, webhooks, stale))
             except (ApiError, aiohttp.ClientError, TimeoutError) as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
                     mend="see the log of kube-apiserver",
                 ) from error
+        self._hooked = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
 
     def start(self, *roles: Role) -> None:
         """Starts the processes of these roles (all, if none is named) and returns when they are ready.
@@ -188,12 +193,19 @@ class Driver:
         self.start(Role.OPERATOR)
 
     def become(self, operator: Descriptor) -> None:
-        """Ends the operator, and starts another version of it in its place: same ports, same log. CRDs and webhooks
-        stay those of the implementation. Raises NotStarted."""
+        """Ends the operator, and starts another version of it, or another implementation, in its place: same ports,
+        same log. CRDs stay those of the judged one; webhooks are those of the file that the operator is of. Raises
+        NotStarted."""
+        self._cast(operator)
+        self.start(Role.OPERATOR)
+
+    def _cast(self, operator: Descriptor) -> None:
         self.stop(Role.OPERATOR)
         player = self._players[Role.OPERATOR]
         player.descriptor, player.process = operator, operator.processes[Role.OPERATOR]
-        self.start(Role.OPERATOR)
+        if operator.document is not self._hooks_of.document:
+            self._hooks_of = operator
+            self.install(webhooks_only=True)
 
     def add_second(self) -> None:
         """Starts a second operator beside the first one, with ports of its own; the API server asks its webhooks from
@@ -217,8 +229,7 @@ class Driver:
         """Ends what `elect`, `add_second` and `become` have begun. The operator is left stopped."""
         player = self._players.get(Role.OPERATOR)
         if player is not None and Role.OPERATOR in self.descriptor.roles and player.descriptor is not self.descriptor:
-            self.stop(Role.OPERATOR)
-            player.descriptor, player.process = self.descriptor, self.descriptor.processes[Role.OPERATOR]
+            self._cast(self.descriptor)
         if not self._lease_namespace:
             return
         self._lease_namespace = ""
@@ -271,12 +282,17 @@ class Driver:
     def _folder(self) -> Path:
         return self.cluster.directory / "implementation"
 
-    async def _install(self, crds: list[dict[str, Any]], webhooks: list[dict[str, Any]]) -> None:
+    async def _install(
+        self, crds: list[dict[str, Any]], webhooks: list[dict[str, Any]], stale: set[tuple[str, str]]
+    ) -> None:
         async with Client.from_kubeconfig(self.cluster.kubeconfig, user_agent=USER_AGENT) as client:
             await installation.install_crds(client, crds)
-            await installation.install_webhooks(client, webhooks)
+            await installation.install_webhooks(client, webhooks, stale)
 
-    def _webhooks(self, source: Descriptor, path: Path) -> list[dict[str, Any]]:
+    def _webhooks(self, source: Descriptor) -> list[dict[str, Any]]:
+        return [hook for path in source.manifests("webhooks") for hook in self._webhooks_of(source, path)]
+
+    def _webhooks_of(self, source: Descriptor, path: Path) -> list[dict[str, Any]]:
         """A webhook belongs to the operator: `${port.…}` in it are the operator's."""
         text = path.read_text(encoding="utf-8")
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -96,14 +96,19 @@ def check_webhook(path: Path, configuration: Manifest) -> None:
             )
 
 
-async def install_webhooks(client: Client, configurations: Sequence[Manifest]) -> None:
-    """Applies the configurations and waits until the API server calls webhooks that were configured after them.
+async def install_webhooks(
+    client: Client, configurations: Sequence[Manifest], stale: Collection[tuple[str, str]] = ()
+) -> None:
+    """Deletes the `stale` configurations (kind and name), applies the others, and waits until the API server calls
+    webhooks that were configured after them.
 
     Raises HarnessError if one is refused or the API server doesn't take them up in 30 s.
     """
+    for kind, name in sorted(stale):
+        await client.delete(WEBHOOKS[kind], None, name)
     for configuration in configurations:
         await _apply(client, WEBHOOKS[configuration["kind"]], configuration)
-    for kind in sorted({configuration["kind"] for configuration in configurations}):
+    for kind in sorted({configuration["kind"] for configuration in configurations} | {kind for kind, _ in stale}):
         await _barrier(client, kind)
 
 

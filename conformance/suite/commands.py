@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -39,6 +40,10 @@ SPACE = 64 << 20
 def run(
     implementation: Annotated[str, typer.Option(help="Name of a descriptor, or the path of one.")] = "reference",
     setting: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for its parameters.")] = None,
+    earlier: Annotated[
+        str, typer.Option("--from", help="Another implementation that it takes over from (profile upgrade).")
+    ] = "",
+    earlier_setting: Annotated[list[str] | None, typer.Option("--from-set", help="NAME=VALUE for that one.")] = None,
     profile: Annotated[list[str] | None, typer.Option(help="Judge this profile (repeatable); default: all.")] = None,
     id: Annotated[list[str] | None, typer.Option(help="Judge only this requirement (repeatable).")] = None,
     workers: Annotated[str, typer.Option(help="`auto`, or how many clusters at a time; 0: in this process.")] = "auto",
@@ -68,6 +73,8 @@ def run(
         directory="",
         implementation=implementation,
         parameters=parameters.assignments(setting or ()),
+        earlier=earlier,
+        earlier_parameters=parameters.assignments(earlier_setting or ()),
         profiles=tuple(sorted(set(profile or ()))),
         ids=tuple(sorted(set(id or ()))),
         time_scale=scale,
@@ -83,7 +90,7 @@ def run(
     roles, features = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
     scope(registry, settings.profiles, settings.ids, roles, features)
     settings = _with(settings, directory=str((report_dir / settings.run).absolute()), roles=roles, features=features)
-    settings = _with(settings, reproduce=_reproduce(settings, judged, setting or ()))
+    settings = _with(settings, reproduce=_reproduce(settings, setting or (), earlier_setting or ()))
     plan = launch.collect(settings)
     if plan.selected and not where:
         with progress.terminal("programs") as report:  # here, where minutes of building can be watched
@@ -91,7 +98,8 @@ def run(
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     settings = _with(settings, workers=1 if where and count is None else _how_many(count, len(plan.selected)))
-    say = f"run {settings.run}: {judged.name} {judged.version}, {len(plan.selected)} tests, "
+    after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
+    say = f"run {settings.run}: {judged.name} {judged.version}{after}, {len(plan.selected)} tests, "
     err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)
     return launch.run(
         settings,
@@ -252,10 +260,13 @@ def _features(judged: Descriptor, registry: requirement.Registry) -> None:
         )
 
 
-def _reproduce(settings: RunSettings, judged: Descriptor, given: list[str] | tuple[str, ...]) -> str:
+def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable[str]) -> str:
     words = ["grove-conformance", "run", "--implementation", settings.implementation]
     for text in given:
         words += ["--set", text]
+    words += ["--from", settings.earlier] if settings.earlier else []
+    for text in of_earlier:
+        words += ["--from-set", text]
     words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":
         words += ["--cluster", "existing", "--kubeconfig", settings.kubeconfig]

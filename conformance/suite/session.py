@@ -23,7 +23,7 @@ from conformance.grove.labels import PART_OF
 from conformance.history import invariants
 from conformance.history.query import History
 from conformance.history.recorder import WATCHED, Recorder, Watched
-from conformance.implementation import descriptor
+from conformance.implementation import descriptor, succession
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite import bundle, existing, requirement
@@ -60,6 +60,8 @@ def sweep(run: str, worker: str = "") -> list[str]:
 def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor | None]:
     """The implementation, and who supplies the roles that it doesn't play. Raises UsageError."""
     judged = descriptor.load(settings.implementation, settings.parameters)
+    if settings.earlier:
+        judged = succession.after(judged, descriptor.load(settings.earlier, settings.earlier_parameters))
     supplied = None if judged.roles == set(Role) else descriptor.load(REFERENCE)
     scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are cut short
     return _patient(judged, scale), supplied and _patient(supplied, scale)
@@ -281,7 +283,8 @@ def _patient(given: Descriptor, time_scale: float) -> Descriptor:
         )
         for role, process in given.processes.items()
     }
-    return dataclasses.replace(given, processes=processes)
+    earlier = given.predecessor and _patient(given.predecessor, time_scale)
+    return dataclasses.replace(given, processes=processes, predecessor=earlier)
 
 
 def _size(path: Path) -> int:

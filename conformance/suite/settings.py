@@ -19,6 +19,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     implementation: str
     parameters: dict[str, str] = {}
+    earlier: str = ""
+    """The implementation that it takes over from, where that is not an earlier version of itself."""
+    earlier_parameters: dict[str, str] = {}
     roles: tuple[str, ...] = ("operator", "gang-scheduler")
     features: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()

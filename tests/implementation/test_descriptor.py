@@ -110,11 +110,19 @@ def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
     assert "old stands here twice" in line
 
 
+def test_the_scheduler_name_may_be_a_parameter(load) -> None:
+    text = GOOD.replace("schedulerName: mine-scheduler", "schedulerName: ${set.level}")
+    assert load(text).scheduler_name == "info"
+    assert "mine.yaml:7: schedulerName: 'No' is no name of a scheduler" in refusal(
+        load, text, {"binary": "operator", "level": "No"}
+    )
+
+
 def test_the_version_may_be_a_parameter(load) -> None:
     text = GOOD.replace('version: "1.2"', "version: ${set.level}-build")
     assert load(text).version == "info-build"
     line = refusal(load, GOOD.replace('version: "1.2"', "version: ${here}"))
-    assert line == "mine.yaml:4: version: ${here} has no meaning in a version — use ${set.…}"
+    assert line == "mine.yaml:4: version: ${here} has no meaning here — use ${set.…}"
 
 
 def test_the_digest_sees_content_and_nothing_else(load) -> None:

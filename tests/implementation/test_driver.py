@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from conformance.errors import HarnessError, UsageError
-from conformance.implementation import descriptor
+from conformance.implementation import descriptor, succession
 from conformance.implementation.descriptor import Descriptor, Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 
@@ -247,6 +247,25 @@ def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Ma
     driver.start()
     assert started()[-1] == new
     assert driver.failures() == ()
+
+
+def test_another_implementation_can_be_what_is_taken_over_from(make: Make, drive) -> None:
+    judged = succession.after(make("mine", "operator", "gang-scheduler"), make("theirs", "operator"))
+    [old] = judged.upgrades
+    assert (old.about, "upgrade" in judged.features) == ("theirs 1", True)
+    driver = drive(judged)
+    driver.start()
+    driver.become(judged.earlier(old))
+    assert told(driver, Role.OPERATOR)["argv"][1] == "mine-scheduler"
+    assert driver.player(Role.OPERATOR).name == "theirs"
+    driver.alone()
+    assert driver.player(Role.OPERATOR).name == "mine"
+    assert driver.failures() == ()
+
+
+def test_who_starts_no_operator_is_taken_over_by_nobody(make: Make) -> None:
+    with pytest.raises(UsageError, match="theirs starts no operator"):
+        succession.after(make("mine", "operator"), make("theirs", "gang-scheduler"))
 
 
 def test_a_second_operator_that_ends_by_itself_is_a_failure(make: Make, drive) -> None:

@@ -1,0 +1,29 @@
+"""One implementation that takes over from another: `grove-conformance run --implementation B --from A`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from conformance.errors import UsageError
+from conformance.implementation.descriptor import Descriptor, Role, Upgrade
+
+FEATURE = "upgrade"
+
+
+def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
+    """`judged` with `earlier` as the only version that it takes over from, under one scheduler name: that of `judged`.
+    CRDs are those of `judged`; webhooks are those of whichever operator runs. Raises UsageError."""
+    for each in (judged, earlier):
+        if Role.OPERATOR not in each.processes:
+            raise UsageError(
+                f"{each.name} starts no operator",
+                where=each.document.where("processes"),
+                mend="--from is for two operators that the suite starts",
+            )
+    same_name = dataclasses.replace(earlier, scheduler_name=judged.scheduler_name)
+    return dataclasses.replace(
+        judged,
+        features=judged.features | {FEATURE},
+        upgrades=(Upgrade(earlier.name, f"{earlier.name} {earlier.version}", {}),),
+        predecessor=same_name,
+    )
