@@ -17,7 +17,7 @@ from conformance.cluster import lives, nodes
 from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
-from conformance.grove.fields import condition_is
+from conformance.grove.fields import condition_is, text
 from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling.manifests import Ground
 from conformance.history.query import MOVING, History, Miss, NotSeen
@@ -37,6 +37,8 @@ R = TypeVar("R")
 
 CALM = 0.5
 """Seconds below which no time scale shortens a silence: on a busy machine less is no sign of rest."""
+OWN = 5.0
+"""Seconds within which the recorder has what we have written ourselves."""
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -174,12 +176,17 @@ class Case:
         self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects))
 
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
-        """A JSON merge patch on an object of the test's namespace (or on a cluster-scoped one)."""
+        """A JSON merge patch on an object of the test's namespace (or on a cluster-scoped one). The history has it when
+        this returns: what is waited for next is not found in the state before."""
         self.made.append((f"patch {resource}/{name}", dict(patch)))
-        return self._attempt(
+        written = self._attempt(
             f"a patch of {resource}/{name} is accepted",
             lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
         )
+        version = text(written, "metadata", "resourceVersion")
+        with contextlib.suppress(NotSeen):
+            self.history.wait("our own write", lambda view: known(view.record(resource, name), version), OWN)
+        return written
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
@@ -329,6 +336,11 @@ class Case:
         """Before the implementation is blamed: raises HarnessError if the cluster itself is not well."""
         if complaint := self._complaint():
             raise HarnessError(f"the cluster is not well: {complaint}", where=self.namespace)
+
+
+def known(record: Record | None, version: str) -> bool:
+    """Whether a record is of this resource version or a later one. What is not recorded, or gone, is known."""
+    return record is None or not version.isdigit() or record.revision >= int(version)
 
 
 def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Miss]:
