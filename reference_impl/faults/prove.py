@@ -7,9 +7,11 @@ fault has to pass under the same conditions: otherwise a failure would prove not
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,10 +36,22 @@ RUNS = multiprocessing.get_context("forkserver")
 RUNS.set_forkserver_preload(["conformance.cli", "allure_pytest.plugin", "hypothesis", "xdist.plugin"])
 
 
-def control(chosen: Sequence[faults.Fault]) -> faults.Fault:
-    """No fault at all, with every requirement that the chosen ones claim."""
-    claimed = sorted({identity for fault in chosen for identity in fault.caught_by})
-    return faults.Fault("", "operator", "the reference as it is", tuple(claimed), lambda: None)
+INVARIANT = "INV"
+"""The area of requirements that every test judges."""
+
+
+def controls(chosen: Sequence[faults.Fault]) -> list[faults.Fault]:
+    """No fault at all, with the requirements that the chosen ones claim: a run for each area of them. Invariants are
+    judged in all of these, and would select nearly every test by themselves."""
+    areas: dict[str, list[str]] = {}
+    for identity in sorted({identity for fault in chosen for identity in fault.caught_by}):
+        areas.setdefault(identity.partition("-")[0], []).append(identity)
+    if len(areas) > 1:
+        areas.pop(INVARIANT, None)
+    return [
+        faults.Fault("", "operator", f"{area}, the reference as it is", tuple(claimed), lambda: None)
+        for area, claimed in areas.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -84,7 +98,7 @@ def _run(arguments: Sequence[str], output: Path) -> None:
 def prove(fault: faults.Fault, workdir: Path, kubeconfig: str) -> Proof:
     """Runs the suite against one fault, on a cluster that is there."""
     begin = time.monotonic()
-    folder = workdir / (fault.name or "control")
+    folder = workdir / (fault.name or f"control-{fault.caught_by[0]}")
     arguments = ["run", "--implementation", "reference", "--workers", "0", "--time-scale", TIME_SCALE]
     arguments += ["--cluster", "existing", "--kubeconfig", kubeconfig, "--report-dir", str(folder)]
     if fault.name:
@@ -99,6 +113,8 @@ def prove(fault: faults.Fault, workdir: Path, kubeconfig: str) -> Proof:
     # Without a fault, what the faults claim has to pass: what fails of itself proves nothing.
     right = "failed" if fault.name else "passed"
     survivors = {i: outcomes.get(i, "not in the report") for i in fault.caught_by if outcomes.get(i) != right}
+    if not fault.name:
+        survivors |= {i: outcome for i, outcome in outcomes.items() if outcome == "failed"}
     # What only should be decides no verdict: then nothing that counts was judged.
     codes = (1,) if _decides(folder, fault.caught_by) else (1, 5)
     if fault.name and run.exitcode not in codes and not survivors:
@@ -136,26 +152,29 @@ def main(
         if name not in known:
             raise typer.BadParameter(f"there is no fault {name!r}; see `grove-reference faults`", param_hint="--fault")
     chosen = [known[name] for name in only or known][int(part) - 1 :: int(parts)]
-    with (
-        tempfile.TemporaryDirectory(prefix="mutants-") as workdir,
-        Lanes(parallel) as lanes,
-        ThreadPoolExecutor(parallel) as pool,
-    ):
+    workdir = Path(tempfile.mkdtemp(prefix="mutants-"))
+    with contextlib.ExitStack() as stack:
+        clearing = stack.enter_context(contextlib.ExitStack())
+        clearing.callback(shutil.rmtree, workdir)
+        lanes, pool = stack.enter_context(Lanes(parallel)), stack.enter_context(ThreadPoolExecutor(parallel))
 
         def on_a_lane(fault: faults.Fault) -> Proof:
             kubeconfig = lanes.free.get()
             try:
-                return prove(fault, Path(workdir), kubeconfig)
+                return prove(fault, workdir, kubeconfig)
             finally:
                 lanes.free.put(kubeconfig)
 
-        # The faultless one runs among the others: what it shows is that nothing fails under their conditions.
+        # The faultless ones run among the others: what they show is that nothing fails under their conditions.
         # Those that were registered last take longest, of what is built on what: they come first.
-        runs = [pool.submit(on_a_lane, fault) for fault in (control(chosen), *reversed(chosen))]
+        runs = [pool.submit(on_a_lane, fault) for fault in (*controls(chosen), *reversed(chosen))]
         try:
             proofs = [_show(run.result()) for run in as_completed(runs)]
         finally:
             pool.shutdown(cancel_futures=True)
+        if any(proof.survivors for proof in proofs):
+            clearing.pop_all()
+            typer.echo(f"reports and logs: {workdir}")
     sound = not any(proof.survivors for proof in proofs if not proof.fault.name)
     survived = sum(bool(proof.survivors) for proof in proofs if proof.fault.name)
     typer.echo(f"{len(chosen) - survived} killed, {survived} survived")
