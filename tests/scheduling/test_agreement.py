@@ -7,7 +7,7 @@ from hypothesis import given, note, settings
 
 from conformance.grove.scheduling import scenarios, strategies
 from conformance.grove.scheduling.instance import admitted
-from conformance.grove.scheduling.rules import forbidden, verdict
+from conformance.grove.scheduling.rules import verdict
 from tests.scheduling.driving import Driver, settled
 
 LEVELS = ("block", "rack", "host")
@@ -40,8 +40,8 @@ def test_generated_instances(instance):
     driver = Driver(instance, strategies.LEVELS)
     outcome = driver.run()
     assert not any(lack.kind == "effort" for plan in driver.plans for lack in plan.waiting.values())
-    breaches = verdict(instance, outcome)
-    if wrong := forbidden(breaches):
-        note(scenarios.shown(instance, about="; ".join(map(str, wrong))))
+    # Victims are as they should be, too: else that SHOULD would fail on real nodes now and then.
+    if breaches := [breach for breach in verdict(instance, outcome) if breach.rule != "OR-6"]:
+        note(scenarios.shown(instance, about="; ".join(map(str, breaches))))
         note(f"the scheduler: {scenarios.notation(outcome)}")
-    assert not forbidden(breaches)
+    assert not breaches

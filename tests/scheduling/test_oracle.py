@@ -68,3 +68,40 @@ def test_a_torn_gang_is_told_with_its_rule():
     (torn,) = [s for s in ALL if s.id == "GS-S02"]
     breaches = verdict(torn.instance, Outcome({"A": {"w": {"n1": 2}}}))
     assert [breach.rule for breach in breaches] == ["GS-20"] and "w 2 of 4" in str(breaches[0])
+
+
+SPARES = """
+scenarios:
+- id: spares
+  about: A pod above its floor has a higher priority than a gang that would do as well.
+  nodes:
+  - {name: n0, gpus: 2}
+  - {name: n1, gpus: 2}
+  running:
+  - {name: big-0, node: n0, gang: big, group: p}
+  - {name: big-1, node: n0, gang: big, group: p}
+  - {name: low-0, node: n1, gang: low, group: p}
+  gangs:
+  - {name: new, priority: 5, groups: [{name: p, min: 2, desired: 2, gpus: 1}]}
+  - {name: big, priority: 3, groups: [{name: p, min: 1, desired: 2, gpus: 1}]}
+  - {name: low, groups: [{name: p, min: LOW, desired: 1, gpus: 1}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("floor", "evicted", "wrong"),
+    [
+        ("1", "big-0", ""),
+        ("1", "low-0", "evicted a gang where pods above floors would have done"),
+        ("0", "low-0", ""),
+        ("0", "big-0", "evicted pods of a higher priority than it had to"),
+    ],
+)
+def test_pods_above_floors_are_evicted_before_gangs_and_then_the_lowest_priority(tmp_path, floor, evicted, wrong):
+    path = tmp_path / "spares.yaml"
+    path.write_text(SPARES.replace("LOW", floor))
+    [scenario] = scenarios.read(path)
+    node = "n0" if evicted == "big-0" else "n1"
+    placed = {"n1": 2} if node == "n1" else {"n0": 1, "n1": 1}
+    outcome = Outcome({"new": {"p": placed}}, frozenset({evicted}))
+    assert [breach.text for breach in verdict(scenario.instance, outcome)] == [wrong] * bool(wrong)

@@ -6,7 +6,7 @@ MUST breaches make an outcome forbidden; SHOULD breaches are told as quality (sp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import Literal
@@ -186,16 +186,20 @@ def _needless(instance: Instance, outcome: Outcome, victims: list[Running], boun
     # Scaled gangs should go with their base (GS-31): they are not counted as too many.
     needed = [pod for pod in victims if not _goes_with_base(instance, outcome, pod, gone)]
     others = {name: groups for name, groups in outcome.placed.items() if name not in {preemptor.name, *gone}}
-    for size in range(len(needed)):
-        for part in combinations(needed, size):
-            less = Outcome({}, frozenset(pod.name for pod in part))
-            rest = [pod for pod in victims if pod in part]
-            if any(_torn(instance, rest)):
-                continue
-            if _floor_fits(instance, replace(less, placed=others), preemptor):
-                names = ", ".join(sorted(less.evicted)) or "no victim at all"
-                yield Breach("GS-32", preemptor.name, f"evicted more than it needs: {names} would do", "SHOULD")
-                return
+    # One that was evicted may have come back, and have evicted others: those alone had to go only if they would do.
+    back = [gang.priority for gang in bound if gang.name in gone]
+    later = [pod for pod in needed if instance.priority(pod) < max(back, default=0)]
+    parts: Iterable[Sequence[Running]] = (
+        [later] if later else chain.from_iterable(combinations(needed, size) for size in range(len(needed)))
+    )
+    for part in parts:
+        less = Outcome({}, frozenset(pod.name for pod in part))
+        if any(_torn(instance, [pod for pod in victims if pod in part])):
+            continue
+        if _floor_fits(instance, replace(less, placed=others), preemptor):
+            names = ", ".join(sorted(less.evicted)) or "no victim at all"
+            yield Breach("GS-32", preemptor.name, f"evicted more than it needs: {names} would do", "SHOULD")
+            return
 
 
 def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, gone: set[str]) -> bool:
@@ -246,18 +250,42 @@ def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
 
 
 def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    """Of several that could have been evicted for one gang, those of the lowest priority (GS-32)."""
+    """Of several that could have been evicted for one gang, pods above floors rather than gangs, then those of the
+    lowest priority (OR-8, GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.evicted]
     bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
     pending = [gang for gang in bound if gang.name not in {pod.gang for pod in instance.running}]
     if not victims or len(pending) != 1 or outcome.recreated:
         return
     gang = pending[0]
-    highest = max(instance.priority(pod) for pod in victims)
-    lower = [pod for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"]
-    cheaper = Outcome(evicted=frozenset(pod.name for pod in lower))
-    if lower and _floor_fits(instance, cheaper, gang):
+    ended = [pod for pod in victims if not _above_its_floor(instance, outcome, pod)]
+    highest = max(instance.priority(pod) for pod in ended or victims)
+    if ended and any(_floor_fits(instance, spared, gang) for spared in _without_spares(instance, gang.priority)):
+        yield Breach("GS-32", gang.name, "evicted a gang where pods above floors would have done", "SHOULD")
+    cheaper = _without_spares(instance, highest)
+    if ended:
+        lower = {pod.name for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"}
+        cheaper = iter([Outcome(evicted=frozenset(lower | {pod.name for pod in victims if pod not in ended}))])
+    if any(each.evicted and _floor_fits(instance, each, gang) for each in cheaper):
         yield Breach("GS-32", gang.name, "evicted pods of a higher priority than it had to", "SHOULD")
+
+
+def _above_its_floor(instance: Instance, outcome: Outcome, pod: Running) -> bool:
+    """Whether an evicted pod's group keeps its floor without it."""
+    group = next((g for own in instance.gangs if own.name == pod.gang for g in own.groups if g.name == pod.group), None)
+    return group is not None and survivors(instance, outcome, pod.gang, pod.group).total() >= group.floor
+
+
+def _without_spares(instance: Instance, priority: int) -> Iterator[Outcome]:
+    """Each way to evict all that gangs below a priority have above their floors."""
+    choices: list[list[tuple[str, ...]]] = []
+    for gang in instance.gangs:
+        for group in gang.groups if gang.priority < priority else ():
+            mine = [p.name for p in instance.running if (p.gang, p.group) == (gang.name, group.name) and p.counts]
+            if len(mine) > group.floor:
+                choices.append(list(combinations(mine, len(mine) - group.floor)))
+    for chosen in product(*choices) if choices else ():
+        yield Outcome(evicted=frozenset(chain.from_iterable(chosen)))
 
 
 def _fits_without_extras(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
