@@ -130,16 +130,20 @@ class Driver:
         sources = [self.descriptor]
         if self.supplied is not None and Role.OPERATOR not in self.descriptor.roles:
             sources.append(self.supplied)
-        crds: list[dict[str, Any]] = []
+        crds: dict[str, dict[str, Any]] = {}
         webhooks: list[dict[str, Any]] = []
+        # Of one that is taken over from only those that its successor doesn't bring.
+        before = [self.descriptor.predecessor] if self.descriptor.predecessor is not None else []
+        for source in () if webhooks_only else (*before, *sources):
+            for path in source.manifests("crds"):
+                found = installation.read_manifests(path, path.read_text(encoding="utf-8"), CRD)
+                crds |= {crd["metadata"]["name"]: crd for crd in found}
         for source in sources:
-            for path in source.manifests("crds") if not webhooks_only else ():
-                crds += installation.read_manifests(path, path.read_text(encoding="utf-8"), CRD)
             webhooks += self._webhooks(self._hooks_of if source is self._operates else source)
         stale = self._hooked - {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
         if crds or webhooks or stale:
             try:
-                asyncio.run(self._install(crds, webhooks, stale))
+                asyncio.run(self._install(list(crds.values()), webhooks, stale))
             except (ApiError, aiohttp.ClientError, TimeoutError) as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
