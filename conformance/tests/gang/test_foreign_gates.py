@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
+from conformance.errors import HarnessError
 from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, text
 from conformance.history import sights
 from conformance.suite.api import Object
 from conformance.suite.case import Case
+from conformance.suite.checks import Blocked
 from conformance.suite.requirement import requirements
 
 GATE = "example.com/quota"
@@ -21,7 +21,7 @@ def test_the_gates_of_others_stay(case: Case) -> None:
     case.nodes("tiny", 1)
     policy, binding = _policy(case.namespace)
     if not case.asking.ask(case.asking.create(policy)).accepted:
-        pytest.skip("the API server has no MutatingAdmissionPolicy, so that nothing can add a gate")
+        raise Blocked("the API server has no MutatingAdmissionPolicy, so that nothing can add a gate", "circumstances")
     for one in (policy, binding):
         case.create(one)
     try:
@@ -61,4 +61,4 @@ def _wait_for_policy(case: Case) -> None:
         if items(case.asking.ask(probe).object, "spec", "schedulingGates"):
             return
         case.quiet(0.2, real=True)
-    pytest.skip("the API server does not heed the policy that adds a gate")
+    raise HarnessError("the API server does not heed the policy that adds a gate", where=case.namespace)
