@@ -30,6 +30,12 @@ def test_everything_else_is_another_template(pair):
     assert not set(hashes(pair.before, CANONICAL)) & set(hashes(pair.after, CANONICAL))
 
 
+def test_no_name_ends_in_another_one():
+    """Whoever finds templates by the end of a name is judged by START-009, not by every profile that has such names."""
+    names = [pair.name for pair in (*PAIRS.keyed, *PAIRS.ordered, *PAIRS.changed)]
+    assert not [(each, other) for each in names for other in names if each != other and each.endswith(other)]
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32))
 def test_templates_by_chance(seed: int):

@@ -39,14 +39,14 @@ def test_a_clique_says_of_its_pods_what_they_are(case: Case) -> None:
     # The same pods, changed, when a second has passed since: the condition's time moves with its status only. A spare
     # pod that becomes ready changes what is said in the condition, not the status.
     case.quiet(1.1, real=True)
-    before = condition(view.get("podcliques", f"{SET}-0-unready"), BREACHED)
-    for changed in ("unready", "spare"):
+    before = condition(view.get("podcliques", f"{SET}-0-crashed"), BREACHED)
+    for changed in ("unready", "crashed", "spare"):
         set_states(case, clique_of(wanted, changed), cases["serving"])
-    case.until(
-        "CORE-017", "the breach ends when the pod is ready", breached(clique_of(wanted, "unready").name, "False")
-    )
+    for changed in ("unready", "crashed"):
+        what = f"the breach of {changed} ends when its pods are ready"
+        case.until("CORE-017", what, breached(clique_of(wanted, changed).name, "False"))
     case.until("CORE-017", "a spare pod becomes ready", counted(clique_of(wanted, "spare").name, {"readyReplicas": 2}))
-    after = condition(case.history.view().get("podcliques", f"{SET}-0-unready"), BREACHED)
+    after = condition(case.history.view().get("podcliques", f"{SET}-0-crashed"), BREACHED)
     case.expect("CORE-019", "the transition time moves with the status", True, earlier(before, after))
     case.expect("CORE-019", "transition times that moved without the status", [], moved(case))
 

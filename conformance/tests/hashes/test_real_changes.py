@@ -15,7 +15,7 @@ from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
 from conformance.tests.hashes import sets
 
-UNTOUCHED = ("untouched", "also-untouched")
+UNTOUCHED = ("untouched", "left-alone")
 PLAIN = {"restartPolicy": "Always", "containers": [{"name": "main", "image": "registry.example/engine:1"}]}
 
 

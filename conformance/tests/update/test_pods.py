@@ -117,12 +117,12 @@ def one_at_a_time(case: Case, first: Uids) -> None:
     for each, size in SIZES.items():
         taken = TAKEN.get(each, 1)
         bound = size - 1 if each == "fits" else size
-        id = {"sick": "UPD-014"}.get(each, ENDS[each])
+        id = {"sick": "UPD-014", "twice": "UPD-022"}.get(each, ENDS[each])
         what = f"{taken} pods of {each} are replaced at once"
         case.eventually(id, what, changes.anew(clique(each), first[each], taken, bound))
     view = case.quiet(1, real=True)
     for each in SIZES:
-        id = {"sick": "UPD-017"}.get(each, ENDS[each])
+        id = {"sick": "UPD-017", "twice": "UPD-022"}.get(each, ENDS[each])
         case.expect(id, f"pods of {each} that have gone", TAKEN.get(each, 1), len(lost(view, each, first)))
     early = [each for each in SIZES if updates.ended(view.get(SETS, each))]
     case.expect("UPD-009", "sets that say the end while pods of theirs are not Ready", [], early)
@@ -145,18 +145,30 @@ def others_do_not_count(case: Case, first: Uids) -> None:
     scale(case, CLIQUES, clique("grows"), 4)
     case.until("UPD-020", "the pods that were added are there", changes.anew(clique("grows"), first["grows"], 1, 4))
     [successor] = successors(case, "grows", first)
+    added = changes.uids(case.history.view(), clique("grows")) - first["grows"] - {successor}
     for each in ("sick", "ill", "crashed", "shrinks", "twice"):
         changes.release(case, clique(each))
     changes.release(case, clique("grows"), [successor])
     for each, taken in (("sick", 3), ("ill", 4), ("crashed", 2), ("shrinks", 2), ("twice", 2)):
         what = f"the next pod of {each} is replaced"
         case.eventually(ENDS[each], what, changes.anew(clique(each), first[each], taken, SIZES[each]))
-    case.until("UPD-020", "the pods that were added are Ready", changes.whole({clique("grows"): 3}))
+    case.eventually("UPD-020", "the pods that were added are Ready", are_ready(clique("grows"), added))
+    case.settled("and their clique says so", changes.whole({clique("grows"): 3}), 10)
     scale(case, CLIQUES, clique("shrinks"), 1)
     case.eventually("UPD-019", "the clique has one pod", pods_are({clique("shrinks"): 1}))
     view = case.quiet(1, real=True)
     for id, each, taken in (("UPD-016", "sick", 3), ("UPD-016", "grows", 1), ("UPD-015", "crashed", 2)):
         case.expect(id, f"pods of {each} that have gone", taken, len(lost(view, each, first)))
+
+
+def are_ready(clique: str, wanted: set[str]) -> sights.Sight:
+    """These pods (uids) of a clique are Ready."""
+
+    def seen(view: View) -> bool | Miss:
+        late = wanted - changes.where(view, clique, pods.ready)
+        return not late or Miss(f"{len(late)} of {len(wanted)} pods of {clique} are not there, or not Ready")
+
+    return seen
 
 
 def successors(case: Case, each: str, first: Uids) -> list[str]:

@@ -156,11 +156,14 @@ def write_hashes(case: Case, set_name: str, way: Way | None, **earlier: Object) 
         for item in view.list(kind):
             if label(item, labels.PART_OF) != set_name:
                 continue
-            status = {"currentPodCliqueSetGenerationHash": generation}
+            status: Object = {"currentPodCliqueSetGenerationHash": generation}
+            progress = {"podCliqueSetGenerationHash": generation}
             if kind == CLIQUES:
                 own = of_clique(text(item, "spec", "roleName"))
-                status["currentPodTemplateHash"] = own
+                status["currentPodTemplateHash"] = progress["podTemplateHash"] = own
                 case.patch(kind, name(item), {"metadata": {"labels": {labels.TEMPLATE_HASH: own}}})
+            if at(item, "status", "updateProgress") is not None:  # of an update that had ended under that operator
+                status["updateProgress"] = progress
             case.patch(kind, name(item), {"status": status}, subresource="status")
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
