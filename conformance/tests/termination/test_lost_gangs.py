@@ -61,8 +61,8 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
         "loose": lives.since(case.history, CLIQUES, "loose-0-g-0-c", scenes.BREACHED, "True"),
         "torn": lives.since(case.history, GROUPS, "torn-0-g", scenes.BREACHED, "True"),
     }
-    scenes.delay(case, shapes, f"{SECONDS}s")
     uids = lives.uids(case.history.view(), CLIQUES)
+    scenes.delay(case, shapes, f"{SECONDS}s")
     pair = [f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c")]
     strict = ["strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc")]
     torn = ["torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique in "bc")]
