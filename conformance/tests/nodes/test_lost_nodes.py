@@ -29,7 +29,9 @@ LOST = ("moves", "stuck", "lasts", "returns")
 EVICTED = ("moves", "stuck")
 """Their pods are evicted soon after their node is lost."""
 HOSTNAME = "kubernetes.io/hostname"
-SOON = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+NEVER: Object = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+"""Without it Kubernetes evicts after 300 s, which waits for an implementation that does nothing can add up to."""
+SOON: Object = {**NEVER, "tolerationSeconds": 1}
 
 
 @requirements(
@@ -112,8 +114,7 @@ def workload(case: Case, each: str, here: str) -> Object:
     made["spec"]["template"]["terminationDelay"] = "1h"
     [clique] = made["spec"]["template"]["cliques"]
     spec = clique["spec"]["podSpec"]
-    if each in EVICTED:
-        spec["tolerations"] = [*spec.get("tolerations", []), SOON]
+    spec["tolerations"] = [*spec.get("tolerations", []), SOON if each in EVICTED else NEVER]
     if each == "stuck":
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), HOSTNAME: here}
     return made
