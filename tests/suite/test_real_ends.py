@@ -224,7 +224,7 @@ processes:
 
         @requirements("AA-002")
         def test_two(case):
-            case.expect("AA-002", "failures so far", 1, len(case._driver.failures()))
+            case.expect("AA-002", "failures so far", 1, len(case.roles._driver.failures()))
             case.until("AA-002", "nothing dies any more", lambda view: True)
         """
     )
