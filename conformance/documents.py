@@ -54,7 +54,7 @@ def read(path: Path, schema: Path) -> Document:
     Raises UsageError: unreadable, not YAML, a key twice, or the first violation of the schema by line.
     """
     document = parse(path)
-    check(document, json.loads(schema.read_text(encoding="utf-8")))
+    check(document, schema)
     return document
 
 
@@ -87,10 +87,11 @@ def parse(path: Path) -> Document:
     return Document(path, value, lines)
 
 
-def check(document: Document, schema: Mapping[str, Any]) -> None:
-    """Raises UsageError with the first violation of `schema`, by line; a missing field, which is often another one
-    misspelt, comes last."""
-    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+def check(document: Document, schema: Path) -> None:
+    """Raises UsageError with the first violation of the JSON schema in `schema`, by line; a missing field, which is
+    often another one misspelt, comes last."""
+    rules = json.loads(schema.read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(rules, format_checker=jsonschema.FormatChecker())
     errors = [_deepest(error) for error in validator.iter_errors(document.value)]
     if errors:
         found = [(error.validator == "required", *_complaint(document, error)) for error in errors]

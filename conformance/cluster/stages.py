@@ -47,7 +47,7 @@ def load_file(path: Path) -> list[Stage]:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise UsageError(f"is not YAML: {getattr(error, 'problem', None) or error}", where=where) from None
-    schema = json.loads((folder("kwok-profiles") / "stages.schema.json").read_text("utf-8"))
+    schema = folder("kwok-profiles") / "stages.schema.json"
     stages: list[Stage] = []
     for node, document in zip(nodes, found, strict=True):
         line = node.start_mark.line + 1

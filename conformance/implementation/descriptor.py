@@ -28,7 +28,7 @@ from conformance.implementation import placeholders
 from conformance.implementation.parameters import Parameter, resolved
 
 SUFFIXES = (".yaml", ".yml")
-SCHEDULER_NAME = re.compile("[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+OPTIONS = ("--implementation", "--set")
 
 
 class Role(StrEnum):
@@ -187,16 +187,17 @@ class Descriptor:
 
 
 def load(
-    name_or_path: str, settings: Mapping[str, str] | None = None, *, features: Collection[str] | None = None
+    name_or_path: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    options: tuple[str, str] = OPTIONS,
 ) -> Descriptor:
     """The descriptor of that name in `fixtures/implementations/`, or at that path.
 
-    `settings` are the values of `--set`; `features`, if given, are all that may be claimed. Raises UsageError.
+    `settings` are the values of its parameters. Raises UsageError, which names the `options` that gave both.
     """
-    document, file = _read(locate(name_or_path))
-    if features is not None:
-        _check_features(document, file, features)
-    settings = resolved(file.parameters, settings or {}, document)
+    document, file = _read(locate(name_or_path, options[0]))
+    settings = resolved(file.parameters, settings or {}, document, options[1])
     values = settings
     canonical = json.dumps(document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     descriptor = Descriptor(
@@ -214,9 +215,8 @@ def load(
         upgrades=tuple(file.upgrades),
         digest="sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
     )
-    if not SCHEDULER_NAME.fullmatch(descriptor.scheduler_name):
-        what = f"{descriptor.scheduler_name!r} is no name of a scheduler"
-        raise UsageError(what, where=document.where("schedulerName"), mend="use lower case letters, digits, - and .")
+    filled = {**document.value, "schedulerName": descriptor.scheduler_name}
+    documents.check(dataclasses.replace(document, value=filled), _schema())
     _check_programs(descriptor)
     descriptor.manifests("crds")
     descriptor.manifests("webhooks")
@@ -233,35 +233,39 @@ def folder() -> Path:
     return data.folder("fixtures") / "implementations"
 
 
+def _schema() -> Path:
+    return folder() / "implementation.schema.json"
+
+
 def names() -> list[str]:
     """The descriptors that `load` knows by name."""
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
-def locate(name_or_path: str) -> Path:
+def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
     """The file that is meant. Raises UsageError with a suggestion for an unknown name."""
     if not name_or_path:
-        raise UsageError("is empty", where="--implementation", mend=f"give a file or one of: {', '.join(names())}")
+        raise UsageError("is empty", where=option, mend=f"give a file or one of: {', '.join(names())}")
     if "/" in name_or_path or name_or_path.endswith(SUFFIXES):
         path = Path(name_or_path).expanduser()
         if not path.is_file():
             raise UsageError(
                 "there is no such file" if not path.is_dir() else "is a folder",
-                where=f"--implementation {name_or_path}",
+                where=f"{option} {name_or_path}",
                 mend="give the path of a descriptor (docs/writing-an-implementation.md)",
             )
         return path
     if name_or_path not in names():
         raise UsageError(
             f'there is no implementation "{name_or_path}"',
-            where="--implementation",
+            where=option,
             mend=f"{suggestion(name_or_path, names())} or give the path of a descriptor",
         )
     return folder() / f"{name_or_path}.yaml"
 
 
 def _read(path: Path) -> tuple[Document, _File]:
-    document = documents.read(path, folder() / "implementation.schema.json")
+    document = documents.read(path, _schema())
     file = msgspec.convert(document.value, _File)
     _check_roles(document, file)
     _check_placeholders(document, file)
@@ -362,16 +366,6 @@ def _check_expected_failures(document: Document, file: _File) -> None:
                 mend="keep one of them",
             )
         seen.add(entry.id)
-
-
-def _check_features(document: Document, file: _File, known: Collection[str]) -> None:
-    for index, feature in enumerate(file.features):
-        if feature not in known:
-            raise UsageError(
-                f'the feature "{feature}" is not known',
-                where=document.where("features", index),
-                mend=suggestion(feature, known),
-            )
 
 
 def _check_programs(descriptor: Descriptor) -> None:

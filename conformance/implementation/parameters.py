@@ -22,20 +22,24 @@ class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """None: the user has to give it."""
 
 
-def assignments(given: Iterable[str]) -> dict[str, str]:
+def assignments(given: Iterable[str], option: str = "--set") -> dict[str, str]:
     """`["binary=./operator"]` → `{"binary": "./operator"}`. Raises UsageError: no NAME=VALUE, or twice."""
     settings: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"{text!r} is not NAME=VALUE", where="--set", mend="for example: --set binary=./operator")
+            raise UsageError(
+                f"{text!r} is not NAME=VALUE", where=option, mend=f"for example: {option} binary=./operator"
+            )
         if name in settings:
-            raise UsageError(f'"{name}" is given twice', where="--set", mend="give it once")
+            raise UsageError(f'"{name}" is given twice', where=option, mend="give it once")
         settings[name] = value
     return settings
 
 
-def resolved(parameters: Mapping[str, Parameter], given: Mapping[str, str], document: Document) -> dict[str, str]:
+def resolved(
+    parameters: Mapping[str, Parameter], given: Mapping[str, str], document: Document, option: str = "--set"
+) -> dict[str, str]:
     """The value of every parameter. Raises UsageError: unknown, required but not given, or a path that isn't there.
 
     A relative path that a user gives belongs to the current folder; a default one to the folder of the descriptor.
@@ -43,7 +47,7 @@ def resolved(parameters: Mapping[str, Parameter], given: Mapping[str, str], docu
     for name in given:
         if name not in parameters:
             raise UsageError(
-                f'there is no parameter "{name}"', where=f"--set {name}", mend=suggestion(name, parameters)
+                f'there is no parameter "{name}"', where=f"{option} {name}", mend=suggestion(name, parameters)
             )
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
@@ -52,14 +56,14 @@ def resolved(parameters: Mapping[str, Parameter], given: Mapping[str, str], docu
             raise UsageError(
                 f'the parameter "{name}" is required ({parameter.description.rstrip(".")})',
                 where=document.where("parameters", name),
-                mend=f"give --set {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}",
+                mend=f"give {option} {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}",
             )
         if parameter.kind == "path" and value:
             base = Path.cwd() if name in given else document.path.absolute().parent
-            where = f"--set {name}" if name in given else document.where("parameters", name, "default")
+            where = f"{option} {name}" if name in given else document.where("parameters", name, "default")
             values[name] = str(_existing(base / Path(value).expanduser(), where))
         elif parameter.kind == "path" and name in given:
-            raise UsageError("is empty", where=f"--set {name}", mend="give a path")
+            raise UsageError("is empty", where=f"{option} {name}", mend="give a path")
         else:
             values[name] = value
     return values

@@ -185,7 +185,7 @@ class Case:
         )
         version = text(written, "metadata", "resourceVersion")
         with contextlib.suppress(NotSeen):
-            self.history.wait("our own write", lambda view: known(view.record(resource, name), version), OWN)
+            self.history.wait("our own write", lambda view: _known(view.record(resource, name), version), OWN)
         return written
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
@@ -222,14 +222,16 @@ class Case:
         timeout: float = 60,
         *,
         resources: Sequence[str] | None = None,
+        real: bool = False,
     ) -> R:
-        """Waits until the history shows it: a pass for the ids. A time-out fails them and ends the test.
+        """Waits until the history shows it: a pass for the ids. A time-out fails them and ends the test. `real`: no
+        time scale shortens the wait, for what isn't the implementation's to hasten.
 
         It ends at once when a process of the implementation ends by itself: then nothing can come any more.
         A predicate that cannot read what it finds (KeyError, TypeError, …) has not seen what it waits for.
         """
         try:
-            answer = self._wait(what, predicate, timeout, resources=resources, hopeless=self.roles.dead)
+            answer = self._wait(what, predicate, timeout, real, resources=resources, hopeless=self.roles.dead)
         except NotSeen as error:
             self._blame()
             dead = self.roles.dead() or (LIFELESS if self._patience.lost else "")
@@ -250,10 +252,13 @@ class Case:
             return False
         return True
 
-    def settled(self, what: str, predicate: Callable[[View], object], timeout: float = 30) -> View:
-        """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself."""
+    def settled(
+        self, what: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
+    ) -> View:
+        """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself. `real`
+        as in `until`."""
         with contextlib.suppress(NotSeen):
-            self._wait(what, predicate, timeout)
+            self._wait(what, predicate, timeout, real)
         return self.history.view()
 
     def quiet(
@@ -280,16 +285,20 @@ class Case:
 
     # -- within --------------------------------------------------------------------------------------------------
 
-    def _wait(self, what: str, predicate: Callable[[View], R | Miss | None], timeout: float, **how: Any) -> R:
+    def _wait(
+        self, what: str, predicate: Callable[[View], R | Miss | None], timeout: float, real: bool = False, **how: Any
+    ) -> R:
         """`History.wait` in the limits of our patience; raises NotSeen. A time scale below 1 shortens the wait for an
         implementation that does nothing, and not for one that is at work."""
-        careful, limit = _careful(predicate), self._patience.limit(timeout, self._scale)
-        longest = 0 if self._patience.lost else timeout * max(1.0, self._scale)
+        unhurried = max(1.0, self._scale)
+        scale = unhurried if real else self._scale
+        careful, limit = _careful(predicate), self._patience.limit(timeout, scale)
+        longest = 0 if self._patience.lost else timeout * unhurried
         try:
             return self.history.wait(what, careful, limit, longest=longest, **how)
         except NotSeen as error:
             self._patience.note(error.view)
-            rest = timeout * self._scale - limit
+            rest = timeout * scale - limit
             if rest <= 0 or self._patience.lost:
                 raise
             return self.history.wait(what, careful, rest, longest=longest, **how)  # it lives after all
@@ -338,7 +347,7 @@ class Case:
             raise HarnessError(f"the cluster is not well: {complaint}", where=self.namespace)
 
 
-def known(record: Record | None, version: str) -> bool:
+def _known(record: Record | None, version: str) -> bool:
     """Whether a record is of this resource version or a later one. What is not recorded, or gone, is known."""
     return record is None or not version.isdigit() or record.revision >= int(version)
 

@@ -47,7 +47,9 @@ def run(
     profile: Annotated[list[str] | None, typer.Option(help="Judge this profile (repeatable); default: all.")] = None,
     id: Annotated[list[str] | None, typer.Option(help="Judge only this requirement (repeatable).")] = None,
     workers: Annotated[str, typer.Option(help="`auto`, or how many clusters at a time; 0: in this process.")] = "auto",
-    time_scale: Annotated[str, typer.Option(help="Multiplies every wait, for slow machines.")] = "1",
+    time_scale: Annotated[
+        str, typer.Option(help="Multiplies every wait, for slow machines; below 1 only those in which nothing moves.")
+    ] = "1",
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="End a test, or leave it out, once all that it is asked for has failed.")
     ] = False,
@@ -67,6 +69,8 @@ def run(
     scale, count = _time_scale(time_scale), _workers(workers)
     where = _cluster(cluster, kubeconfig, count)
     registry = requirement.load()
+    if earlier_setting and not earlier:
+        raise UsageError("needs --from NAME", where="--from-set", mend="say what it is that is taken over from")
     _folder(report_dir)
     settings = RunSettings(
         run=_run_id(),
@@ -74,7 +78,7 @@ def run(
         implementation=implementation,
         parameters=parameters.assignments(setting or ()),
         earlier=earlier,
-        earlier_parameters=parameters.assignments(earlier_setting or ()),
+        earlier_parameters=parameters.assignments(earlier_setting or (), "--from-set"),
         profiles=tuple(sorted(set(profile or ()))),
         ids=tuple(sorted(set(id or ()))),
         time_scale=scale,

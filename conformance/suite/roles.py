@@ -63,11 +63,11 @@ class Roles:
         test's end it is the only one again. An operator that cannot be started this way fails the open ids."""
         if not self._driver.alive(Role.OPERATOR):
             raise Blocked("the operator is none of ours to start twice", "circumstances")
-        self._starting(lambda: self._driver.elect(self._namespace))
+        self._starting("an operator that leads by its Lease", lambda: self._driver.elect(self._namespace))
 
     def second_operator(self) -> None:
         """Starts one more operator beside the first; the API server asks its webhooks from now on."""
-        self._starting(self._driver.add_second)
+        self._starting("a second operator", self._driver.add_second)
 
     def hand_over(self, *, kill: bool) -> None:
         """Ends the first operator, by SIGKILL or as the platform stops it; the second one is the first from now on."""
@@ -92,12 +92,13 @@ class Roles:
         """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
         self._takeovers.append((self._history.mark(), True))
         with self.unrest():
-            self._starting(lambda: self._driver.become(self._driver.descriptor.earlier(to)))
+            self._starting(to.about, lambda: self._driver.become(self._driver.descriptor.earlier(to)))
 
     def upgrade(self) -> None:
         """Replaces the operator by the one that is judged."""
         with self.unrest():
-            self._starting(lambda: self._driver.become(self._driver.descriptor))
+            judged = self._driver.descriptor
+            self._starting(f"{judged.name} {judged.version}", lambda: self._driver.become(judged))
         self._takeovers.append((self._history.mark(), False))
 
     def went_earlier(self) -> set[str]:
@@ -123,13 +124,13 @@ class Roles:
 
     # -- within --------------------------------------------------------------------------------------------------
 
-    def _starting(self, action: Callable[[], None]) -> None:
+    def _starting(self, what: str, action: Callable[[], None]) -> None:
         try:
             action()
         except NotStarted as error:
             self._blame()
             seen = self._of_the_bundle(str(error))
-            raise self._checks.fail(self._checks.due(), "operators elect a leader", "they start", seen) from None
+            raise self._checks.fail(self._checks.due(), f"{what} starts", "ready", seen) from None
 
     def _of_the_bundle(self, text: str) -> str:
         """The paths of logs as they are in the bundle: the cluster's folder goes with the cluster."""

@@ -61,7 +61,9 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
     """The implementation, and who supplies the roles that it doesn't play. Raises UsageError."""
     judged = descriptor.load(settings.implementation, settings.parameters)
     if settings.earlier:
-        judged = succession.after(judged, descriptor.load(settings.earlier, settings.earlier_parameters))
+        options = ("--from", "--from-set")
+        earlier = descriptor.load(settings.earlier, settings.earlier_parameters, options=options)
+        judged = succession.after(judged, earlier)
     supplied = None if judged.roles == set(Role) else descriptor.load(REFERENCE)
     scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are cut short
     return _patient(judged, scale), supplied and _patient(supplied, scale)

@@ -23,8 +23,8 @@ KINDS = {
 class Story:
     """Tells what happened in one namespace, half a second a sentence."""
 
-    def __init__(self) -> None:
-        self.log = Log()
+    def __init__(self, log: Log | None = None) -> None:
+        self.log = log or Log()
         self.history = History(self.log, SPACE)
         self.revision = 100
         self.at = 0.0
@@ -67,6 +67,10 @@ class Story:
             listed=listed,
             at=self.at,
         )
+
+    def live(self) -> None:
+        """Lets the story's clock run with the log's: waits compare arrivals with the deadline."""
+        self.at = self.log.now()
 
     def gone(self, resource: str, name: str) -> Record:
         return self.tell(resource, name, self._seen[resource, name][1], kind=DELETED)

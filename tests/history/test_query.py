@@ -9,7 +9,9 @@ import pytest
 
 from conformance.errors import HarnessError, UsageError
 from conformance.history import timeline
-from conformance.history.query import History, Miss, NotSeen
+from conformance.history.query import LOOK_EVERY, LULL, History, Miss, NotSeen
+from tests.history.scripted import Scripted
+from tests.history.story import Story
 
 A = {"gang": "s-0", "clique": "s-0-a"}
 
@@ -19,11 +21,6 @@ def bound(view):
     return [p["metadata"]["name"] for p in pods if p["spec"].get("nodeName")] or Miss(f"0 of {len(pods)} bound")
 
 
-def live(story) -> None:
-    """Lets the story's clock run with the log's: waits compare arrivals with the deadline."""
-    story.at = story.log.now()
-
-
 def test_a_wait_sees_what_is_so_already(story):
     story.pod("a1", **A, node="n1")
     assert story.history.wait("bound", bound, 0) == ["a1"]
@@ -31,7 +28,7 @@ def test_a_wait_sees_what_is_so_already(story):
 
 def test_a_wait_is_woken_by_the_record_that_matters(story):
     story.pod("a1", **A)
-    live(story)
+    story.live()
     teller = threading.Timer(0.05, lambda: story.pod("a1", **A, node="n1", after=0.05))
     teller.start()
     begun = time.monotonic()
@@ -52,7 +49,7 @@ def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(stor
 
 def test_a_state_between_two_records_is_seen_by_a_wait(story):
     story.history.view()
-    live(story)
+    story.live()
     seen = []
 
     def predicate(view):
@@ -68,7 +65,7 @@ def test_a_state_between_two_records_is_seen_by_a_wait(story):
 def test_events_wake_nobody(story):
     asked = []
     story.history.wait("first", lambda view: True, 0)
-    live(story)
+    story.live()
     story.tell("events", "e1", {}, after=0)
     with pytest.raises(NotSeen):
         story.history.wait("never", lambda view: asked.append(view.seq), 0.05)
@@ -125,9 +122,76 @@ def test_never_is_true_false_or_unknown(story):
     assert found.records == (record,)
 
 
+@pytest.fixture
+def scripted():
+    """A story that goes on while something waits, without any second passing."""
+    return Story(Scripted())
+
+
+def later(story, moments, tell) -> None:
+    def sentence() -> None:
+        story.live()
+        tell()
+
+    for moment in moments:
+        story.log.later(moment, sentence)
+
+
+def test_a_wait_goes_on_while_something_moves(scripted):
+    later(scripted, [0.9, 5.8, 10.7], lambda: scripted.pod("a1", **A, after=0))
+    later(scripted, [15.6], lambda: scripted.pod("a1", **A, node="n1", after=0))
+    assert scripted.history.wait("bound", bound, 1, longest=60) == ["a1"]
+    assert scripted.log.now() == 15.6
+
+
+def test_a_wait_that_may_not_last_longer_does_not(scripted):
+    later(scripted, [0.9, 5.8], lambda: scripted.pod("a1", **A, after=0))
+    with pytest.raises(NotSeen):
+        scripted.history.wait("bound", bound, 1)
+    assert scripted.log.now() == 1
+
+
+def test_a_wait_ends_when_nothing_has_moved_for_a_while(scripted):
+    later(scripted, [0.9], lambda: scripted.pod("a1", **A, after=0))
+    later(scripted, [2, 4, 6], lambda: scripted.tell("nodes", "n1", {}, after=0))  # what nobody's work is
+    with pytest.raises(NotSeen, match="not seen within 6 s"):
+        scripted.history.wait("bound", bound, 1, longest=60)
+    assert scripted.log.now() == pytest.approx(0.9 + LULL)
+
+
+def test_a_wait_in_which_nothing_moves_at_all_ends_in_its_time(scripted):
+    with pytest.raises(NotSeen):
+        scripted.history.wait("bound", bound, 1, longest=60)
+    assert scripted.log.now() == 1
+
+
+def test_a_wait_ends_though_something_moves_for_ever(scripted):
+    later(scripted, range(1, 99), lambda: scripted.pod("a1", **A, after=0))
+    with pytest.raises(NotSeen):
+        scripted.history.wait("bound", bound, 1, longest=20)
+    assert scripted.log.now() == 20
+
+
+def test_where_there_is_no_hope_a_wait_does_not_go_on(scripted):
+    later(scripted, [0.5], lambda: scripted.pod("a1", **A, after=0))
+    with pytest.raises(NotSeen):
+        scripted.history.wait("bound", bound, 30, longest=60, hopeless=lambda: "it died")
+    assert scripted.log.now() == pytest.approx(0.5 + LOOK_EVERY)
+
+
+def test_quiet_is_of_what_is_asked_for(scripted):
+    later(scripted, [0.5, 1, 1.5], lambda: scripted.tell("nodes", "n1", {}, after=0))
+    later(scripted, [2], lambda: scripted.pod("a1", **A, after=0))
+    scripted.history.quiet(0.7, 9)
+    assert scripted.log.now() == pytest.approx(0.7)
+    scripted.history.quiet(0.7, 9, resources=("nodes",))
+    assert scripted.log.now() == pytest.approx(2.2)
+    assert scripted.history.quiet(0.7, 9) == 4
+
+
 def test_quiet_waits_for_the_last_change(story):
     story.pod("a1", **A)
-    live(story)
+    story.live()
     assert story.history.quiet(0.05, 1) == 1
     with pytest.raises(NotSeen):
         story.history.quiet(1, 0.05)
@@ -174,7 +238,7 @@ def test_a_thousand_pods_cost_little(story):
             clique = f"s-0-{number % 100}"
             story.pod(f"p{number}", gang="s-0", clique=clique, node="n" if step else "", after=0)
     story.history.wait("indexed", lambda view: view.names("pods", {"grove.io/podclique": "s-0-7"}), 0)
-    live(story)
+    story.live()
     begun = time.process_time()
     for number in range(1000):
         story.pod(f"p{number}", gang="s-0", clique="s-0-7", node="m", after=0)

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import HarnessError
-from conformance.implementation import descriptor, installation
+from conformance.implementation import descriptor, installation, succession
 from conformance.implementation.driver import ClusterFacts, Driver
 from kube.client import Client
 from kube.errors import ApiError
@@ -115,6 +115,58 @@ def test_a_webhook_is_called_from_the_first_request_on(ask, kind: str) -> None:
         return configurations
 
     assert names(ask(question)) == {"deaf"}  # nothing is left of the barrier
+
+
+OPERATOR = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: {name}
+version: "1"
+roles: [operator]
+schedulerName: some-scheduler
+install: {{webhooks: ["${{here}}/{name}-hooks.yaml"]}}
+processes:
+  operator:
+    argv: ["${{python}}", -c, "print('up', flush=True); import signal; signal.pause()"]
+    ready: {{log: up, within: 20}}
+"""
+HOOKS = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {{name: {name}}}
+webhooks:
+- name: {name}.example.com
+  clientConfig: {{url: "https://127.0.0.1:${{port.webhook}}/"}}
+  rules: [{{apiGroups: [example.com], apiVersions: [v1], operations: ["*"], resources: [gadgets]}}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+"""
+
+
+def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp_path: Path) -> None:
+    for name in ("mine", "theirs"):
+        (tmp_path / f"{name}.yaml").write_text(OPERATOR.format(name=name))
+        (tmp_path / f"{name}-hooks.yaml").write_text(HOOKS.format(name=name))
+    mine, theirs = (descriptor.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
+    judged = succession.after(mine, theirs)
+    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    resource = installation.WEBHOOKS["ValidatingWebhookConfiguration"]
+
+    def hooks() -> set[str]:
+        return names(ask(lambda client: client.list(resource)))
+
+    with Driver(judged, facts, descriptor.load("reference")) as driver:
+        driver.install()
+        assert hooks() == {"mine"}
+        driver.become(judged.earlier(judged.upgrades[0]))
+        assert hooks() == {"theirs"}
+        driver.become(judged)
+        assert hooks() == {"mine"}
+        driver.become(judged.earlier(judged.upgrades[0]))
+        driver.alone()
+        assert hooks() == {"mine"}
+    ask(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
+    assert hooks() == set()
 
 
 def test_a_manifest_of_another_kind_is_told(tmp_path: Path) -> None:

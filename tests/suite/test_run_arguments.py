@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from conformance import cli
+from conformance.suite import commands
+from conformance.suite.settings import RunSettings
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -42,6 +46,10 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (("--kubeconfig", "x"), ("needs --cluster existing",)),
         (("--cluster", "existing", "--kubeconfig", "no-such"), ("--kubeconfig no-such: no such file",)),
         (("--report-dir", "/proc/nowhere"), ("--report-dir /proc/nowhere: cannot be written",)),
+        (("--from", "refrence"), ('--from: there is no implementation "refrence"', 'did you mean "reference"?')),
+        (("--from", "reference", "--from-set", "hashs=x"), ("--from-set hashs:", 'did you mean "hashes"?')),
+        (("--from", "reference", "--from-set", "hashes"), ("--from-set: 'hashes' is not NAME=VALUE",)),
+        (("--from-set", "hashes=canonical"), ("--from-set: needs --from NAME",)),
         (("--no-such-option",), ("--no-such-option",)),
     ],
 )
@@ -56,6 +64,15 @@ def test_a_wrong_argument_gets_one_line(
     message = refused(monkeypatch, capsys, "run", *arguments)
     for word in words:
         assert word in message
+
+
+def test_the_command_that_reproduces_says_what_was_taken_over_from() -> None:
+    settings = RunSettings(run="r1", directory="", implementation="mine.yaml", earlier="old one.yaml", seed=7)
+    command = commands._reproduce(settings, ["binary=a b"], ["hashes=canonical"])
+    given = shlex.split(command)
+    assert given[given.index("--from") :][:4] == ["--from", "old one.yaml", "--from-set", "hashes=canonical"]
+    assert given[given.index("--set") + 1] == "binary=a b"
+    assert "--from" not in commands._reproduce(msgspec.structs.replace(settings, earlier=""), [], [])
 
 
 DESCRIPTOR = """\

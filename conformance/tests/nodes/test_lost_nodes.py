@@ -79,7 +79,7 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
     case.eventually("NODE-003", what, lives.renewed(CLIQUES, [CLIQUE["lasts"]], before))
     case.eventually("NODE-003", "and runs on another node", moved("lasts", first, there))
     what = "Kubernetes evicts the pods of the lost node, and they cannot go"
-    case.settled(what, on_their_way(first, EVICTED), 40 / min(1.0, case.time_scale))  # at its own pace
+    case.settled(what, on_their_way(first, EVICTED), 40, real=True)  # at its own pace
     case.eventually("NODE-001", "evicted pods are replaced on another node", moved("moves", first, there))
     what = "pods that wait for room have taken the place of those that cannot go"
     case.eventually("NODE-002", what, counted(CLIQUE["stuck"]))

@@ -132,8 +132,9 @@ class Play:
         try:
             self._furnish()
             self._begin()
-            begin = WITHIN / min(1.0, self.case.time_scale)  # its start is no part of what is judged
-            self.case.until(ids, "the scheduler binds pods of any gang", self._any_bound, begin, resources=("pods",))
+            # In real time: its start is no part of what is judged.
+            what = "the scheduler binds pods of any gang"
+            self.case.until(ids, what, self._any_bound, WITHIN, resources=("pods",), real=True)
             self._come_to_rest(self.parts)
             scenes = [self._scene(part) for part in self.parts]
             changing = [part for part in self.parts if part.scenario.change is not None]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from conformance.grove import health, labels, pods
-from conformance.grove.fields import condition_is, label, name
+from conformance.grove.fields import condition, condition_is, label, name, text
 from conformance.history import lives, sights
 from conformance.history.query import Miss
 from conformance.history.record import Record
@@ -84,8 +85,21 @@ def _say(resource: str, names: Iterable[str], kind: str, status: str) -> sights.
 
 
 def waited(cause: Record | None, end: Record | None) -> float:
-    """Seconds between the record that shows a cause and the one that shows what came of it; -1 where one is missing."""
-    return round(end.at - cause.at, 3) if cause is not None and end is not None else -1.0
+    """Seconds from the breach that one record tells of to the deletion in the other; -1 where one is missing.
+
+    By the stamps in the objects: a record may arrive late. Both are rounded down to whole seconds, so that a delay
+    that is waited for from the one on is never too short by them."""
+    if cause is None or end is None:
+        return -1.0
+    breach = _stamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
+    return round(_stamp(text(end.object, "metadata", "deletionTimestamp"), end) - breach, 3)
+
+
+def _stamp(told: str, record: Record) -> float:
+    try:
+        return datetime.fromisoformat(told).timestamp()
+    except ValueError:
+        return record.wall
 
 
 def counts(case: Case, wanted: Iterable[str]) -> dict[str, int]:

@@ -71,7 +71,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
         ("TERM-019", "lasts", first["lasts"]),
     ):
         waited = scenes.waited(cause, ends.get(cliques[each]))
-        case.expect(id, f"{each}: deleted before {SECONDS} s were over", False, 0 <= waited < SECONDS - 1)
+        case.expect(id, f"{each}: deleted before {SECONDS} s were over", False, 0 <= waited < SECONDS)
     for id, each in (("TERM-017", "worsens"), ("TERM-019", "lasts")):
         end = ends.get(cliques[each])
         after = round(end.at - restarted, 1) if end is not None else None

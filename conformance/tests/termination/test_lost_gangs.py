@@ -174,13 +174,13 @@ def has_had(case: Case, wanted: dict[str, int]) -> sights.Sight:
 def judge_delays(
     case: Case, causes: dict[str, Record | None], ends: dict[str, Record], cliques: dict[str, list[str]]
 ) -> None:
-    """Nothing goes before the delay is over. The transition time has whole seconds: up to one is lost."""
+    """Nothing goes before the delay is over."""
     early = []
     for each, cause in causes.items():
         for name in cliques[each]:
             waited = scenes.waited(cause, ends.get(name))
-            if name in ends and waited < SECONDS - 1:
-                early.append(f"{name} was deleted {waited:.1f} s after the breach")
+            if name in ends and waited < SECONDS:
+                early.append(f"{name} was deleted {waited:g} s after the breach")
     case.expect("TERM-002", f"cliques deleted before {SECONDS} s were over", [], early)
 
 

@@ -1,0 +1,31 @@
+"""A log whose time is its own: what is to come arrives when a wait gets there, and no second really passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.history.log import Log
+from conformance.history.record import Record
+
+
+class Scripted(Log):
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = 0.0
+        self._coming: list[tuple[float, Callable[[], object]]] = []
+
+    def now(self) -> float:
+        return self.clock
+
+    def later(self, moment: float, tell: Callable[[], object]) -> None:
+        """Has `tell` append its records at this moment. In order of time."""
+        self._coming.append((moment, tell))
+
+    def beyond(self, namespace: str, seq: int, timeout: float = 0.0) -> list[Record]:
+        until = self.clock + timeout
+        while not (found := super().beyond(namespace, seq)) and self._coming and self._coming[0][0] <= until:
+            self.clock, tell = self._coming.pop(0)
+            tell()
+        if not found:
+            self.clock = until
+        return found

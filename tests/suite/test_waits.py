@@ -1,0 +1,160 @@
+"""What `case` makes of waits: its own writes, the time scale, operators that do not start. No cluster, no seconds."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.implementation.descriptor import Role, Upgrade
+from conformance.implementation.driver import NotStarted
+from conformance.suite.case import CALM, OWN, Case
+from conformance.suite.checks import CheckFailed, Checks
+from conformance.suite.patience import Patience
+from tests.history.scripted import Scripted
+from tests.history.story import SPACE, Story
+
+
+class Api:
+    """Answers every patch with resource version 200."""
+
+    def of_plural(self, resource: str) -> Any:
+        return SimpleNamespace(namespaced=True)
+
+    def patch(self, *given: object) -> Any:
+        return {"metadata": {"resourceVersion": "200"}}
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story(Scripted())
+
+
+def play(story: Story, scale: float = 1, driver: object = None) -> Case:
+    return Case(
+        checks=Checks("test", ["AA-001"], lambda check: None),
+        namespace=SPACE,
+        pool="pool",
+        history=story.history,
+        api=Api(),
+        driver=driver or SimpleNamespace(descriptor=None, failures=tuple, logs=dict),
+        kubeconfig=Path("kubeconfig"),
+        complaint=lambda: "",
+        patience=Patience(),
+        time_scale=scale,
+        randomness=random.Random(0),
+    )
+
+
+def later(story: Story, moment: float, name: str, **how: Any) -> None:
+    def tell() -> None:
+        story.live()
+        story.pod(name, after=0, **how)
+
+    story.log.later(moment, tell)
+
+
+def test_a_patch_returns_when_the_history_has_it(story: Story) -> None:
+    story.pod("a1", revision=150)
+    later(story, 0.3, "a1", revision=160, node="n1")  # of somebody else, and before ours
+    later(story, 0.6, "a1", revision=200, node="n1", ready=True)
+    play(story).patch("pods", "a1", {})
+    assert story.log.now() == 0.6
+    assert story.history.view().record("pods", "a1").revision == 200
+
+
+def test_a_patch_that_is_overtaken_is_known_too(story: Story) -> None:
+    story.pod("a1", revision=150)
+    later(story, 0.3, "a1", revision=201)
+    play(story).patch("pods", "a1", {})
+    assert story.log.now() == 0.3
+
+
+def test_a_patch_of_what_is_not_recorded_is_not_waited_for(story: Story) -> None:
+    play(story).patch("configmaps", "a", {})
+    assert story.log.now() == 0
+
+
+def test_a_patch_that_never_comes_back_is_waited_for_in_measure(story: Story) -> None:
+    story.pod("a1", revision=150)
+    play(story).patch("pods", "a1", {})
+    assert story.log.now() == OWN
+
+
+@pytest.mark.parametrize(
+    ("scale", "real", "ends"), [(1, False, 30), (0.1, False, 3), (0.1, True, 30), (2, False, 60), (2, True, 60)]
+)
+def test_the_time_scale_shortens_no_real_wait(story: Story, scale: float, real: bool, ends: float) -> None:
+    case = play(story, scale)
+    case.settled("nothing", lambda view: False, 30, real=real)
+    assert story.log.now() == pytest.approx(ends)
+
+
+def test_the_time_scale_shortens_no_wait_in_which_something_moves(story: Story) -> None:
+    for moment in range(1, 20):
+        later(story, moment, "a1")
+    later(story, 20, "a1", ready=True)
+    case = play(story, 0.1)
+    case.until("AA-001", "the pod is ready", lambda view: bool(view.get("pods", "a1")["status"].get("conditions")), 30)
+    assert story.log.now() == 20
+
+
+def test_an_until_in_real_time_fails_when_that_is_over(story: Story) -> None:
+    with pytest.raises(CheckFailed):
+        play(story, 0.1).until("AA-001", "a pod", lambda view: view.get("pods", "a1") is not None, 30, real=True)
+    assert story.log.now() == 30
+
+
+@pytest.mark.parametrize(("scale", "real", "lasts"), [(1, False, 2), (0.1, False, CALM), (0.1, True, 2), (2, False, 4)])
+def test_a_silence_is_never_too_short_to_tell_anything(story: Story, scale: float, real: bool, lasts: float) -> None:
+    play(story, scale).quiet(2, real=real)
+    assert story.log.now() == pytest.approx(lasts)
+
+
+def test_a_silence_is_of_what_is_asked_for(story: Story) -> None:
+    later(story, 1, "a1")
+    case = play(story)
+    case.quiet(2, of=("podgangs",))
+    assert story.log.now() == 2
+    later(story, 2.5, "a2")
+    case.quiet(2)
+    assert story.log.now() == 4.5
+
+
+class Broken:
+    """A driver of whose operators none comes up."""
+
+    descriptor = SimpleNamespace(name="mine", version="2", earlier=lambda to: None, upgrades=())
+
+    def failures(self) -> tuple[()]:
+        return ()
+
+    def logs(self) -> dict[str, Path]:
+        return {}
+
+    def refuse(self, *given: object) -> None:
+        raise NotStarted(Role.OPERATOR, "mine", "ended with exit code 3")
+
+    elect = add_second = become = refuse
+
+
+@pytest.mark.parametrize(
+    ("begin", "who"),
+    [
+        (lambda roles: roles.elect, "an operator that leads by its Lease starts"),
+        (lambda roles: roles.second_operator, "a second operator starts"),
+        (lambda roles: roles.upgrade, "mine 2 starts"),
+        (lambda roles: lambda: roles.downgrade(Upgrade("old", "the old one", {})), "the old one starts"),
+    ],
+)
+def test_an_operator_that_does_not_start_is_named(story: Story, begin: Any, who: str) -> None:
+    driver = Broken()
+    driver.alive = lambda role: True
+    case = play(story, driver=driver)
+    with pytest.raises(CheckFailed):
+        begin(case.roles)()
+    [check] = case.checks.made
+    assert (check.what, check.seen) == (who, "mine: the operator ended with exit code 3")
