@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kube.informer import Informer
 from reference_impl.api.models import (
     CliqueTemplate,
     PodClique,
@@ -18,6 +19,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.api.pods import Pod
 from reference_impl.control.termination import Termination
+from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
 from reference_impl.faults.hash_faults import salted
 from reference_impl.faults.update_faults import stepped
@@ -251,6 +253,32 @@ def _terminated_is_updated() -> None:
 def _switch_freezes() -> None:
     stepped(lambda pcs, before, after, now: before if updates.on_delete(pcs) else after)
     replace(updates_of_cliques, "_closed", lambda pcs, progress, now: progress)
+
+
+# -- sets that go in their update --------------------------------------------------------------------------------------
+
+
+@fault("update-holds-set", "operator", "doesn't let a set go that is being updated", "UPD-044")
+def _update_holds_set() -> None:
+    right = Writer.remove_finalizer
+
+    async def remove_finalizer(self: Writer, informer: Informer[Any], item: Any, finalizer: str) -> None:
+        if not (isinstance(item, PodCliqueSet) and updates.running(item)):
+            await right(self, informer, item, finalizer)
+
+    replace(Writer, "remove_finalizer", remove_finalizer)
+
+
+@fault("generation-remembered", "operator", "takes a new set's template for a change of its namesake's", "UPD-045")
+def _generation_remembered() -> None:
+    right, known = updates.generation, dict[str, str]()
+
+    def generation(pcs: PodCliqueSet) -> str:
+        key = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
+        known[key] = right(pcs) or known.get(key, "")
+        return known[key]
+
+    replace(updates, "generation", generation)
 
 
 # -- what begins an update, and OnDelete -------------------------------------------------------------------------------

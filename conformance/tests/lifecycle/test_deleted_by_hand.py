@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from conformance.grove import labels
 from conformance.grove.expected import expected
-from conformance.grove.fields import label, name, number, terminating, uid
+from conformance.grove.fields import name, number, terminating, uid
 from conformance.history import lives, sights
-from conformance.history.query import History
-from conformance.history.record import ADDED, DELETED, Record
-from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
+from conformance.tests.lifecycle.deleted import all_gone, made_late, outlived
 from conformance.tests.resources.observed import all_of, gone
 from conformance.tests.scaling.scaled import pods_are
 from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import CLIQUES, GANGS, GROUPS, SETS
+from conformance.tests.termination.scenes import CLIQUES, GROUPS, SETS
 
 ALL = ("hands", "last", "counts", "again")
-CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
 
 @requirements("LIFE-005", "LIFE-006", "LIFE-007", "LIFE-008", "LIFE-009", "INV-001", "INV-004", "INV-005")
@@ -53,8 +49,7 @@ def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None
     same(case, "LIFE-008", "pods of the other cliques", others, {each: now.get(each, "") for each in others})
 
     for id, each in (("LIFE-005", "last"), ("LIFE-006", "counts")):
-        rest = [gone(kind, names_of(before, kind, each)) for kind in CHILDREN]
-        case.eventually(id, "all of the deleted set goes", all_of(gone(SETS, [each]), *rest), 150)
+        case.eventually(id, "all of the deleted set goes", all_gone(before, each), 150)
         case.expect(id, "what was made of the set after its deletion", [], made_late(case.history, each))
     case.expect("LIFE-005", "what outlived the set", [], outlived(case.history, "last"))
 
@@ -68,29 +63,3 @@ def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None
     replicas = number(case.history.view().get(GROUPS, "hands-0-g"), "spec", "replicas")
     case.expect("LIFE-009", "replicas of the group", 2, replicas)
     case.until("LIFE-007", "the set that was made again is available", sights.available("again", 1))
-
-
-def names_of(view: View, resource: str, set_name: str) -> list[str]:
-    return [name(item) for item in view.list(resource) if label(item, labels.PART_OF) == set_name]
-
-
-def made_late(history: History, set_name: str) -> list[str]:
-    """What was made for a set after its deletion was asked for, in the order of the server's writes."""
-    end = lives.ends(history, SETS).get(set_name)
-    made = [record for record in children(history, set_name) if record.kind == ADDED]
-    return [str(record) for record in made if end is not None and record.revision > end.revision]
-
-
-def outlived(history: History, set_name: str) -> list[str]:
-    """What of a set went after the set itself."""
-    last = [record for record in history.records(SETS, set_name) if record.kind == DELETED]
-    went = [record for record in children(history, set_name) if record.kind == DELETED]
-    return [str(record) for record in went if last and record.revision > last[0].revision]
-
-
-def children(history: History, set_name: str) -> list[Record]:
-    return [
-        record
-        for record in history.records()
-        if record.resource in CHILDREN and label(record.object, labels.PART_OF) == set_name
-    ]

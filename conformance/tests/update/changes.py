@@ -75,6 +75,17 @@ def held(view: View, clique: str) -> list[Pod]:
     ]
 
 
+def one_held(clique: str, of: str = "2") -> sights.Sight:
+    """One of a clique's two pods is of that template, and waits for the test; the other one is Ready."""
+
+    def seen(view: View) -> bool | Miss:
+        tags = [tag(pod) for pod in held(view, clique)]
+        two = len(sights.pods_of(view, clique)) == 2
+        return (tags == [of] and two) or Miss(f"{clique}: held pods are of {tags}")
+
+    return seen
+
+
 def nurse(case: Case, ids: str | tuple[str, ...], what: str, cliques: Iterable[str], end: sights.Sight) -> None:
     """Lets pods of these cliques become Ready whenever there are held ones, until `end`. Without ids that is all."""
     wanted, free = list(cliques), set[str]()

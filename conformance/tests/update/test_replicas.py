@@ -145,7 +145,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
 
     held = {each: f"{each}-0-web" for each in ("out", "in", "twice", "freezes")} | {"recycled": "recycled-0-a"}
     ids = ("UPD-031", "UPD-032", "UPD-033", "UPD-034", "UPD-035")
-    case.until(ids, "the first pods are replaced", all_of(*(one_held(clique) for clique in held.values())))
+    case.until(ids, "the first pods are replaced", all_of(*(changes.one_held(clique) for clique in held.values())))
     scale(case, SETS, "out", 3)
     scenes.become(case, "recycled-0-q", scenes.CRASHED, 1)
     changes.strategy(case, "freezes", changes.ON_DELETE)
@@ -153,11 +153,12 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     what = "the second replica has its turn"
     firsts = ["in-0-web", "twice-0-web"]
     changes.nurse(case, ("UPD-032", "UPD-033"), what, firsts, all_of(turn("in", 1), turn("twice", 1)))
-    case.until(("UPD-032", "UPD-033"), "and loses a pod", all_of(one_held("in-1-web"), one_held("twice-1-web")))
+    lose = all_of(changes.one_held("in-1-web"), changes.one_held("twice-1-web"))
+    case.until(("UPD-032", "UPD-033"), "and loses a pod", lose)
     scale(case, SETS, "in", 1)
     case.until("UPD-032", "the replica that had its turn goes", gone(CLIQUES, ["in-1-web"]))
     again = changes.change(case, sets["twice"], "web", tag="3")
-    case.eventually("UPD-033", "the pod of the second template goes", one_held("twice-1-web", "3"))
+    case.eventually("UPD-033", "the pod of the second template goes", changes.one_held("twice-1-web", "3"))
     recycled(case)
     case.quiet(1, real=True)
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
@@ -189,17 +190,6 @@ def turn(each: str, index: int) -> sights.Sight:
     def seen(view: View) -> bool | Miss:
         found = updates.turns(view.get(SETS, each))
         return found == [index] or Miss(f"{each}: the turn is {found}, not {index}")
-
-    return seen
-
-
-def one_held(clique: str, tag: str = "2") -> sights.Sight:
-    """One pod of a clique is of that template, and waits for the test; the other one is Ready."""
-
-    def seen(view: View) -> bool | Miss:
-        tags = [changes.tag(pod) for pod in changes.held(view, clique)]
-        two = len(sights.pods_of(view, clique)) == 2
-        return (tags == [tag] and two) or Miss(f"{clique}: held pods are of {tags}")
 
     return seen
 
