@@ -42,6 +42,9 @@ class Outcome(StrEnum):
     NOT_CLAIMED = "not-claimed"
 
 
+NOT_SELECTED = "not selected"
+"""Why most have no outcome where a user named some."""
+
 EXECUTED = frozenset({Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.STALE_EXPECTATION})
 
 
@@ -210,7 +213,7 @@ def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], inter
     if entry.id in chosen.unclaimed:
         return Result(entry, Outcome.NOT_CLAIMED, reason=chosen.unclaimed[entry.id])
     if entry.id not in chosen.judged:
-        return Result(entry, Outcome.NOT_RUN, reason="not selected")
+        return Result(entry, Outcome.NOT_RUN, reason=NOT_SELECTED)
     parts = [
         _part(entry, name, test, interrupted)
         for name, test in sorted(tests.items())

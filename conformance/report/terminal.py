@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.report import repetitions
-from conformance.report.model import Failure, Outcome, Profile, Report, Result, Word
+from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, Word
 from conformance.suite.bundle import PICTURE
 from conformance.suite.requirement import Level
 
@@ -100,22 +100,36 @@ def _table(profile: Profile, width: int) -> Table:
     sentences = max(20, width - ids - outcomes - 7 - 16)
     table.add_column("requirement", width=sentences, no_wrap=True, overflow="ellipsis")
     table.add_column("outcome", width=outcomes)
-    for result in profile.results:
+    for result in _shown(profile):
         mark, style = _MARK[result.outcome]
         entry = result.requirement
         outcome = Text(str(result.outcome), style)
         table.add_row(Text(mark, style), entry.id, str(entry.level), Text(entry.text), outcome)
+    if others := _others(profile):
+        table.add_row("", "", "", Text(others, "dim"), "")
     return table
 
 
 def _lines(profile: Profile) -> list[Text]:
     """The same without a terminal: a line each, to be searched."""
     lines = [_line(_title(profile))]
-    for result in profile.results:
+    for result in _shown(profile):
         entry = result.requirement
         mark = _MARK[result.outcome][0]
         lines.append(_line(f"  {mark} {entry.id:<10} {entry.level:<6} {result.outcome:<17} {entry.text}"))
+    if others := _others(profile):
+        lines.append(_line(f"    {others}"))
     return lines
+
+
+def _shown(profile: Profile) -> list[Result]:
+    return [result for result in profile.results if result.reason != NOT_SELECTED]
+
+
+def _others(profile: Profile) -> str:
+    """What `--id` left out, without a line for each."""
+    count = len(profile.results) - len(_shown(profile))
+    return f"and {count} that were not selected" if count else ""
 
 
 def _title(profile: Profile) -> str:
@@ -126,7 +140,12 @@ def _unjudged(report: Report, console: Console) -> None:
     """Why something was not judged: each explanation once, with its ids."""
     reasons: dict[tuple[Outcome, str], list[str]] = {}
     for result in report.results:
-        if result.outcome in (Outcome.BLOCKED, Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.HARNESS_ERROR):
+        if result.reason != NOT_SELECTED and result.outcome in (
+            Outcome.BLOCKED,
+            Outcome.NOT_RUN,
+            Outcome.NOT_CLAIMED,
+            Outcome.HARNESS_ERROR,
+        ):
             reasons.setdefault((result.outcome, result.reason), []).append(result.requirement.id)
     for (outcome, reason), ids in reasons.items():
         _print(console, _line(f"{outcome}: {reason} ({', '.join(ids)})", _MARK[outcome][1]))

@@ -42,6 +42,15 @@ def test_a_terminal_gets_a_table_that_fits() -> None:
     assert "AA-002" in rows[1] and "failed" in rows[1]
 
 
+@pytest.mark.parametrize("how", [{}, {"force_terminal": True, "color_system": None}])
+def test_what_was_not_asked_for_is_one_line(how: dict[str, object]) -> None:
+    begin = msgspec.structs.replace(EVENTS[0], ids=("AA-002",))
+    text = shown([begin, *EVENTS[1:]], **how)
+    assert "AA-002" in text and "AA-001" not in text
+    assert text.count("and 1 that were not selected") == 1
+    assert "selected" not in shown(EVENTS, **how)
+
+
 def test_a_failure_says_all_that_is_needed() -> None:
     text = shown(EVENTS)
     block = text[text.index("\n✗ AA-002") :]
