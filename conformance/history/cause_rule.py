@@ -3,7 +3,7 @@
 A deletion is judged where the pod was Ready on a sound node, its gang had its floors Ready, and no gang of the same
 replica of the set had lately lost them. It has a cause when something above the pod went or was scaled in, when the
 set's template had changed since the pod was made, when its clique had more pods than it is to have, when a pod of
-higher priority waited, or when the suite itself deleted it.
+higher priority waited, or when the suite itself deleted or outdated it.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class DeletedForACause:
     id = "INV-009"
     what = "no pod that serves in a sound gang is deleted without a cause"
 
-    def __init__(self, deleted: Collection[str] = ()) -> None:
-        """`deleted`: names of the pods that the suite deleted."""
-        self._deleted = frozenset(deleted)
+    def __init__(self, excused: Collection[str] = ()) -> None:
+        """`excused`: names of the pods that the suite deleted, or gave the hash of another template."""
+        self._excused = frozenset(excused)
         self._pods: dict[str, _Pod] = {}
         self._ready: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         """Pods that are Ready and stay, by gang and clique."""
@@ -183,7 +183,7 @@ class DeletedForACause:
 
     def _cause(self, record: Record, pod: _Pod) -> bool:
         """Whether there is one."""
-        if record.name in self._deleted or pod.owner not in self._sizes or pod.owner in self._ending:
+        if record.name in self._excused or pod.owner not in self._sizes or pod.owner in self._ending:
             return True
         if self._unwanted(pod) or self._template(pod.seat[0], pod.owner) != pod.template:
             return True

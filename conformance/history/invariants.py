@@ -40,9 +40,9 @@ class Rule(Protocol):
         """`gangs` as they are at the end, `now` the end of the history in seconds since the recorder started."""
 
 
-def rules(deleted: Collection[str] = (), unrest: Sequence[tuple[float, float]] = ()) -> list[Rule]:
-    """A fresh copy of every rule. `deleted`: names of the pods that the suite itself deleted; `unrest`: when something
-    happened that no record tells of."""
+def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] = ()) -> list[Rule]:
+    """A fresh copy of every rule. `excused`: names of the pods that the suite itself deleted or outdated; `unrest`:
+    when something happened that no record tells of."""
     return [
         GateUntilReferenced(),
         BaseGangFirst(),
@@ -52,7 +52,7 @@ def rules(deleted: Collection[str] = (), unrest: Sequence[tuple[float, float]] =
         ParentsReadyFirst(),
         LeftAlone(unrest),
         BaseBoundFirst(),
-        DeletedForACause(deleted),
+        DeletedForACause(excused),
         RoomOnNodes(),
     ]
 
@@ -62,10 +62,10 @@ def _by_hand(record: Record) -> bool:
     return record.resource in ("pods", "podgangs") and bool(label(record.object, BY_HAND))
 
 
-def judge(history: History, only: Sequence[str] = (), deleted: Collection[str] = ()) -> list[Verdict]:
-    """The verdict of every rule (or of those whose ids are given), by id. `deleted`: see `rules`."""
+def judge(history: History, only: Sequence[str] = (), excused: Collection[str] = ()) -> list[Verdict]:
+    """The verdict of every rule (or of those whose ids are given), by id. `excused`: see `rules`."""
     records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
-    chosen = [rule for rule in rules(deleted, history.unrest) if not only or rule.id in only]
+    chosen = [rule for rule in rules(excused, history.unrest) if not only or rule.id in only]
     ordered = server_order(records)
     if ordered is None:
         return [

@@ -64,7 +64,7 @@ class Case:
         self.history, self.random = history, randomness
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
-        self._deleted_pods: set[str] = set()
+        self._excused: set[str] = set()
         self.implementation = driver.descriptor
         self.roles = Roles(driver, namespace, history, checks, self._blame)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
@@ -191,7 +191,7 @@ class Case:
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
         if resource == "pods":
-            self._deleted_pods.add(name)
+            self._excused.add(name)
         self._attempt(
             f"the deletion of {resource}/{name} is accepted",
             lambda: self._api.delete(resource, self._place(resource), [name], propagation),
@@ -200,7 +200,7 @@ class Case:
     def evict(self, pod: str) -> str:
         """Asks for the eviction of a pod, as `kubectl drain` does. Empty, or why it was refused."""
         self.made.append((f"evict pods/{pod}", {}))
-        self._deleted_pods.add(pod)
+        self._excused.add(pod)
         try:
             self._api.evict(self.namespace, pod)
         except ApiError as error:
@@ -208,9 +208,13 @@ class Case:
             return words(error)
         return ""
 
-    def deleted_pods(self) -> frozenset[str]:
-        """Names of the pods that the test itself has deleted, or that went under an earlier version."""
-        return frozenset(self._deleted_pods | self.roles.went_earlier())
+    def outdate(self, pod: str) -> None:
+        """Says that the test has given a pod the hash of another template: who replaces it has a cause."""
+        self._excused.add(pod)
+
+    def excused_pods(self) -> frozenset[str]:
+        """Names of the pods that the test itself has deleted or outdated, or that went under an earlier version."""
+        return frozenset(self._excused | self.roles.went_earlier())
 
     # -- judging -------------------------------------------------------------------------------------------------
 

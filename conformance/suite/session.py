@@ -235,7 +235,7 @@ class ClusterBench:
         """The rules of any history: a broken one fails every test, an unknown one only a test that declares it and
         was not cut short before it could give it something to judge."""
         declared = trial.checks.declared if finished else ()
-        for verdict in invariants.judge(case.history, deleted=case.deleted_pods()):
+        for verdict in invariants.judge(case.history, excused=case.excused_pods()):
             known = verdict.id in self._registry.requirements
             if known and (verdict.id in declared or verdict.holds is False):
                 at = round(verdict.records[-1].at, 3) if verdict.records else None

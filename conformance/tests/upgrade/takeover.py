@@ -168,5 +168,7 @@ def write_hashes(case: Case, set_name: str, way: Way | None, **earlier: Object) 
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
             clique = view.get(CLIQUES, label(pod, labels.CLIQUE)) or {}
-            own = of_clique(text(clique, "spec", "roleName"))
-            case.patch("pods", name(pod), {"metadata": {"labels": {labels.TEMPLATE_HASH: own}}})
+            role = text(clique, "spec", "roleName")
+            if way is None or role.replace("-", "_") in earlier:
+                case.outdate(name(pod))
+            case.patch("pods", name(pod), {"metadata": {"labels": {labels.TEMPLATE_HASH: of_clique(role)}}})

@@ -1,4 +1,4 @@
-"""What `case` makes of waits: its own writes, the time scale, operators that do not start. No cluster, no seconds."""
+"""What `case` makes of time and of its own writes, and of operators that do not start. No cluster, and no seconds."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ class Api:
 
     def patch(self, *given: object) -> Any:
         return {"metadata": {"resourceVersion": "200"}}
+
+    def delete(self, *given: object) -> None:
+        pass
 
 
 @pytest.fixture
@@ -158,3 +161,11 @@ def test_an_operator_that_does_not_start_is_named(story: Story, begin: Any, who:
         begin(case.roles)()
     [check] = case.checks.made
     assert (check.what, check.seen) == (who, "mine: the operator ended with exit code 3")
+
+
+def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> None:
+    case = play(story)
+    case.delete("pods", "a1")
+    case.outdate("a2")
+    case.delete("podcliques", "a3")
+    assert case.excused_pods() == {"a1", "a2"}
