@@ -7,11 +7,14 @@ from collections.abc import Callable
 from conformance.history.log import Log
 from conformance.history.record import Record
 
+BEGIN = 1_767_225_600.0
+"""2026-01-01T00:00:00Z"""
+
 
 class Scripted(Log):
     def __init__(self) -> None:
         super().__init__()
-        self.clock = 0.0
+        self.clock, self._started_wall = 0.0, BEGIN
         self._coming: list[tuple[float, Callable[[], object]]] = []
 
     def now(self) -> float:

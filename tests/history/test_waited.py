@@ -1,36 +1,48 @@
-"""How long a gang has had, by the stamps in its objects."""
+"""How long a gang has had, by the stamps in its objects. The scripted log begins at 2026-01-01T00:00:00Z."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from conformance.history.record import Record
 from conformance.tests.termination.scenes import waited
+from tests.history.scripted import Scripted
 from tests.history.story import Story
 
 
-def told(story: Story, transition: str, deletion: str, after: float):
-    condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": transition}
-    cause = story.tell("podcliques", "a", {"status": {"conditions": [condition]}})
-    metadata = {"deletionTimestamp": deletion} if deletion else {}
-    end = story.tell("podcliques", "a", {"metadata": metadata, "status": {}}, after=after)
-    return cause, end
+def told(transition: str, arrival: float, deletion: str, end: float) -> tuple[Record, Record]:
+    """A breach and a deletion: their stamps (seconds and minutes), and when their records arrive."""
+    story = Story(Scripted())
+    condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": stamp(transition)}
+    cause = story.tell("podcliques", "a", {"status": {"conditions": [condition]}}, after=arrival)
+    metadata: dict[str, Any] = {"deletionTimestamp": stamp(deletion)} if deletion else {}
+    return cause, story.tell("podcliques", "a", {"metadata": metadata, "status": {}}, after=end - arrival)
 
 
-def test_what_arrives_late_was_not_deleted_early(story: Story) -> None:
-    cause, end = told(story, "2026-01-01T00:00:00Z", "2026-01-01T00:00:06Z", 4.9)
-    assert waited(cause, end) == 6
+def stamp(minute: str) -> str:
+    return f"2026-01-01T00:{minute}Z" if ":" in minute else minute
 
 
-def test_what_was_deleted_early_is_seen_however_late_that_arrives(story: Story) -> None:
-    cause, end = told(story, "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", 9)
-    assert waited(cause, end) == 5
+def test_what_arrives_late_was_not_deleted_early() -> None:
+    assert waited(*told("00:10", 11.1, "00:16", 16.1), 9.2) == 6
+
+
+def test_what_was_deleted_early_is_seen_however_late_that_arrives() -> None:
+    assert waited(*told("00:10", 10.1, "00:15", 19.0), 9.2) == 5
+
+
+def test_no_breach_is_older_than_what_made_it() -> None:
+    """Who tells the time of an earlier breach doesn't get away with it."""
+    assert waited(*told("00:04", 10.1, "00:15", 15.1), 9.9) == 6
 
 
 @pytest.mark.parametrize("transition", ["", "soon"])
-def test_without_stamps_arrivals_count(story: Story, transition: str) -> None:
-    assert waited(*told(story, transition, "", 7.5)) == 7.5
+def test_without_stamps_arrivals_count(transition: str) -> None:
+    assert waited(*told(transition, 10.1, "", 17.6), 9.2) == 7.5
 
 
-def test_without_a_record_there_is_no_duration(story: Story) -> None:
-    cause, end = told(story, "2026-01-01T00:00:00Z", "2026-01-01T00:00:06Z", 1)
-    assert waited(None, end) == waited(cause, None) == -1
+def test_without_a_record_there_is_no_duration() -> None:
+    cause, end = told("00:10", 10.1, "00:16", 16.1)
+    assert waited(None, end, 0) == waited(cause, None, 0) == -1

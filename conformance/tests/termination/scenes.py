@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -84,14 +85,16 @@ def _say(resource: str, names: Iterable[str], kind: str, status: str) -> sights.
     return seen
 
 
-def waited(cause: Record | None, end: Record | None) -> float:
+def waited(cause: Record | None, end: Record | None, since: float) -> float:
     """Seconds from the breach that one record tells of to the deletion in the other; -1 where one is missing.
 
-    By the stamps in the objects: a record may arrive late. Both are rounded down to whole seconds, so that a delay
-    that is waited for from the one on is never too short by them."""
+    By the stamps in the objects: a record may arrive late. All are rounded down to whole seconds, so that a delay that
+    is waited for from the one on is never too short by them. `since`: seconds of the history before which nothing can
+    have been breached, whatever is told of it."""
     if cause is None or end is None:
         return -1.0
-    breach = _stamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
+    told = _stamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
+    breach = max(told, math.floor(cause.wall - cause.at + since))
     return round(_stamp(text(end.object, "metadata", "deletionTimestamp"), end) - breach, 3)
 
 

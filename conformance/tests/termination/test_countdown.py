@@ -35,6 +35,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     case.until("TERM-020", "the sets are available", all_of(*(sights.available(each, 1) for each in cliques)))
     case.until("TERM-015", "pods are bound, and start", scenes.bound({waits: 3}))
     scenes.become(case, waits, scenes.STARTING, 3)
+    lost = case.history.now()
     # At once: also what is lost soon after its beginning is lost. It is lost for good, and the others crash.
     scenes.cordon(case, nodes)
     scenes.lose(case, cliques["begins"], 1)
@@ -53,6 +54,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     what = "a delay that was shortened while it counted down is over"
     case.eventually("TERM-018", what, lives.renewed(CLIQUES, [cliques["hastens"]], before))
     case.quiet(1.2, real=True)
+    relapsed = case.history.now()
     scenes.become(case, cliques["wavers"], scenes.CRASHED, 1)
     case.until("TERM-016", "the clique has lost a pod again", scenes.breached(CLIQUES, [cliques["wavers"]]))
     again = began(case, cliques["wavers"])
@@ -65,12 +67,12 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     told = moments(case, cliques["worsens"], first["worsens"])
     case.expect("TERM-017", "transition times of a breach in which one more pod was lost", told[:1], told)
     ends = lives.ends(case.history, CLIQUES)
-    for id, each, cause in (
-        ("TERM-016", "wavers", again),
-        ("TERM-017", "worsens", first["worsens"]),
-        ("TERM-019", "lasts", first["lasts"]),
+    for id, each, cause, since in (
+        ("TERM-016", "wavers", again, relapsed),
+        ("TERM-017", "worsens", first["worsens"], lost),
+        ("TERM-019", "lasts", first["lasts"], lost),
     ):
-        waited = scenes.waited(cause, ends.get(cliques[each]))
+        waited = scenes.waited(cause, ends.get(cliques[each]), since)
         case.expect(id, f"{each}: deleted before {SECONDS} s were over", False, 0 <= waited < SECONDS)
     for id, each in (("TERM-017", "worsens"), ("TERM-019", "lasts")):
         end = ends.get(cliques[each])

@@ -49,6 +49,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     before = case.history.view()
     scenes.cordon(case, nodes)
     case.create(never)
+    since = case.history.now()
     torn_apart(case)
 
     # Nothing has come of it so far. From now on the delay is short, but for the time that has passed already.
@@ -71,7 +72,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     case.eventually("TERM-008", "the replica of the scaling group is made anew", anew(one, uids), 120)
     case.eventually("TERM-011", "all of a replica whose group is breached is made anew", anew(torn, uids), 120)
     ends = lives.ends(case.history, CLIQUES)
-    judge_delays(case, causes, ends, {"pair": pair, "strict": strict, "loose": one, "torn": torn})
+    judge_delays(case, causes, ends, {"pair": pair, "strict": strict, "loose": one, "torn": torn}, since)
 
     # As long as no node takes pods it stays at that, however short the delay.
     groups = ["pair-1-g", "strict-0-g", "torn-0-g"]
@@ -172,13 +173,13 @@ def has_had(case: Case, wanted: dict[str, int]) -> sights.Sight:
 
 
 def judge_delays(
-    case: Case, causes: dict[str, Record | None], ends: dict[str, Record], cliques: dict[str, list[str]]
+    case: Case, causes: dict[str, Record | None], ends: dict[str, Record], cliques: dict[str, list[str]], since: float
 ) -> None:
     """Nothing goes before the delay is over."""
     early = []
     for each, cause in causes.items():
         for name in cliques[each]:
-            waited = scenes.waited(cause, ends.get(name))
+            waited = scenes.waited(cause, ends.get(name), since)
             if name in ends and waited < SECONDS:
                 early.append(f"{name} was deleted {waited:g} s after the breach")
     case.expect("TERM-002", f"cliques deleted before {SECONDS} s were over", [], early)
