@@ -9,19 +9,25 @@ from conformance import documents
 from conformance.errors import UsageError
 from conformance.suite.requirement import Registry, Requirement
 
+INVARIANT = "INV-"
+"""How ids of requirements begin that hold in every test."""
+
 
 @dataclass(frozen=True)
 class Scope:
     """`profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id → why) and
-    those that were not asked for are not."""
+    those that were not asked for are not. `foreign` are all that belong to features that are not claimed."""
 
     profiles: tuple[str, ...]
     judged: frozenset[str]
     unclaimed: dict[str, str]
+    foreign: frozenset[str]
 
     def takes(self, declared: Iterable[str]) -> bool:
-        """Whether a test that declares these ids runs."""
-        return not self.judged.isdisjoint(declared)
+        """Whether a test that declares these ids runs. One that is about features which are not claimed does not, for
+        the sake of invariants: it may ask for what the implementation cannot do."""
+        own = {id for id in declared if not id.startswith(INVARIANT)}
+        return not self.judged.isdisjoint(declared) and not (own and own <= self.foreign)
 
 
 def scope(
@@ -50,7 +56,9 @@ def scope(
             unclaimed[entry.id] = why
         elif not wanted or entry.id in wanted:
             judged.add(entry.id)
-    return Scope(tuple(chosen), frozenset(judged), unclaimed)
+    claimed = set(features)
+    foreign = (id for id, entry in registry.requirements.items() if entry.feature and entry.feature not in claimed)
+    return Scope(tuple(chosen), frozenset(judged), unclaimed, frozenset(foreign))
 
 
 def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str]) -> str:

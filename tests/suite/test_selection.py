@@ -1,0 +1,38 @@
+"""Which tests run, by what an implementation claims."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.suite import requirement
+from conformance.suite.selection import Scope, scope
+
+BOTH = ("operator", "gang-scheduler")
+REGISTRY = requirement.load()
+
+
+def chosen(*features: str, profiles: tuple[str, ...] = (), ids: tuple[str, ...] = ()) -> Scope:
+    return scope(REGISTRY, profiles, ids, BOTH, features)
+
+
+@pytest.mark.parametrize("profiles", [(), ("operations",), ("core",)])
+def test_what_is_about_a_feature_runs_for_who_claims_it(profiles: tuple[str, ...]) -> None:
+    """Also where only the invariants of another profile are asked for."""
+    declared = ("OPS-003", "OPS-004", "INV-004")
+    assert REGISTRY.requirements["OPS-003"].feature == "leader-election"
+    assert chosen("leader-election", profiles=profiles).takes(declared)
+    assert not chosen(profiles=profiles).takes(declared)
+
+
+def test_what_is_about_a_feature_among_others_runs() -> None:
+    assert chosen().takes(("OPS-003", "CORE-001", "INV-004"))
+
+
+def test_what_judges_invariants_alone_runs() -> None:
+    assert chosen().takes(("INV-004",))
+
+
+def test_what_was_not_asked_for_does_not_run() -> None:
+    assert not chosen(ids=("CORE-002",)).takes(("CORE-001", "INV-004"))
+    assert chosen(ids=("INV-004",)).takes(("CORE-001", "INV-004"))
+    assert not chosen(profiles=("gang",)).takes(("CORE-001",))
