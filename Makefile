@@ -9,11 +9,13 @@ RUN := $(BIN)/grove-conformance
 IMPL ?= reference
 WORKERS ?= auto
 ARGS ?=
-# Which part of the mutants `make test` and `make mutants` prove: i/n, e.g. `make test SHARD=2/5`.
+# Which part of the mutants `make mutants` proves: i/n, e.g. `make mutants SHARD=2/5`.
 SHARD ?= 1/1
+# Which part of the deaths at each write `make test` plays: i/n; all of them with `make test CHAOS=1/1`.
+CHAOS ?= 1/5
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types mutants scale bench assets docs crds lock prune clean
+.PHONY: help conformance test unit check lint types mutants scale bench assets docs checklist crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -21,9 +23,9 @@ help:  ## print this list
 conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=reference|FILE, WORKERS=n, ARGS="…")
 	@$(RUN) run --implementation "$(IMPL)" --workers "$(WORKERS)" $(ARGS)
 
-test: check $(READY)  ## every check of this project: lint, types, unit and integration tests, mutants
-	@$(BIN)/pytest tests -n $(WORKERS)
-	@$(MAKE) --no-print-directory mutants
+test: check $(READY)  ## every check of this project: lint, types, unit and integration tests, a selection of mutants
+	@CHAOS=$(CHAOS) $(BIN)/pytest tests -n $(WORKERS)
+	@$(BIN)/python -m reference_impl.faults.prove --selection
 
 unit: $(READY)  ## the tests that need no control plane
 	@$(BIN)/pytest tests -n $(WORKERS) -m "not cluster"
@@ -50,8 +52,11 @@ bench: $(READY)  ## what requests cost the API server, lists the clients, rounds
 assets: $(READY)  ## fetch or build the control-plane binaries, and say where they are
 	@$(RUN) assets
 
-docs: $(READY)  ## write docs/requirements.md and docs/coverage.md anew
+docs: $(READY)  ## write docs/requirements.md, docs/coverage.md and docs/contract.md anew
 	@$(BIN)/python -m tests.coverage.page
+
+checklist: $(READY)  ## update the list of the checks that each test makes (RUNS="reports/r… …", runs of the reference that passed)
+	@$(RUN) checklist $(RUNS)
 
 crds: $(READY)  ## write reference_impl/crds/ anew from the models and the running API server's OpenAPI
 	@trap '$(RUN) cluster down crds' EXIT; $(RUN) cluster up crds && $(BIN)/grove-reference crds --kubeconfig "$$($(RUN) cluster kubeconfig crds)"

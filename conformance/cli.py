@@ -6,6 +6,8 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from importlib import metadata
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
@@ -27,6 +29,21 @@ app.command()(cluster.assets)
 app.command("validate")(validate)
 app.command("scale")(scale)
 suite.mount(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"grove-conformance {metadata.version('grove-conformance')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Conformance suite and fake GPU cluster for implementations of the Grove API."""
 
 
 _TYPER_INTERRUPTED = 130

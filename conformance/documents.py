@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+from conformance import bounded
 from conformance.errors import UsageError
 
 Field = tuple[str | int, ...]
@@ -60,16 +62,14 @@ def read(path: Path, schema: Path) -> Document:
 
 def parse(path: Path) -> Document:
     """Reads YAML without a schema. Raises UsageError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=shown(path), mend="give a readable file") from error
-    except UnicodeDecodeError as error:
-        raise UsageError("is not UTF-8 text", where=shown(path), mend="save it as UTF-8") from error
+    text = bounded.text(path, bounded.LENGTH, shown(path))
     lines: dict[Field, int] = {}
     loader = yaml.CSafeLoader(text)
     try:
+        bounded.check_depth(text, shown(path))
         node = loader.get_single_node()
+        if node is not None:
+            bounded.check(node, shown(path))
         value = None if node is None else _construct(loader, node, (), lines, path)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -78,8 +78,6 @@ def parse(path: Path) -> Document:
         raise UsageError(f"is not YAML: {what}", where=f"{shown(path)}:{line}", mend="mend the syntax there") from error
     except yaml.YAMLError as error:
         raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), mend="mend the syntax") from error
-    except RecursionError as error:
-        raise UsageError("has an alias that holds itself", where=shown(path), mend="write it out") from error
     finally:
         loader.dispose()
     if not isinstance(value, dict):
@@ -130,16 +128,30 @@ def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict
         loader.flatten_mapping(node)
         result = {}
         for key_node, value_node in node.value:
-            key = loader.construct_object(key_node)
+            key = _scalar(loader, key_node, at, path)
             if not isinstance(key, str):
                 where = f"{shown(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
-                raise UsageError(f"the key {key!r} is no text", where=where, mend="put it in quotes")
+                named = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
+                raise UsageError(f"{named} is no text", where=where, mend="put it in quotes")
             lines[(*at, key)] = key_node.start_mark.line + 1
             result[key] = _construct(loader, value_node, (*at, key), lines, path)
         return result
     if isinstance(node, yaml.SequenceNode):
         return [_construct(loader, item, (*at, index), lines, path) for index, item in enumerate(node.value)]
-    value = loader.construct_object(node)
+    return _scalar(loader, node, at, path)
+
+
+def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path) -> Any:
+    """A single value. Raises UsageError for one that no JSON, no file name and no process can have."""
+    where = f"{shown(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+    try:
+        value = loader.construct_object(node)
+    except ValueError as error:  # a date of no calendar, a number of thousands of digits
+        raise UsageError(f"cannot be read: {error}", where=where, mend="mend the value, or put it in quotes") from error
+    if isinstance(value, str) and "\0" in value:
+        raise UsageError("holds a NUL character", where=where, mend="remove it")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"is no number that can be reached: {value}", where=where, mend="give a number")
     # A schema knows JSON only; `expires: 2027-01-31` is a date to YAML and a text to us.
     return value.isoformat() if isinstance(value, datetime.date) else value
 
@@ -147,6 +159,8 @@ def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict
 def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
     seen: set[str] = set()
     for key_node, _ in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            continue  # refused for what it is
         if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
             field = spelled((*at, key_node.value))
             where = f"{shown(path)}:{key_node.start_mark.line + 1}: {field}"

@@ -1,4 +1,4 @@
-"""The two kinds of error that this program ends with by itself, and the table of exit codes (anchors M-09).
+"""The two kinds of error that this program ends with by itself, and the table of exit codes.
 
 A failure of the implementation under test is neither: it is a finding, kept in the ledger.
 """

@@ -44,6 +44,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "api/*.yaml", served.read),
     ("fixtures", "coverage/scenarios.yaml", coverage.scenarios),
     ("fixtures", "coverage/rows.yaml", coverage.rows),
+    ("fixtures", "coverage/defects.yaml", lambda path: coverage.rows(defects=path)),
     ("fixtures", "scheduling/*.yaml", scenarios.read),
 ]
 """Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""

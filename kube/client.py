@@ -49,8 +49,8 @@ class Client:
     """Talks to one API server. Use as an async context manager, inside one event loop.
 
     `in_flight` bounds the concurrent requests (watches not counted). There is no other client-side limit, and the time
-    spent waiting for this one is counted (`seconds_queued`, anchors C-27). `timeout` is the time in seconds that one
-    request may take once it is its turn.
+    spent waiting for this one is counted (`seconds_queued`). `timeout` is the time in seconds that one request may
+    take once it is its turn.
     """
 
     def __init__(

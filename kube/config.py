@@ -1,4 +1,4 @@
-"""Reading a kubeconfig. The only module that imports the official client's loader (anchors U-18)."""
+"""Reading a kubeconfig. The only module that imports the official client's loader."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import aiohttp
 import orjson
 
 
@@ -52,6 +53,10 @@ class ApiError(Exception):
     @property
     def conflict(self) -> bool:
         return self.status == 409 and self.reason == "Conflict"
+
+
+REQUEST_FAILED = (ApiError, aiohttp.ClientError, OSError, TimeoutError)
+"""What a request raises that was refused, that reached nobody, or of which nobody heard what became of it."""
 
 
 def _seconds(text: str | None) -> float | None:

@@ -111,7 +111,7 @@ class Informer(Generic[T]):
         return len(self._items)
 
     def replaced(self, items: list[T]) -> None:
-        """Takes in a whole list: tells the handlers the differences (anchors C-21)."""
+        """Takes in a whole list: tells the handlers the differences."""
         present = {item.metadata.key for item in items}
         for key, old in list(self._items.items()):
             # An observed write of ours may be newer than the list.

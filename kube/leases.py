@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import aiohttp
 import orjson
 
 from kube.client import Client
-from kube.errors import ApiError
+from kube.errors import REQUEST_FAILED, ApiError
 from kube.resource import LEASES
 
 log = logging.getLogger(__name__)
@@ -161,7 +160,7 @@ class Elector:
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self._write(released(Record.of(self._lease), _now()))
-        except (ApiError, aiohttp.ClientError, OSError, TimeoutError) as error:
+        except REQUEST_FAILED as error:
             log.warning("%s could not be released: %s", self._place, error or type(error).__name__)
         else:
             log.info("released %s", self._place)
@@ -202,7 +201,7 @@ class Elector:
                         self._lease = None
                         return False
                     await self._write(claim(self._sight.record, self.identity, self.terms, _now()))
-        except (ApiError, aiohttp.ClientError, OSError, TimeoutError) as error:
+        except REQUEST_FAILED as error:
             self._lease = None
             if isinstance(error, ApiError) and (error.conflict or error.already_exists):
                 return not looked and await self._try()

@@ -72,6 +72,6 @@ _metadata = msgspec.json.Decoder(_MetadataOnly)
 
 
 def envelope(raw: bytes | msgspec.Raw) -> Envelope:
-    """Decodes the metadata and keeps the bytes: for evidence, which must lose nothing (anchors C-03)."""
+    """Decodes the metadata and keeps the bytes: for evidence, which must lose nothing."""
     data = bytes(raw)
     return Envelope(_metadata.decode(data).metadata, data)

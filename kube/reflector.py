@@ -1,7 +1,8 @@
-"""List, then watch, for ever: the loop that keeps a copy of a collection true (anchors C-10, C-20 to C-25).
+"""List, then watch, for ever: the loop that keeps a copy of a collection true.
 
 The one invariant: after any interruption the sink is told every difference exactly once, deletions included. What an
-interruption costs is time only: each one waits a back-off that grows until a watch brings something good.
+interruption costs is time only: each one waits a back-off that grows until a watch brings something good. An expired
+resource version is listed anew at once, unless it expires twice in a row.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class _Unreadable(Exception):
 
 
 class LineCutter:
-    """Cuts a stream of chunks into lines of any length (anchors C-02, C-24). What follows the last line break waits
+    """Cuts a stream of chunks into lines of any length. What follows the last line break waits
     for the next chunk; at the end of a stream it is a half object, which comes again after the resume."""
 
     def __init__(self) -> None:
@@ -105,7 +106,7 @@ class LineCutter:
 
 class Backoff:
     """Exponential with full jitter: seconds to wait before the next try, anywhere between 0 and a ceiling that starts
-    at `first` and doubles up to `cap` (anchors C-23)."""
+    at `first` and doubles up to `cap`."""
 
     def __init__(self, first: float = 0.05, cap: float = 10.0) -> None:
         self._first, self._cap, self._tries = first, cap, 0
@@ -144,6 +145,7 @@ class Reflector(Generic[T]):
         self._inactivity, self._sleep = inactivity, sleep
         self._version = "0"
         self._listed = False
+        self._expired = False  # since the last good event the version has expired
         self._garbled = 0  # streams in a row that broke without a good event between
         self._backoff = Backoff()
 
@@ -171,6 +173,9 @@ class Reflector(Generic[T]):
                     self._listed = False
                 level = logging.INFO if error.status == 410 else logging.WARNING
                 wait, why = error.retry_after, str(error)
+                if error.status == 410 and not self._expired:
+                    # No fault of the server: a quiet collection's version ages. Only a second time in a row waits.
+                    self._expired, wait = True, 0.0
             except _Unreadable as error:
                 self._listed = False
                 why = str(error)
@@ -184,7 +189,8 @@ class Reflector(Generic[T]):
             if wait is None:
                 wait = self._backoff.next()
             log.log(level, "%s: %s; %s again in %.2f s", self._resource, why, "watch" if self._listed else "list", wait)
-            await self._sleep(wait)
+            if wait:
+                await self._sleep(wait)
 
     async def _list(self) -> None:
         items, self._version = await self.read()
@@ -230,7 +236,7 @@ class Reflector(Generic[T]):
                 for line in cutter.feed(chunk):
                     self._take(line)
                     self._backoff.reset()
-                    self._garbled, good = 0, True
+                    self._garbled, self._expired, good = 0, False, True
         return good
 
     def _take(self, line: bytes) -> None:

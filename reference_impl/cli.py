@@ -14,8 +14,9 @@ from typing import Annotated
 import typer
 
 from kube.client import Client
+from kube.errors import ApiError
 from kube.leases import LeadershipLost
-from reference_impl import configuration, faults, health, logs
+from reference_impl import configuration, faults, health, logs, variants
 from reference_impl.admission import server
 from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
@@ -24,6 +25,7 @@ from reference_impl.control.features import Features, unmet
 from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.plan import hashes
 from reference_impl.scheduler.scheduler import GangScheduler
+from reference_impl.waiting import answered
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 
@@ -31,16 +33,19 @@ Kubeconfig = Annotated[Path, typer.Option(help="Kubeconfig of the cluster.", exi
 HealthPort = Annotated[int, typer.Option(help="Port on 127.0.0.1 for /healthz and /readyz.")]
 SchedulerName = Annotated[str, typer.Option(help="Name of the scheduler that pods are given, and that places them.")]
 Faults = Annotated[list[str] | None, typer.Option("--fault", help="A deliberate fault, by name; see `faults`.")]
+Variants = Annotated[list[str] | None, typer.Option("--variant", help="A permitted difference; see `variants`.")]
 
 SCHEDULER_NAME = "grove-gang-scheduler"
 INIT_IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 LOST_CODE = 1
+REFUSED_CODE = 1
 GRACE_SECONDS = 5.0
 """How long what is under way may go on after the process has been told to stop (CHG-RS-06)."""
 
 
 async def _until_told(main: Awaitable[None]) -> None:
-    """Runs `main` until it ends or the process gets SIGTERM or SIGINT. One that loses its leadership ends at once."""
+    """Runs `main` until it ends or the process gets SIGTERM or SIGINT. One that loses its leadership ends at once, and
+    so does one whose first requests the API server refuses for good."""
     task = asyncio.ensure_future(main)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -50,6 +55,9 @@ async def _until_told(main: Awaitable[None]) -> None:
         await task
     except asyncio.CancelledError:
         log.info("told to stop")
+    except ApiError as error:
+        log.error("this ends, the API server refuses what the start needs: %s", error)
+        sys.exit(REFUSED_CODE)
     except BaseExceptionGroup as group:
         if (lost := group.subgroup(LeadershipLost)) is None:
             raise
@@ -66,13 +74,19 @@ def _settings(path: Path | None, scheduler_name: str) -> configuration.Configura
         raise typer.BadParameter(str(error), param_hint="--config") from None
 
 
-def _prepare(names: list[str] | None, role: faults.Role, settings: configuration.Configuration | None = None) -> None:
+def _prepare(
+    wrong: list[str] | None,
+    different: list[str] | None,
+    role: faults.Role,
+    settings: configuration.Configuration | None = None,
+) -> None:
     settings = settings or configuration.Configuration()
     logs.configure(settings.log_level, settings.log_format)
-    try:
-        faults.arm([name for name in names or () if name], role)
-    except faults.UnknownFaultError as error:
-        raise typer.BadParameter(str(error), param_hint="--fault") from None
+    for option, names, arm in (("--fault", wrong, faults.arm), ("--variant", different, variants.arm)):
+        try:
+            arm([name for name in names or () if name], role)
+        except faults.UnknownNameError as error:
+            raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 @app.command()
@@ -88,13 +102,14 @@ def operator(
     ] = INIT_IMAGE,
     config: Annotated[Path | None, typer.Option(help="The operator's configuration, a YAML file.")] = None,
     fault: Faults = None,
+    variant: Variants = None,
 ) -> None:
     """Run the operator until told to stop."""
     settings = _settings(config, scheduler_name)
     if settings.leader_election.enabled and not leadership.namespace_of(settings.leader_election):
         complaint = "leaderElection.resourceNamespace: must be given outside of a cluster"
         raise typer.BadParameter(complaint, param_hint="--config")
-    _prepare(fault, "operator", settings)
+    _prepare(fault, variant, "operator", settings)
     hashes.use(settings.hashes.policy)
 
     async def run() -> None:
@@ -104,14 +119,14 @@ def operator(
             features = Features(
                 topology=settings.topology_aware_scheduling.enabled, mnnvl=settings.network.auto_mnnvl_enabled
             )
-            if complaint := await unmet(client, features):
-                raise typer.BadParameter(complaint, param_hint="--config")
             reference = Operator(client, scheduler_name=scheduler_name, features=features, init_image=init_image)
+            await stack.enter_async_context(health.serving(health_port, reference.ready, reference.metrics))
+            if complaint := await answered(lambda: unmet(client, features)):
+                raise typer.BadParameter(complaint, param_hint="--config")
             if certificates is not None:
                 cluster = ClusterLookup(client)
-                hooks = server.Hooks(settings, cluster, await cluster.own_user())
+                hooks = server.Hooks(settings, cluster, await answered(cluster.own_user))
                 await stack.enter_async_context(server.serving(webhook_port, certificates, hooks, reference.metrics))
-            await stack.enter_async_context(health.serving(health_port, reference.ready, reference.metrics))
             elector = None
             if settings.leader_election.enabled:
                 elector = await stack.enter_async_context(leadership.candidate(kubeconfig, settings.leader_election))
@@ -127,9 +142,10 @@ def scheduler(
     health_port: HealthPort,
     scheduler_name: SchedulerName = SCHEDULER_NAME,
     fault: Faults = None,
+    variant: Variants = None,
 ) -> None:
     """Run the gang scheduler until told to stop."""
-    _prepare(fault, "gang-scheduler")
+    _prepare(fault, variant, "gang-scheduler")
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
@@ -162,6 +178,13 @@ def list_faults() -> None:
     """List the deliberate faults."""
     for fault in faults.registry().values():
         print(f"{fault.name:32} {fault.role:15} {fault.text}")
+
+
+@app.command(name="variants")
+def list_variants() -> None:
+    """List the permitted differences."""
+    for variant in variants.registry().values():
+        print(f"{variant.name:32} {variant.role:15} {variant.text}")
 
 
 def main() -> None:

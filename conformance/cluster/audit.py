@@ -6,8 +6,10 @@ has its answer, so count up to a mark that was taken when things were quiet.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,14 +32,44 @@ class AuditKey(NamedTuple):
         return self.agent.partition("/")[0]
 
 
+class Request(NamedTuple):
+    """A request: who made it, as `AuditKey.program`, and what came of it; in which namespace (empty: of none) and when
+    (seconds since 1970, by the server's clock)."""
+
+    program: str
+    code: int
+    verb: str = ""
+    namespace: str = ""
+    at: float = 0.0
+
+
+class Writer(NamedTuple):
+    """Whose write the server agreed to."""
+
+    user: str
+    agent: str
+
+    @property
+    def program(self) -> str:
+        """As `AuditKey.program`."""
+        return self.agent.partition("/")[0]
+
+
 class _User(msgspec.Struct, frozen=True, gc=False):
     username: str = ""
 
 
 class _Object(msgspec.Struct, frozen=True, gc=False):
+    namespace: str = ""
+    name: str = ""
     resource: str = ""
     subresource: str = ""
     apiGroup: str = ""  # noqa: N815 - the log's own word
+
+    @property
+    def path(self) -> str:
+        """`pods` or `pods/status`."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False):
@@ -51,9 +83,37 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     userAgent: str = ""  # noqa: N815
     objectRef: _Object = _Object()  # noqa: N815
     responseStatus: _Status = _Status()  # noqa: N815
+    stageTimestamp: datetime = datetime.fromtimestamp(0, UTC)  # noqa: N815
+
+    @property
+    def request(self) -> Request:
+        program, _, _ = self.userAgent.partition("/")
+        at = self.stageTimestamp.timestamp()
+        return Request(program, self.responseStatus.code, self.verb, self.objectRef.namespace, at)
 
 
 _EVENT = msgspec.json.Decoder(_Event)
+
+
+READS = ("get", "list", "watch")
+
+
+class AuditTail:
+    """Reads a log that grows, from where it ends now. Watches are left out: clients renew them by the clock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._at = path, AuditLog(path).mark()
+
+    def poll(self) -> list[Request]:
+        """The requests that were answered since the last call."""
+        with contextlib.suppress(FileNotFoundError), self._path.open("rb") as log:
+            log.seek(self._at)
+            fresh = log.read()
+            whole = fresh[: fresh.rfind(b"\n") + 1]
+            self._at += len(whole)
+            events = (_EVENT.decode(line) for line in whole.splitlines() if line)
+            return [event.request for event in events if event.verb != "watch"]
+        return []
 
 
 class AuditLog:
@@ -72,23 +132,44 @@ class AuditLog:
     def count(self, since: int = 0, until: int | None = None) -> Counter[AuditKey]:
         """Finished writes between two marks, whether the server agreed to them or not (see the code)."""
         counts: Counter[AuditKey] = Counter()
-        for line in self._lines(since, self.mark() if until is None else until):
-            event = _EVENT.decode(line)
-            if event.stage != "ResponseComplete":
-                continue
-            target = event.objectRef
-            resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
+        for event in self._finished(since, until):
             counts[
                 AuditKey(
                     event.verb,
-                    target.apiGroup,
-                    resource,
+                    event.objectRef.apiGroup,
+                    event.objectRef.path,
                     event.user.username,
                     event.userAgent,
                     event.responseStatus.code,
                 )
             ] += 1
         return counts
+
+    def refused(self, namespace: str, since: int = 0) -> Counter[str]:
+        """Writes in a namespace that were forbidden or invalid since a mark, by verb and resource: the same request
+        would be refused again."""
+        return Counter(
+            f"{event.verb} {event.objectRef.path}"
+            for event in self._finished(since)
+            if event.objectRef.namespace == namespace and event.responseStatus.code in (403, 422)
+        )
+
+    def writers(self, plural: str, names: Collection[str], verbs: Collection[str], since: int = 0) -> list[Writer]:
+        """Who has written, since a mark, to cluster-scoped objects of these names, or to a whole collection of them."""
+        return [
+            Writer(event.user.username, event.userAgent)
+            for event in self._finished(since)
+            if event.objectRef.resource == plural
+            and event.verb in verbs
+            and (event.objectRef.name in names or not event.objectRef.name)
+            and event.responseStatus.code < 300
+        ]
+
+    def _finished(self, since: int, until: int | None = None) -> Iterator[_Event]:
+        for line in self._lines(since, self.mark() if until is None else until):
+            event = _EVENT.decode(line)
+            if event.stage == "ResponseComplete" and event.verb not in READS:
+                yield event
 
     def _lines(self, since: int, until: int) -> Iterator[bytes]:
         """Whole lines that begin at or after `since` and before `until`; a line still being written is left out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import asdict
 from typing import Annotated
 
@@ -12,12 +13,15 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.cluster import assets as programs
-from conformance.cluster import fleets, nodes, progress
+from conformance.cluster import fleets, nodes, progress, standing
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
-from conformance.cluster.settings import ClusterSettings
-from conformance.cluster.state import Owner
+from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
+from conformance.cluster.state import Owner, State, known_roots
 from conformance.errors import UsageError
+from conformance.implementation import scheduler_names
+from conformance.implementation.descriptor import Descriptor
+from conformance.implementation.parameters import assignments
 from kube.client import Client
 
 app = typer.Typer(help="A fake GPU cluster of your own, to look at and to play with.", no_args_is_help=True)
@@ -41,8 +45,15 @@ def up(
     pool: Annotated[str, typer.Option(help="Label and taint the nodes as this pool.")] = "",
     apiserver_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the API server; 0: a free one.")] = 0,
     scheduler: Annotated[bool, typer.Option(help="Whether kube-scheduler runs.")] = True,
-    scheduler_name: Annotated[str, typer.Option(help="The name that kube-scheduler answers to.")] = "default-scheduler",
-    owner: Annotated[int, typer.Option(min=0, help="Process after whose end `prune` may remove it; 0: none.")] = 0,
+    scheduler_name: Annotated[
+        str,
+        typer.Option(help="The name that kube-scheduler answers to: default-scheduler, if no gang scheduler has it."),
+    ] = "",
+    implementation: Annotated[
+        str, typer.Option(help="Install and start this implementation: the name of a descriptor, or the path of one.")
+    ] = "",
+    setting: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for its parameters.")] = None,
+    owner: Annotated[int, typer.Option(min=0, help="The cluster ends with this process; 0: it stays.")] = 0,
 ) -> None:
     """Bring up a cluster that stays until `cluster down`."""
     lives_for = Owner.of(owner) if owner else None
@@ -50,6 +61,8 @@ def up(
     wanted = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
     if len({manifest["metadata"]["name"] for manifest in wanted}) < len(wanted):
         raise UsageError("a profile is given twice", where="--nodes", mend="add the counts up")
+    playing = _playing(implementation, setting or [], scheduler_name if scheduler else "")
+    scheduler_name = scheduler_name or (scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER)
     settings = ClusterSettings(scheduler=scheduler, scheduler_name=scheduler_name, apiserver_port=apiserver_port)
     with progress.terminal(f"cluster {name}") as report:
         # It is ours until the nodes are there, so that nothing is left of a command that was killed half-way.
@@ -58,11 +71,29 @@ def up(
             if wanted:
                 report(f"cluster {name}", f"making {len(wanted)} nodes")
                 asyncio.run(_make(cluster, wanted))
+            if playing:
+                standing.start(cluster, *playing, report)
         except BaseException:
             cluster.down()
             raise
         cluster.release(lives_for)
     typer.echo(f"export KUBECONFIG={cluster.kubeconfig}")
+
+
+def _playing(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descriptor, Descriptor | None] | None:
+    """The implementation that is asked for, and who supplies the roles that it does not play. Raises UsageError."""
+    if not name:
+        if settings:
+            raise UsageError("needs --implementation NAME", where="--set", mend="say whose parameters these are")
+        return None
+    judged, supplied = standing.load(name, assignments(settings))
+    if kube_scheduler and kube_scheduler == judged.scheduler_name and judged.start == "processes":
+        raise UsageError(
+            f"kube-scheduler and the gang scheduler beside {judged.name} would both be {kube_scheduler!r}",
+            where="--scheduler-name",
+            mend="give kube-scheduler another name, or leave the option out",
+        )
+    return judged, supplied
 
 
 @app.command()
@@ -72,19 +103,50 @@ def down(name: Name = "dev") -> None:
 
 
 @app.command("list")
-def list_(as_json: Annotated[bool, typer.Option("--json", help="Records as JSON, for programs.")] = False) -> None:
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="Records as JSON, for programs.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="The clusters of every checkout of yours.")] = False,
+) -> None:
     """List the clusters of this checkout."""
-    clusters = list_clusters()
+    clusters = [cluster for state in _states(everywhere) for cluster in list_clusters(state)]
     if as_json:
-        typer.echo(json.dumps([asdict(cluster.record) | {"server": cluster.server} for cluster in clusters], indent=2))
+        records = [
+            asdict(cluster.record)
+            | {"state": _state(cluster), "server": cluster.server, "directory": str(cluster.directory)}
+            for cluster in clusters
+        ]
+        typer.echo(json.dumps(records, indent=2))
         return
-    table = Table("name", "state", "server", "owner", "created")
+    table = Table("name", "state", "server", "implementation", "owner", "created", *(["folder"] if everywhere else []))
     for cluster in clusters:
         record = cluster.record
-        well = "starting" if record.phase == "starting" else cluster.complaint() or "well"
         owner = f"process {record.owner.pid}" if record.owner else "-"
-        table.add_row(cluster.name, well, cluster.server, owner, record.created)
+        folder = [str(cluster.directory)] if everywhere else []
+        playing = record.implementation or "-"
+        table.add_row(cluster.name, _state(cluster), cluster.server, playing, owner, record.created, *folder)
     Console().print(table)
+
+
+def _state(cluster: Cluster) -> str:
+    if cluster.record.phase == "starting":
+        return "starting"
+    return cluster.complaint() or _dead_role(cluster) or "Ready"
+
+
+def _dead_role(cluster: Cluster) -> str:
+    dead = [role for role, process in cluster.record.roles.items() if not process.alive()]
+    return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def kubectl(
+    name: Annotated[str, typer.Argument(help="Name of the cluster.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENTS…]", help="For kubectl.")] = None,
+) -> None:
+    """Run kubectl on a cluster, for example `cluster kubectl dev -- get pods -A`."""
+    cluster = _started(name)
+    program = str(cluster.kubectl)
+    os.execve(program, [program, *(arguments or ())], os.environ | {"KUBECONFIG": str(cluster.kubeconfig)})  # noqa: S606 - a list
 
 
 @app.command()
@@ -92,22 +154,39 @@ def kubeconfig(
     name: Name = "dev", raw: Annotated[bool, typer.Option("--raw", help="The text itself, not its path.")] = False
 ) -> None:
     """Print the path of a cluster's kubeconfig."""
-    path = find(name).kubeconfig
-    if not path.exists():
-        raise UsageError("it is still starting", where=f"cluster {name}", mend="wait, or run: cluster list")
+    path = _started(name).kubeconfig
     typer.echo(path.read_text() if raw else path, nl=not raw)
 
 
+def _started(name: str) -> Cluster:
+    cluster = find(name)
+    if not cluster.kubeconfig.exists():
+        raise UsageError("it is still starting", where=f"cluster {name}", mend="wait, or run: cluster list")
+    return cluster
+
+
 @app.command()
-def prune() -> None:
+def prune(
+    everywhere: Annotated[bool, typer.Option("--all", help="Those of every checkout of yours.")] = False,
+) -> None:
     """Remove clusters and processes that a killed run left behind."""
-    pruned = prune_state()
-    for name, reason in pruned.clusters.items():
-        typer.echo(f"removed cluster {name}: {reason}")
-    if pruned.processes:
-        typer.echo(f"ended {', '.join(pruned.processes)}")
-    if not pruned.clusters and not pruned.processes:
+    removed = [prune_state(state) for state in _states(everywhere)]
+    for pruned in removed:
+        for name, reason in pruned.clusters.items():
+            typer.echo(f"removed cluster {name}: {reason}")
+        if pruned.processes:
+            typer.echo(f"ended {', '.join(pruned.processes)}")
+        for name, pid in pruned.kept.items():
+            typer.echo(f"kept cluster {name}: it ends with process {pid}, which is alive")
+    if not any(pruned.clusters or pruned.processes or pruned.kept for pruned in removed):
         typer.echo("nothing to remove")
+
+
+def _states(everywhere: bool) -> list[State]:
+    """The state of this checkout, and with `everywhere` that of the user's other checkouts after it."""
+    own = State()
+    others = [State(root) for root in known_roots() if root != own.root] if everywhere else []
+    return [own, *others]
 
 
 def assets() -> None:

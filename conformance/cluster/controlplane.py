@@ -10,9 +10,8 @@ import base64
 import os
 import secrets
 import shutil
-import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -27,8 +26,10 @@ from tenacity import (
     wait_fixed,
 )
 
-from conformance.cluster import processes, startup
+from conformance import disk
+from conformance.cluster import owner_watch, processes, startup
 from conformance.cluster.assets import Assets, programs, resolve_all
+from conformance.cluster.components import Components, last_words, reap
 from conformance.cluster.health import COMPONENTS, Health
 from conformance.cluster.ports import FREE_PORTS, Port, Ports, is_free
 from conformance.cluster.progress import Report, silent
@@ -41,8 +42,8 @@ __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 READY_WITHIN = 60.0
 """Seconds that a control plane may take to become well; it takes about 4."""
 
-_children: list[subprocess.Popen[bytes]] = []
-"""Processes that may outlive the Cluster that started them; kept so that a dead one can be reaped."""
+LEAST = 64 << 20
+"""Bytes that etcd allocates at once: with less free, it is the disk that a start fails of."""
 
 
 class Cluster:
@@ -50,6 +51,7 @@ class Cluster:
 
     def __init__(self, state: State, record: Record) -> None:
         self._state, self.record = state, record
+        self._components = Components(record.name, state.directory(record.name), self.marker())
 
     @classmethod
     def up(
@@ -64,7 +66,8 @@ class Cluster:
         """Brings a new cluster up and returns when it is well, in about 4 s once the programs are in the cache.
 
         `owner`: whether it belongs to this process, so that prune removes it when this process is gone. Raises
-        UsageError (name or port taken) or HarnessError (it did not come up: then nothing of it is left).
+        UsageError (name or port taken, state folder full or read-only) or HarnessError (it did not come up). Then
+        nothing of it is left.
         """
         settings, state = settings or ClusterSettings(), state or State()
         assets = resolve_all(report)
@@ -84,16 +87,21 @@ class Cluster:
                 where="--apiserver-port",
                 mend="choose another, or leave it out",
             )
-        state.add(record)
+        state.require()
+        state.add(record, report)
         cluster = cls(state, record)
         try:
             for attempt in Retrying(
                 retry=retry_if_exception_type(_PortClash), stop=stop_after_attempt(3), reraise=True
             ):
-                with attempt:
+                with attempt, state.errors():
                     cluster._start(settings, assets, report)
-        except BaseException:  # Ctrl-C included
-            cluster.down()
+        except BaseException as error:  # Ctrl-C included
+            try:
+                if isinstance(error, HarnessError):
+                    state.require(LEAST)  # on a full disk components die with words of their own
+            finally:
+                cluster.down()
             raise
         return cluster
 
@@ -118,6 +126,11 @@ class Cluster:
         return self.directory / "kubeconfig"
 
     @property
+    def kubectl(self) -> Path:
+        """A kubectl of the cluster's version."""
+        return self.directory / "tools" / "kubectl"
+
+    @property
     def server(self) -> str:
         """URL of the API server."""
         return f"https://127.0.0.1:{self.ports[Port.APISERVER]}"
@@ -125,7 +138,7 @@ class Cluster:
     @property
     def audit_log(self) -> Path:
         """The API server's audit log, JSON lines; absent if the settings turned it off."""
-        return self._workspace / "logs" / "audit.log"
+        return self._components.workspace / "logs" / "audit.log"
 
     @property
     def ports(self) -> dict[Port, int]:
@@ -151,23 +164,35 @@ class Cluster:
 
     def component_pids(self) -> dict[str, int]:
         """Component → pid, of those that live: `etcd`, `kube-apiserver`, `kube-controller-manager` and so on."""
-        mine = {process.pid for process, _ in processes.marked(self._is_mine)}
-        return {name: pid for name, pid in self._pid_files().items() if pid in mine}
+        return self._components.alive()
+
+    def process(self, component: str) -> psutil.Process | None:
+        """The process of a component while it lives."""
+        return self._components.process(component)
+
+    def components(self) -> list[Port]:
+        """The components of the control plane, by their ports."""
+        return [port for port in COMPONENTS if port is not Port.SCHEDULER or self.record.scheduler]
+
+    def health(self) -> Health:
+        """Asks the components themselves."""
+        return Health(self.ports, self._components.workspace / "pki")
 
     def missing_components(self) -> list[str]:
         """Components that should run and do not."""
         alive = self.component_pids()
-        wanted = [*(COMPONENTS[port] for port in self._components()), startup.COMPONENT]
+        wanted = [*(COMPONENTS[port] for port in self.components()), startup.COMPONENT]
         return [name for name in wanted if name not in alive]
 
     def log(self, component: str) -> Path:
         """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
-        return self._workspace / "logs" / f"{component}.log"
+        return self._components.log(component)
 
     def complaint(self) -> str:
         """What is not well with the control plane now; empty if all is."""
         try:
-            return self._health().complaint(self._components()) or self._startup_complaint()
+            with closing(self.health()) as health:
+                return health.complaint(self.components()) or self._startup_complaint()
         except OSError as error:
             return str(error)
 
@@ -189,12 +214,10 @@ class Cluster:
     def start(self, report: Report = silent) -> None:
         """Starts the components that are dead, and waits until all is well; data are kept (FC-025)."""
         alive = self.component_pids()
-        for name in self._pid_files():
-            if name not in alive:  # FC-026: kwokctl takes a zombie, or whoever has the pid now, for running
-                (self._workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
-        self._kwokctl(resolve_all(report), "start", "cluster")
+        self._components.forget_dead()
+        self._components.kwokctl(resolve_all(report), self.kubectl, "start", "cluster")
         if startup.COMPONENT not in alive:
-            self._start_startup_order()
+            self._components.start_startup_order(self.server)
         self._wait_until_well(report)
 
     def restart(self, report: Report = silent) -> None:
@@ -214,82 +237,47 @@ class Cluster:
         self.record = self._state.update(self.record, owner=owner)
         return self
 
+    def plays(self, implementation: str, roles: Mapping[str, Owner]) -> None:
+        """Keeps what was started on the cluster, for `list`."""
+        self.record = self._state.update(self.record, implementation=implementation, roles=dict(roles))
+
     def down(self) -> list[str]:
         """Ends every process of the cluster and removes all of it; returns what was ended. Safe to call again."""
-        with self._state.lock():
-            ended = processes.end(self._is_mine)
-            _children[:] = [child for child in _children if child.poll() is None]
-            Ports().release(self.directory)
-            self._state.remove(self.name)
+        ended = owner_watch.take_down(self._state, self.name, self.uid)
+        reap()
         return ended
 
     # -- within --------------------------------------------------------------------------------------------------
 
-    @property
-    def _home(self) -> Path:
-        """kwokctl's own home."""
-        return self.directory / "kwok"
-
-    @property
-    def _workspace(self) -> Path:
-        return self._home / "clusters" / self.name
-
-    def _is_mine(self, environment: Mapping[str, str]) -> bool:
-        return environment.get(processes.CLUSTER) == self.uid
-
-    def _pid_files(self) -> dict[str, int]:
-        found = {}
-        for file in sorted((self._workspace / "pids").glob("*.pid")):
-            text = file.read_text()
-            if text.isdigit():
-                found[file.stem] = int(text)
-        return found
-
-    def _components(self) -> list[Port]:
-        return [port for port in COMPONENTS if port is not Port.SCHEDULER or self.record.scheduler]
-
-    def _health(self) -> Health:
-        return Health(self.ports, self._workspace / "pki")
-
     def _start(self, settings: ClusterSettings, assets: Assets, report: Report) -> None:
         report(f"cluster {self.name}", "starting the control plane")
-        self.record = self._state.update(self.record, ports=Ports().claim(self.directory))
+        self._components.spawn(
+            owner_watch.command(self._state.root, self.name, self.uid), self.directory / "owner-watch.log"
+        )
+        self.record = self._state.update(self.record, ports=Ports(report=report).claim(self.directory))
         self._write_configuration(settings, assets)
         try:
-            self._kwokctl(
+            self._components.kwokctl(
                 assets,
+                self.kubectl,
                 *("create", "cluster"),
                 *("--config", str(self.directory / "kwokctl.yaml")),
-                *("--kubeconfig", str(self._home / "kubeconfig")),
+                *("--kubeconfig", str(self._components.home / "kubeconfig")),
             )
-            self._start_startup_order()
+            self._components.start_startup_order(self.server)
             self._wait_until_well(report)
         except HarnessError as error:
             clash = self._port_clash()
             if clash and not settings.apiserver_port:
-                processes.end(self._is_mine)
+                processes.end(self._components.is_mine)
                 # The claim of this block stays until `down`, so that the next try gets another one.
-                shutil.rmtree(self._home, ignore_errors=True)  # FC-027: else its old configuration is used again
+                shutil.rmtree(
+                    self._components.home, ignore_errors=True
+                )  # FC-027: else its old configuration is used again
                 raise _PortClash(clash, where=f"cluster {self.name}") from error
             raise
         self._write_kubeconfig()
         self.record = self._state.update(self.record, phase="ready")
-
-    def _start_startup_order(self) -> None:
-        """The process that plays waiting init containers: not one of kwokctl's, but a component like the others."""
-        with self.log(startup.COMPONENT).open("w") as log:
-            process = subprocess.Popen(
-                startup.command(self.server, self._workspace / "pki"),
-                env=self.environment(),
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                umask=0o077,
-                start_new_session=True,
-            )
-        (self._workspace / "pids" / f"{startup.COMPONENT}.pid").write_text(str(process.pid))
-        _children.append(process)
 
     def _startup_complaint(self) -> str:
         return "" if startup.COMPONENT in self.component_pids() else f"{startup.COMPONENT}: does not run"
@@ -299,60 +287,19 @@ class Cluster:
         (self.directory / "kwokctl.yaml").write_text(yaml.safe_dump_all(documents))
         for file_name, document in extra_files(settings).items():
             (self.directory / file_name).write_text(yaml.safe_dump(document))
-        tools = self.directory / "tools"
-        tools.mkdir(mode=0o700, exist_ok=True)
-        (tools / "kubectl").unlink(missing_ok=True)
-        (tools / "kubectl").symlink_to(assets.kubectl)
-
-    def _kwokctl(self, assets: Assets, *arguments: str) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("KWOK_")}
-        environment |= self.marker() | {
-            "KWOK_WORKDIR": str(self._home),
-            # FC-004: kwokctl prefers a kubectl on PATH to the one it is told of.
-            "PATH": f"{self.directory / 'tools'}:{os.environ.get('PATH', os.defpath)}",
-        }
-        output = self.directory / "kwokctl.log"
-        with output.open("w") as log:
-            process = subprocess.Popen(
-                [str(assets.kwokctl), "--name", self.name, *arguments],
-                env=environment,
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                umask=0o077,  # FC-022: kwokctl writes keys for everybody to read
-                start_new_session=True,  # Ctrl-C on our terminal is for us; we end the whole cluster
-            )
-        try:
-            while process.poll() is None:
-                self._require_alive()  # kwokctl itself would go on for two minutes (FC-023)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=0.1)
-        except BaseException:  # Ctrl-C included
-            process.kill()
-            process.wait()
-            raise
-        if process.returncode:
-            raise self._failure(f"kwokctl {' '.join(arguments[:2])} failed: {_tail(output)}")
-
-    def _require_alive(self) -> None:
-        """Raises HarnessError if a component that was started is dead: nobody starts it again."""
-        for name, pid in self._pid_files().items():
-            if processes.identity(pid) is None:
-                raise self._failure(f"{name} died: {_tail(self.log(name))}")
-
-    def _failure(self, what: str) -> HarnessError:
-        return HarnessError(what, where=f"cluster {self.name}")
+        self.kubectl.parent.mkdir(mode=0o700, exist_ok=True)
+        self.kubectl.unlink(missing_ok=True)
+        self.kubectl.symlink_to(assets.kubectl)
 
     def _wait_until_well(self, report: Report) -> None:
         report(f"cluster {self.name}", "waiting until every component is well")
-        health, components = self._health(), self._components()
+        health, components = self.health(), self.components()
 
         last = ""
 
         def well() -> bool:
             nonlocal last
-            self._require_alive()
+            self._components.require_alive()
             try:
                 last = health.complaint(components)
             except OSError as error:
@@ -363,20 +310,21 @@ class Cluster:
             retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=stop_after_delay(READY_WITHIN)
         )
         try:
-            wait(well)
+            with closing(health):
+                wait(well)
         except RetryError as error:
-            raise self._failure(f"not well after {READY_WITHIN:g} s: {last}") from error
+            raise self._components.failure(f"not well after {READY_WITHIN:g} s: {last}") from error
 
     def _port_clash(self) -> str:
-        for port in self._components():
+        for port in self.components():
             log = self.log(COMPONENTS[port])
-            if log.exists() and "address already in use" in _tail(log, 4000):
+            if log.exists() and "address already in use" in last_words(log, 4000):
                 return f"a port of {COMPONENTS[port]} was taken by somebody else"
         return ""
 
     def _write_kubeconfig(self) -> None:
         def embedded(file_name: str) -> str:
-            return base64.b64encode((self._workspace / "pki" / file_name).read_bytes()).decode()
+            return base64.b64encode((self._components.workspace / "pki" / file_name).read_bytes()).decode()
 
         name = f"grove-conformance-{self.name}"
         document = {
@@ -397,8 +345,7 @@ class Cluster:
             ],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         }
-        self.kubeconfig.touch(mode=0o600)
-        self.kubeconfig.write_text(yaml.safe_dump(document))
+        disk.write(self.kubeconfig, yaml.safe_dump(document))
 
 
 class _PortClash(HarnessError):
@@ -420,9 +367,3 @@ def find(name: str, state: State | None = None) -> Cluster:
         known = ", ".join(state.names()) or "none"
         raise UsageError(f"there is no cluster named {name!r}", where=str(state.clusters), mend=f"there are: {known}")
     return Cluster(state, record)
-
-
-def _tail(path: Path, length: int = 400) -> str:
-    """The last characters of a file, on one line."""
-    text = path.read_text(errors="replace").strip()
-    return " | ".join(line.strip() for line in text[-length:].splitlines()) or "(empty)"

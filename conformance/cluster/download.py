@@ -1,4 +1,4 @@
-"""Official release files, verified by checksum; or the reason why there is none to be had.
+"""Official release files, verified by the digests that are pinned; or the reason why there is none to be had.
 
 Having no network costs PATIENCE once: all sites are tried at the same time, in threads (a name server that does not
 answer cannot be timed out otherwise), and a site that failed is not asked again by this process.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import http.client
-import json
 import tarfile
 import threading
 import time
@@ -19,13 +18,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from conformance.cluster.pins import Checksums, Program
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from conformance.cluster.pins import Program
 from conformance.errors import HarnessError
 
 PATIENCE = 2.4
 """Seconds until a site has to have answered a question. Twice this is the most that a bad network costs in total."""
 STALL = 15.0
-"""Seconds without a byte after which a download is given up."""
+"""Seconds without a byte after which an attempt is given up."""
+ATTEMPTS = 3
+PAUSE = 1.0
+"""Seconds before the second attempt; each further pause is twice as long."""
 _CHUNK = 1 << 20
 
 
@@ -33,8 +37,12 @@ class Unavailable(Exception):
     """No verified official file can be had; `str()` says why. The caller builds instead."""
 
 
+class _Passing(Exception):
+    """Something that another attempt may not meet."""
+
+
 class ChecksumMismatch(HarnessError):
-    """A file is not what its publisher says. Never a reason to go on in another way."""
+    """A file is not the one that is pinned. Never a reason to go on in another way."""
 
 
 class Sites:
@@ -82,18 +90,28 @@ class Sites:
 def fetch(program: Program, into: Path, sites: Sites) -> str:
     """Downloads `program` to the file `into`, verified; returns the address it came from.
 
-    Raises Unavailable (not to be had, or no checksum to be had) or ChecksumMismatch.
+    Raises Unavailable (not to be had, or no digest of it is pinned) or ChecksumMismatch.
     """
+    if not program.sha256:
+        raise Unavailable("no digest of an official file is pinned")
     sites.require(program.url)
-    expected = program.sha256 or _published(program, sites)
     archive = into.with_name(into.name + ".download")
-    digest = _stream(program.url, archive, sites)
-    if digest != expected:
+    attempts = Retrying(
+        retry=retry_if_exception_type(_Passing),
+        wait=wait_exponential(multiplier=PAUSE, max=10),
+        stop=stop_after_attempt(ATTEMPTS),
+        reraise=True,
+    )
+    try:
+        digest = attempts(_stream, program.url, archive, sites)
+    except _Passing as error:
+        raise sites.give_up(program.url, error) from error
+    if digest != program.sha256:
         archive.unlink()
         raise ChecksumMismatch(
-            f"wrong checksum: expected sha256 {expected}, found {digest}",
+            f"wrong checksum: expected sha256 {program.sha256}, found {digest}",
             where=program.url,
-            mend="try again; if it stays so, the release site, a proxy or a pin in assets.yaml is not to be trusted",
+            mend="try again; if it stays so, the release site, a proxy or the pin in assets.yaml is wrong",
         )
     if program.member:
         _extract(archive, program.member, into)
@@ -101,44 +119,6 @@ def fetch(program: Program, into: Path, sites: Sites) -> str:
     else:
         archive.rename(into)
     return program.url
-
-
-def _published(program: Program, sites: Sites) -> str:
-    """The checksum (64 hex digits) that the publisher names; Unavailable when there is none."""
-    file_name = program.url.rpartition("/")[2]
-    match program.group.checksums:
-        case Checksums.BESIDE:
-            found = _text(program.url + ".sha256", sites).strip()
-        case Checksums.LIST:
-            listing = _text(program.url.rpartition("/")[0] + "/SHA256SUMS", sites)
-            rows = (line.split() for line in listing.splitlines())
-            found = next((row[0] for row in rows if len(row) == 2 and row[1].lstrip("*") == file_name), "")
-        case Checksums.RELEASE_API:
-            found = _digest_of(file_name, _text(program.group.digests, sites))
-    if len(found) != 64 or not set(found.lower()) <= set("0123456789abcdef"):
-        raise Unavailable(f"no checksum is published for {program.url}")
-    return found.lower()
-
-
-def _digest_of(file_name: str, release: str) -> str:
-    try:
-        files = json.loads(release)["assets"]
-        digest = next((str(file.get("digest")) for file in files if file["name"] == file_name), "")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ""
-    return digest.removeprefix("sha256:")
-
-
-def _text(url: str, sites: Sites) -> str:
-    sites.probe([url])
-    sites.require(url)
-    try:
-        with urllib.request.urlopen(url, timeout=PATIENCE) as response:  # noqa: S310
-            return str(response.read(_CHUNK).decode(errors="replace"))
-    except urllib.error.HTTPError as error:
-        raise Unavailable(f"{url}: HTTP {error.code}") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise sites.give_up(url, error) from error
 
 
 def _stream(url: str, into: Path, sites: Sites) -> str:
@@ -151,13 +131,18 @@ def _stream(url: str, into: Path, sites: Sites) -> str:
                 digest.update(chunk)
                 file.write(chunk)
             if length not in (-1, file.tell()):
-                raise sites.give_up(url, f"cut off after {file.tell()} of {length} bytes")
+                raise _Passing(f"cut off after {file.tell()} of {length} bytes")
     except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in (408, 429) or error.code >= 500:
+            raise _Passing(f"HTTP {error.code}") from error
         raise Unavailable(f"{url}: HTTP {error.code}") from error
+    except urllib.error.URLError as error:  # it never answered
+        raise sites.give_up(url, error.reason) from error
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
             raise
-        raise sites.give_up(url, error) from error
+        raise _Passing(str(error) or type(error).__name__) from error
     return digest.hexdigest()
 
 

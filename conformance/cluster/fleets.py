@@ -4,6 +4,7 @@ tiny:10            ten nodes
 gb200-nvl72:2racks two full racks of 18
 dgx-h100:1block    a block of 8 racks of 4
 mixed              a fleet of several profiles, from `kwok-profiles/fleets/`
+./mine.yaml:10     ten nodes of a profile of the user's own: a file like those in `kwok-profiles/nodes/`
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from conformance.cluster.nodes import KEYS, Keys, Manifest, NodeProfile
 from conformance.data import folder
 from conformance.errors import UsageError
 
-_WANTED = re.compile(r"(?P<name>[a-z0-9-]+)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
-EXAMPLES = "for example tiny:10, gb200-nvl72:2racks or mixed"
+_WANTED = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
+_SUFFIXES = (".yaml", ".yml")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+MOST = 10_000
+"""Nodes that one text may ask for, twice what Kubernetes supports in a cluster."""
+EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
 
 
 @dataclass(frozen=True)
@@ -55,12 +60,28 @@ def asked(text: str, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
         if count is not None:
             raise UsageError(f"the fleet {name} has a size of its own", where="--nodes", mend=f"write {name}")
         return manifests(fleet(name), pool, keys)
+    kind = _own(Path(name).expanduser()) if name.endswith(_SUFFIXES) else _shipped(name)
+    wanted = int((count or "1")[:9]) * _size(kind, unit)
+    if wanted > MOST or len(count or "") > 9:
+        raise UsageError(f"{text[:40]!r} asks for more than {MOST:,} nodes", where="--nodes", mend="ask for fewer")
+    return [nodes.node_manifest(kind, index, pool, keys=keys) for index in range(wanted)]
+
+
+def _shipped(name: str) -> NodeProfile:
     if name not in nodes.profile_names():
         known = [*nodes.profile_names(), *names()]
         raise UsageError(f"there is no node profile {name!r}", where="--nodes", mend=documents.suggestion(name, known))
-    kind = nodes.profile(name)
-    wanted = int(count or 1) * _size(kind, unit)
-    return [nodes.node_manifest(kind, index, pool, keys=keys) for index in range(wanted)]
+    return nodes.profile(name)
+
+
+def _own(path: Path) -> NodeProfile:
+    if not path.is_file():
+        mend = "give the path of a node profile (docs/fake-cluster.md)"
+        raise UsageError(f"there is no file {path}", where="--nodes", mend=mend)
+    if not _NAME.fullmatch(path.stem):
+        mend = "nodes are named after it: use lower-case letters, digits and inner hyphens"
+        raise UsageError(f"{path.stem!r} is no name for nodes", where=f"--nodes {path}", mend=mend)
+    return nodes.load_profile(path)
 
 
 @cache

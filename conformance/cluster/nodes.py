@@ -27,6 +27,8 @@ POOL = "conformance.grove.io/pool"
 PROFILE = "conformance.grove.io/profile"
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kubernetes.io/rack"
 HOSTNAME = "kubernetes.io/hostname"
+EPHEMERAL_STORAGE = "1Ti"
+"""What a node has unless its profile says otherwise: every kubelet reports some, and pods may ask for it."""
 _NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 Manifest = dict[str, Any]
@@ -58,6 +60,7 @@ class NodeProfile:
     """0 for nodes that stand in no rack and no block."""
     racks_per_block: int
     rack_is_nvlink_domain: bool = False
+    taints: Sequence[Mapping[str, str]] = ()
 
     @property
     def gpus(self) -> int:
@@ -83,7 +86,7 @@ def load_profile(path: Path) -> NodeProfile:
     """Reads and checks one profile file. Raises UsageError."""
     document = documents.read(path, folder("kwok-profiles") / "nodes.schema.json")
     data = document.value
-    capacity: dict[str, str] = data["capacity"]
+    capacity: dict[str, str] = {"ephemeral-storage": EPHEMERAL_STORAGE, **data["capacity"]}
     for resource in data.get("allocatable", {}):
         if resource not in capacity:
             raise UsageError(
@@ -99,6 +102,7 @@ def load_profile(path: Path) -> NodeProfile:
         nodes_per_rack=data.get("nodesPerRack", 0),
         racks_per_block=data.get("racksPerBlock", 1),
         rack_is_nvlink_domain=data.get("rackIsNvlinkDomain", False),
+        taints=data.get("taints", ()),
     )
     count = found.labels.get("nvidia.com/gpu.count")
     if count is not None and count != str(found.gpus):  # TP-33
@@ -144,16 +148,16 @@ def node_manifest(
         labels[keys.block] = f"{around}-{block}" if block else f"{stem}-block-{rack // kind.racks_per_block}"
         if kind.rack_is_nvlink_domain:
             labels["nvidia.com/gpu.clique"] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[keys.rack])}.0"
-    spec: dict[str, Any] = {}
+    taints = [dict(taint) for taint in kind.taints]
     if pool:
         labels[POOL] = pool
-        spec["taints"] = [{"key": POOL, "value": pool, "effect": "NoSchedule"}]
+        taints.append({"key": POOL, "value": pool, "effect": "NoSchedule"})
     labels |= extra_labels or {}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
-        "spec": spec,
+        "spec": {"taints": taints} if taints else {},
         "status": {
             "addresses": [
                 {"type": "InternalIP", "address": _address(stem, index)},  # FC-075: else no pod has a hostIP

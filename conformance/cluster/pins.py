@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,10 @@ _SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
-class Checksums(Enum):
-    """Where a release site publishes its checksums."""
-
-    BESIDE = "beside"
-    LIST = "list"
-    RELEASE_API = "release-api"
-
-
 @dataclass(frozen=True)
 class Program:
-    """One binary. `file` and `member` are paths on the release site and inside the archive."""
+    """One binary. `file` and `member` are paths on the release site and inside the archive; `sha256` is the digest of
+    that file, empty where none is pinned: then it is built."""
 
     name: str
     group: Group
@@ -53,8 +45,6 @@ class Group:
     name: str
     version: str
     releases: str
-    checksums: Checksums
-    digests: str
     ldflags: str
 
     @property
@@ -84,12 +74,11 @@ def load(platform_: str) -> tuple[Program, ...]:
         def fill(text: str, version: str = entry["version"]) -> str:
             return text.format(version=version, os=system, arch=arch)
 
+        mirror = os.environ.get(f"GROVE_CONFORMANCE_RELEASES_{group_name.upper()}")
         group = Group(
             name=group_name,
             version=entry["version"],
-            releases=_setting(group_name, "", entry["releases"]).rstrip("/"),
-            checksums=Checksums(entry["checksums"]),
-            digests=fill(_setting(group_name, "_DIGESTS", entry.get("digests", ""))),
+            releases=(mirror or entry["releases"]).rstrip("/"),
             ldflags=fill(entry.get("ldflags", "")),
         )
         for name, fields in entry["programs"].items():
@@ -104,7 +93,3 @@ def load(platform_: str) -> tuple[Program, ...]:
                 )
             )
     return tuple(programs)
-
-
-def _setting(group: str, suffix: str, default: str) -> str:
-    return os.environ.get(f"GROVE_CONFORMANCE_RELEASES_{group.upper()}{suffix}") or default

@@ -7,11 +7,14 @@ when that folder is gone. The range lies below the ports that the system gives t
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 
-from filelock import FileLock
-
+from conformance import disk
+from conformance.cluster import locks
+from conformance.cluster.progress import Report, notice
 from conformance.cluster.state import user_state
 from conformance.errors import HarnessError
 
@@ -36,8 +39,8 @@ FREE_PORTS = BLOCK - Port.FREE
 class Ports:
     """The claims below `folder`."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or user_state() / "ports"
+    def __init__(self, folder: Path | None = None, report: Report = notice) -> None:
+        self._folder, self._report = folder or user_state() / "ports", report
 
     def claim(self, directory: Path) -> int:
         """First port of a block that is free now and belongs to `directory` until it is released or gone."""
@@ -45,7 +48,7 @@ class Ports:
             taken = self._valid()
             for first in range(FIRST, END - BLOCK + 1, BLOCK):
                 if first not in taken and all(is_free(first + place) for place in range(BLOCK)):
-                    (self._folder / str(first)).write_text(str(directory))
+                    disk.write(self._folder / str(first), str(directory))
                     return first
         raise HarnessError(
             f"no {BLOCK} free ports in a row between {FIRST} and {END - 1} on 127.0.0.1",
@@ -65,9 +68,12 @@ class Ports:
         with self._lock():
             return self._claims()
 
-    def _lock(self) -> FileLock:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return FileLock(self._folder / "lock", mode=0o600)
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        where, mend = f"claims of ports {self._folder}", "make room or make it writable, or move it with XDG_STATE_HOME"
+        disk.make(self._folder, where=where, mend=mend, mode=0o700)
+        with disk.errors(where, mend), locks.held(self._folder / "lock", self._report):
+            yield
 
     def _claims(self) -> dict[int, Path]:
         return {int(file.name): Path(file.read_text()) for file in self._folder.iterdir() if file.name.isdigit()}
@@ -75,7 +81,7 @@ class Ports:
     def _valid(self) -> dict[int, Path]:
         claims = self._claims()
         for first, directory in list(claims.items()):
-            if not directory.is_dir():
+            if not directory.is_absolute() or not directory.is_dir():  # a full disk has left empty claims, too
                 (self._folder / str(first)).unlink()
                 del claims[first]
         return claims

@@ -7,7 +7,10 @@ one that cannot be found; and a reused pid does not carry it, so nothing else is
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import psutil
 from tenacity import Retrying, retry, retry_if_result, stop_after_delay, wait_fixed
@@ -16,22 +19,40 @@ CLUSTER = "GROVE_CONFORMANCE_CLUSTER"
 STATE_ROOT = "GROVE_CONFORMANCE_STATE_ROOT"
 BUILD = "GROVE_CONFORMANCE_BUILD"
 
+_YEARS = 1e9
+"""Seconds: more than a machine runs, less than has passed since the epoch."""
 Wanted = Callable[[Mapping[str, str]], bool]
 
 
 def identity(pid: int) -> float | None:
-    """Start time of a living process (seconds since the epoch), which together with its pid names it for ever."""
+    """Start time of a living process in seconds, which together with its pid names it for ever.
+
+    On Linux they count from boot: from the epoch they would change whenever somebody sets the clock.
+    """
     try:
         process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+        return None if process.status() == psutil.STATUS_ZOMBIE else _since_boot(pid) or process.create_time()
     except psutil.Error:
         return None
 
 
 def alive(pid: int, started: float) -> bool:
-    """Whether that very process lives: same pid and same start time, not a zombie."""
+    """Whether that very process lives: same pid and same start time, not a zombie. Records of earlier versions count
+    the seconds from the epoch."""
     now = identity(pid)
+    if now is not None and started > _YEARS > now:
+        with suppress(psutil.Error):
+            now = psutil.Process(pid).create_time()
     return now is not None and abs(now - started) < 0.05
+
+
+def _since_boot(pid: int) -> float | None:
+    """When a process began; None where the system does not tell (there is no /proc)."""
+    try:
+        ticks = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]
+    except OSError:
+        return None
+    return int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def marked(wanted: Wanted) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
@@ -49,7 +70,8 @@ def marked(wanted: Wanted) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
 
 
 def end(wanted: Wanted, *, patience: float = 10.0) -> list[str]:
-    """Kills every `wanted` process (SIGKILL) until two looks in a row find none; names them as `name (pid)`.
+    """Kills every `wanted` process with its descendants (SIGKILL) until two looks in a row find none; names them as
+    `name (pid)`. A descendant may have emptied its environment.
 
     Two looks, because the environment of a process reads as empty for an instant while it executes a new program.
     Raises tenacity.RetryError when some are still there after `patience` seconds.
@@ -60,7 +82,7 @@ def end(wanted: Wanted, *, patience: float = 10.0) -> list[str]:
     @retry(retry=retry_if_result(lambda clean: not clean), wait=wait_fixed(0.02), stop=stop_after_delay(patience))
     def look() -> bool:
         nonlocal clean_looks
-        found = [process for process, _ in marked(wanted)]
+        found = _families([process for process, _ in marked(wanted)])
         for process in found:
             try:
                 ended.setdefault(process.pid, f"{process.name()} ({process.pid})")
@@ -74,10 +96,28 @@ def end(wanted: Wanted, *, patience: float = 10.0) -> list[str]:
     return list(ended.values())
 
 
+def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Processes, each after its descendants: those would go to another parent with its death, and not be found."""
+    children: defaultdict[int, list[psutil.Process]] = defaultdict(list)
+    for process in psutil.process_iter() if heads else ():
+        with suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                children[process.ppid()].append(process)
+    found = {head.pid: head for head in heads}
+    waiting = list(heads)
+    while waiting:
+        below = [child for child in children[waiting.pop().pid] if child.pid not in found]
+        found |= {child.pid: child for child in below}
+        waiting += below
+    for mine in (psutil.Process(), *psutil.Process().parents()):
+        found.pop(mine.pid, None)
+    return list(reversed(found.values()))
+
+
 def end_one(process: psutil.Process, *, patience: float = 10.0) -> None:
     """Kills one process and returns when it is gone or a zombie. Raises tenacity.RetryError after `patience` s."""
-    started = process.create_time()
+    started = identity(process.pid)
     process.kill()
     Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.01), stop=stop_after_delay(patience))(
-        lambda: alive(process.pid, started)
+        lambda: started is not None and alive(process.pid, started)
     )

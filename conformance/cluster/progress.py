@@ -21,6 +21,11 @@ def silent(subject: str, step: str, /) -> None:
     """A Report for callers who do not want to know."""
 
 
+def notice(subject: str, step: str, /) -> None:
+    """Write a step to standard error: a Report for unusual conditions only."""
+    print(f"{subject}: {step}", file=sys.stderr, flush=True)  # noqa: T201 - the terminal itself
+
+
 @contextmanager
 def terminal(title: str) -> Iterator[Report]:
     """A Report to standard error: a live line on a terminal, plain lines elsewhere, and the total time at the end.

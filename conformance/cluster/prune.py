@@ -1,4 +1,4 @@
-"""Removing what killed runs left behind, of this checkout only.
+"""Removing what killed runs left behind: of this checkout, or of every checkout of the user.
 
 Nothing is ever taken by a guess: a process goes when it carries the marker of a cluster that is dead, a folder when its
 record says that whoever it lived for is dead.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from conformance.cluster import processes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.ports import Ports
-from conformance.cluster.state import State
+from conformance.cluster.state import State, state_root
 
 
 @dataclass
@@ -25,18 +25,27 @@ class Pruned:
     processes: list[str] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
     """First ports of blocks."""
+    kept: dict[str, int] = field(default_factory=dict)
+    """Name → the living process that the cluster ends with; that of a killed run may be ending it just now."""
 
 
 def prune(state: State | None = None) -> Pruned:
-    """Removes dead clusters, and processes and port claims that belong to no cluster; returns what it removed."""
+    """Removes dead clusters, and processes and port claims that belong to no cluster; returns what it removed.
+
+    The clusters of another checkout may be of another version: what cannot be read there is left alone.
+    """
     state = state or State()
+    own = state.root == state_root()
     pruned = Pruned()
     with state.lock():
+        if not own and any(state.read(name) is None for name in state.names()):
+            return pruned
         for name in state.names():
-            if reason := _dead(state, name):
+            if reason := _dead(state, name, own=own):
                 pruned.clusters[name] = reason
-        records = (state.read(name) for name in state.names() if name not in pruned.clusters)
+        records = [state.read(name) for name in state.names() if name not in pruned.clusters]
         living = {record.uid for record in records if record is not None}
+        pruned.kept = {record.name: record.owner.pid for record in records if record is not None and record.owner}
 
         def orphaned(environment: Mapping[str, str]) -> bool:
             uid = environment.get(processes.CLUSTER)
@@ -54,14 +63,13 @@ def prune(state: State | None = None) -> Pruned:
     return pruned
 
 
-def _dead(state: State, name: str) -> str:
+def _dead(state: State, name: str, *, own: bool) -> str:
     """Why the cluster `name` is dead; empty if it lives."""
     record = state.read(name)
     if record is None:
         return "its record cannot be read"
-    if record.phase == "starting":
-        return "" if record.creator.alive() else "the process that was starting it is gone"
-    if record.owner is not None:
-        return "" if record.owner.alive() else f"the process that it belonged to ({record.owner.pid}) is gone"
-    missing = Cluster(state, record).missing_components()
+    if record.phase == "starting" or record.owner is not None:
+        return state.abandoned(name)
+    cluster = Cluster(state, record)
+    missing = cluster.missing_components() if own or not cluster.component_pids() else []
     return f"{', '.join(missing)} does not run" if missing else ""

@@ -14,6 +14,9 @@ from conformance.cluster import loss, stages
 from conformance.cluster.assets import Assets
 from conformance.cluster.ports import Port
 
+DEFAULT_SCHEDULER = "default-scheduler"
+"""The name that pods have which name no scheduler."""
+_ETCD = "unix://etcd.sock"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
 
@@ -22,26 +25,29 @@ class ClusterSettings:
     """Choices about a cluster.
 
     scheduler: whether kube-scheduler runs. scheduler_name: the profile name it answers to, so that a gang scheduler
-    can serve `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. audit: whether writes are logged.
+    can serve `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. audit: whether writes are logged, and
+    reads: whether reads are, too, so that it is known when somebody asks for nothing.
     apiserver_port: a port of the user's own choice; 0 takes one of the cluster's block.
     """
 
     scheduler: bool = True
-    scheduler_name: str = "default-scheduler"
+    scheduler_name: str = DEFAULT_SCHEDULER
     stages: str = "fast"
     audit: bool = True
+    reads: bool = False
     apiserver_port: int = 0
 
 
-def audit_policy() -> dict[str, Any]:
-    """Writes only, without bodies; leases are noise of the nodes (FC-106)."""
+def audit_policy(reads: bool = False) -> dict[str, Any]:
+    """Writes, without bodies, and reads of resources if they are wanted; leases are noise of the nodes (FC-106)."""
+    other: dict[str, Any] = {"nonResourceURLs": ["*"]} if reads else {"verbs": ["get", "list", "watch"]}
     return {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
-            {"level": "None", "verbs": ["get", "list", "watch"]},
+            {"level": "None", **other},
             {"level": "Metadata"},
         ],
     }
@@ -102,7 +108,7 @@ def kwokctl_configuration(
             "apiVersion": _GROUP,
             "kind": "KwokctlConfiguration",
             "options": options,
-            "componentsPatches": _component_flags(),
+            "componentsPatches": _component_flags(ports),
         },
         # FC-031: this document is not defaulted field by field, so it gives every one.
         {
@@ -123,13 +129,13 @@ def kwokctl_configuration(
 
 def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
     """Files that the configuration names: file name → document."""
-    files = {"audit-policy.yaml": audit_policy()} if settings.audit else {}
+    files = {"audit-policy.yaml": audit_policy(settings.reads)} if settings.audit else {}
     if settings.scheduler:
         files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name)
     return files
 
 
-def _component_flags() -> Sequence[Mapping[str, Any]]:
+def _component_flags(ports: Mapping[Port, int]) -> Sequence[Mapping[str, Any]]:
     flags = {
         "etcd": {"unsafe-no-fsync": "true"},  # FC-101: the data is worthless after a crash of the host anyway
         "kube-apiserver": {
@@ -150,13 +156,23 @@ def _component_flags() -> Sequence[Mapping[str, Any]]:
         # order, and if that of pods is the first one, it never asks who has it.)
         "kwok-controller": {"manage-all-nodes": "false", "manage-nodes-with-label-selector": loss.SELECTOR},
     }
+    # etcd authenticates nobody, and every user of the machine can connect to a port of loopback. So it listens on
+    # sockets in the cluster's folder (relative: their paths must be short), and its port has /health and /metrics only.
+    replaced = {
+        "etcd": {"listen-client-urls": _ETCD, "listen-peer-urls": "unix://etcd-peer.sock"},
+        "kube-apiserver": {"etcd-servers": _ETCD},
+    }
+    flags["etcd"]["listen-metrics-urls"] = f"http://127.0.0.1:{ports[Port.ETCD]}"
     # The API server's time goes to a good part into garbage collection, and memory is what there is more of: rare
     # collections up to a size that a laptop has (1.6 GiB at a thousand pods), ordinary ones above.
     environment = {"kube-apiserver": [{"name": "GOGC", "value": "400"}, {"name": "GOMEMLIMIT", "value": "3GiB"}]}
     return [
         {
             "name": component,
-            "extraArgs": [{"key": key, "value": value} for key, value in arguments.items()],
+            "extraArgs": [
+                *({"key": key, "value": value} for key, value in arguments.items()),
+                *({"key": key, "value": value, "override": True} for key, value in replaced.get(component, {}).items()),
+            ],
             "extraEnvs": environment.get(component, []),
         }
         for component, arguments in flags.items()

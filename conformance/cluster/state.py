@@ -14,25 +14,30 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from filelock import FileLock
-
-from conformance.cluster import processes
+from conformance import disk
+from conformance.cluster import locks, processes
+from conformance.cluster.progress import Report, notice
 from conformance.data import PROJECT
 from conformance.errors import UsageError
 
 Phase = Literal["starting", "ready"]
 RECORD = "cluster.json"
+SPACE = 256 << 20
+"""Bytes that a cluster takes before anybody works with it: 129 MiB, most of them etcd's, and logs."""
+_MEND = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that a cluster lives for: pid and start time (seconds since the epoch)."""
+    """The process that a cluster lives for: pid and start time, as `processes.identity` gives it."""
 
     pid: int
     started: float
@@ -72,7 +77,19 @@ class Record:
     apiserver_port: int = 0
     scheduler: bool = True
     versions: dict[str, str] = field(default_factory=dict)
+    implementation: str = ""
+    """Name of the implementation that was started with the cluster."""
+    roles: dict[str, Owner] = field(default_factory=dict)
+    """The processes of its roles."""
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def abandoned(self) -> str:
+        """Why nobody needs the cluster any more; empty if its owner lives, or if it has none."""
+        if self.phase == "starting":
+            return "" if self.creator.alive() else "the process that was starting it is gone"
+        if self.owner is None or self.owner.alive():
+            return ""
+        return f"the process that it belonged to ({self.owner.pid}) is gone"
 
 
 class State:
@@ -82,25 +99,43 @@ class State:
         self.root = root or state_root()
         self.clusters = self.root / "clusters"
 
-    def lock(self) -> FileLock:
-        """Held while folders come and go. Not for long work, except by prune."""
-        self.root.parent.mkdir(parents=True, exist_ok=True)
+    @contextmanager
+    def lock(self, report: Report = notice) -> Iterator[None]:
+        """Held while folders come and go. Not for long work, except by prune. Raises UsageError where the state root
+        cannot be written."""
+        self._make()
+        with self.errors(), locks.held(self.root / "lock", report):
+            yield
+
+    def require(self, size: int = SPACE) -> None:
+        """Raises UsageError unless the state root can be written and `size` bytes are free."""
+        self._make()
+        disk.require(self.root, size, where=self._where, mend=_MEND)
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Turns the errors of a full or read-only disk into UsageError."""
+        return disk.errors(self._where, _MEND)
+
+    @property
+    def _where(self) -> str:
+        return f"state folder {self.root}"
+
+    def _make(self) -> None:
         for folder in (self.root, self.clusters):  # one by one: `mode` would not apply to parents
-            folder.mkdir(mode=0o700, exist_ok=True)
-        return FileLock(self.root / "lock", mode=0o600)
+            disk.make(folder, where=self._where, mend=_MEND, mode=0o700)
 
     def directory(self, name: str) -> Path:
         """Folder of the cluster `name`."""
         return self.clusters / name
 
-    def add(self, record: Record) -> Path:
+    def add(self, record: Record, report: Report = notice) -> Path:
         """Makes the folder of a new cluster; UsageError if there is one of that name or the name is unfit."""
         if not _NAME.fullmatch(record.name):
             raise UsageError(
                 f"{record.name!r} is no name for a cluster",
                 mend="use 1 to 40 lower-case letters, digits and inner hyphens",
             )
-        with self.lock():
+        with self.lock(report):
             if self.directory(record.name).exists():
                 raise UsageError(
                     f"there is a cluster named {record.name!r} already",
@@ -116,7 +151,8 @@ class State:
     def update(self, record: Record, **changes: Any) -> Record:
         """Writes the record with `changes` and returns it."""
         changed = replace(record, **changes)
-        _write(self.directory(record.name) / RECORD, changed)
+        with self.errors():
+            _write(self.directory(record.name) / RECORD, changed)
         return changed
 
     def read(self, name: str) -> Record | None:
@@ -124,9 +160,20 @@ class State:
         try:
             document = json.loads((self.directory(name) / RECORD).read_text())
             owner = document.pop("owner")
-            return Record(creator=Owner(**document.pop("creator")), owner=Owner(**owner) if owner else None, **document)
+            roles = {role: Owner(**process) for role, process in document.pop("roles", {}).items()}
+            creator = Owner(**document.pop("creator"))
+            return Record(creator=creator, owner=Owner(**owner) if owner else None, roles=roles, **document)
         except (OSError, ValueError, TypeError, KeyError):
             return None
+
+    def abandoned(self, name: str) -> str:
+        """Why nobody needs a cluster any more, as `Record.abandoned`; empty if it has no readable record.
+
+        Reads the record again after the owner was seen dead: it may have given the cluster away as its last act.
+        """
+        record = self.read(name)
+        reason = record.abandoned() if record is not None else ""
+        return reason if reason and self.read(name) == record else ""
 
     def names(self) -> list[str]:
         """Names of all folders of clusters, in order; left-overs of a killed add or remove are not among them."""
@@ -161,12 +208,23 @@ def user_state() -> Path:
     return base / "grove-conformance"
 
 
+def known_roots() -> list[Path]:
+    """The state roots of every checkout of this user: those in the usual place, and those that a claimed port names."""
+    found = [*user_state().glob("*/clusters"), *_claimed()]
+    return sorted({clusters.parent for clusters in found if clusters.is_dir() and clusters.is_absolute()})
+
+
+def _claimed() -> Iterator[Path]:
+    """The folders of clusters that claims of ports name."""
+    for file in (user_state() / "ports").glob("[0-9]*"):
+        with suppress(FileNotFoundError):  # given up a moment ago
+            yield Path(file.read_text()).parent
+
+
 def checkout_id() -> str:
     """Eight hex digits that differ between two checkouts."""
     return hashlib.sha256(str(PROJECT).encode()).hexdigest()[:8]
 
 
 def _write(path: Path, record: Record) -> None:
-    beside = path.with_name(path.name + ".new")
-    beside.write_text(json.dumps(asdict(record), indent=2) + "\n")
-    beside.rename(path)
+    disk.write(path, json.dumps(asdict(record), indent=2) + "\n")

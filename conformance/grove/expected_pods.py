@@ -10,9 +10,6 @@ from conformance.grove import labels, names
 from conformance.grove.expected import Clique
 from conformance.grove.fields import Document, at, items, text
 
-FIELD = "field "
-"""Marks a variable that comes from a field of the pod: the rest of the text is the field's path."""
-
 
 @dataclass(frozen=True)
 class Pod:
@@ -23,7 +20,7 @@ class Pod:
     hostname: str
     subdomain: str
     environment: Mapping[str, str]
-    """Variable → value, or FIELD and the path of the field that it is read from."""
+    """Variable → the value that the container sees, whether a literal or read from a field of the pod."""
 
 
 def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
@@ -34,13 +31,13 @@ def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
         "GROVE_PCS_INDEX": str(clique.set_index),
         "GROVE_PCLQ_NAME": clique.name,
         "GROVE_HEADLESS_SERVICE": f"{subdomain}.{namespace}.svc.cluster.local",
-        "GROVE_PCLQ_POD_INDEX": _label_field(labels.POD_INDEX),
+        "GROVE_PCLQ_POD_INDEX": str(index),
     }
     if clique.group:
         environment |= {
-            "GROVE_PCSG_NAME": _label_field(labels.GROUP),
+            "GROVE_PCSG_NAME": clique.group,
             "GROVE_PCSG_TEMPLATE_NUM_PODS": str(clique.pods_of_group),
-            "GROVE_PCSG_INDEX": _label_field(labels.GROUP_INDEX),
+            "GROVE_PCSG_INDEX": clique.labels[labels.GROUP_INDEX],
         }
     return Pod(
         prefix=f"{clique.name}-",
@@ -61,16 +58,6 @@ def without_variables(pod_spec: Document, names: Container[str]) -> dict[str, An
 
     keys = [key for key in ("initContainers", "containers") if key in pod_spec]
     return {**pod_spec, **{key: [stripped(container) for container in items(pod_spec, key)] for key in keys}}
-
-
-def environment(container: Document) -> dict[str, str]:
-    """The variables of a container in the words of `Pod.environment`, in their order; of two of one name the first
-    place and the last value, as a container would see it."""
-    found = {}
-    for variable in items(container, "env"):
-        path = text(variable, "valueFrom", "fieldRef", "fieldPath")
-        found[text(variable, "name")] = FIELD + path if path else text(variable, "value")
-    return found
 
 
 def containers(pod_spec: object) -> list[Document]:
@@ -99,7 +86,3 @@ def _counterpart(wanted: object, seen: list[object]) -> object:
     if isinstance(wanted, Mapping) and "name" in wanted:
         return next((kept(wanted, item) for item in seen if at(item, "name") == wanted["name"]), None)
     return next((wanted for item in seen if kept(wanted, item) == wanted), None)
-
-
-def _label_field(key: str) -> str:
-    return f"{FIELD}metadata.labels['{key}']"

@@ -36,6 +36,12 @@ class Kind:
     columns: Sequence[Sequence[object]]
     fields: Sequence[Field]
 
+    @property
+    def short_names(self) -> Sequence[str]:
+        names = self.is_called["shortNames"]
+        assert isinstance(names, list)
+        return names
+
 
 def kinds() -> list[Kind]:
     return read(data.folder("fixtures") / "api" / "kinds.yaml")
@@ -52,8 +58,8 @@ def facts(found: Sequence[Kind]) -> set[str]:
     return {fact for kind in found for fact in (kind.fact, kind.columns_fact, *(f.fact for f in kind.fields))}
 
 
-def called(crd: Document) -> dict[str, object]:
-    """`Kind.is_called` as a CRD has it."""
+def called(crd: Document, kind: Kind) -> dict[str, object]:
+    """Return `Kind.is_called` as a CRD has it. Further short names are left out: the contract does not forbid them."""
     names, version = at(crd, "spec", "names"), _version(crd)
     subresources = at(version, "subresources")
     scale = at(subresources, "scale")
@@ -62,16 +68,18 @@ def called(crd: Document) -> dict[str, object]:
         "kind": text(names, "kind"),
         "singular": text(names, "singular"),
         "listKind": text(names, "listKind"),
-        "shortNames": sorted(texts(names, "shortNames")),
+        "shortNames": [name for name in kind.short_names if name in texts(names, "shortNames")],
         "scope": text(crd, "spec", "scope"),
         "status": at(subresources, "status") is not None,
         "scale": [text(scale, path) for path in paths] if scale is not None else None,
     }
 
 
-def columns(crd: Document) -> list[list[object]]:
-    """The printer columns of a CRD: name, path, type, priority."""
-    found = items(_version(crd), "additionalPrinterColumns")
+def columns(crd: Document, kind: Kind) -> list[list[object]]:
+    """Return the printer columns of a CRD (name, path, type, priority) that have a documented name, in their order.
+    Other columns may stand among them."""
+    documented = {column[0] for column in kind.columns}
+    found = [c for c in items(_version(crd), "additionalPrinterColumns") if text(c, "name") in documented]
     return [[text(c, "name"), text(c, "jsonPath"), text(c, "type"), at(c, "priority") or 0] for c in found]
 
 
@@ -90,6 +98,10 @@ def seen(crd: Document, field: Field) -> dict[str, object]:
     }
     for word in ("format", "pattern", "minLength", "maxLength", "minItems"):
         told[word] = at(schema, word)
+    if isinstance(enough := field.says.get("holds"), int):
+        # The documented limit is a defect (DFT-13): a higher one, and none at all, are as good.
+        limit = at(schema, "maxLength")
+        told["holds"] = min(enough, limit) if isinstance(limit, int) else enough
     return {word: told[word] for word in field.says}
 
 
@@ -102,7 +114,7 @@ def _kind(entry: Mapping[str, Any], shapes: Mapping[str, Sequence[Mapping[str, A
             "kind": kind,
             "singular": kind.lower(),
             "listKind": f"{kind}List",
-            "shortNames": sorted(entry["short"]),
+            "shortNames": entry["short"],
             "scope": "Cluster" if entry.get("cluster") else "Namespaced",
             "status": True,
             "scale": entry.get("scale"),

@@ -15,8 +15,6 @@ from kube.gotypes import LIBRARIES, pod_template_types
 Document = Mapping[str, Any]
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-FORM = r"[4-9bcdf]{1,20}"
-"""What a hash looks like (HASH-021)."""
 IN_ORDER = "CliqueStartupTypeInOrder"
 
 _ROOT = "v1.PodTemplateSpec"
@@ -146,7 +144,7 @@ def _value(kind: str, value: Any, library: str) -> str:
     return _struct(kind, value or {}, library) if kind in types.structs else str(value or 0)
 
 
-_UNITS = {"": 0, "m": -3, "k": 3, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40}
+_UNITS = {"": 0, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40}
 
 
 def _quantity(value: object) -> str:
@@ -155,7 +153,8 @@ def _quantity(value: object) -> str:
     digits = text.rstrip("mkKMGTi")
     suffix = text[len(digits) :]
     most = 14 - _UNITS.get(suffix, 0) * 3 // 10 if suffix.endswith("i") else 12
-    if text and (not digits.isdigit() or len(digits) > most or suffix not in _UNITS or digits.startswith("0")):
+    zeros = digits.startswith("0") and text != "0"
+    if text and (not digits.isdigit() or len(digits) > most or suffix not in _UNITS or zeros):
         raise NotReadable(f"the suite does not know the text of the quantity {text!r}")
     binary = suffix.endswith("i")
     power = _UNITS[suffix]

@@ -28,11 +28,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairs:
-    """`keyed`: nothing is to change; `ordered` and `changed`: the pods are others."""
+    """`keyed`: nothing is to change; `ordered` and `changed`: the pods are others. `notations`: an amount as
+    the API machinery writes it, and in another notation; `foreign_notations`: in one that it does not rewrite."""
 
     keyed: list[Pair]
     ordered: list[Pair]
     changed: list[Pair]
+    notations: list[Pair]
+    foreign_notations: list[Pair]
 
 
 def folder() -> Path:
@@ -42,7 +45,8 @@ def folder() -> Path:
 def read(path: Path | None = None) -> Pairs:
     """Reads a file of pairs. Raises UsageError with file, line and field."""
     found = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
-    return Pairs(*(list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "changed")))
+    notations = (list(_notations(found["base"], found[kind])) for kind in ("notations", "foreignNotations"))
+    return Pairs(*(list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "changed")), *notations)
 
 
 def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
@@ -56,6 +60,20 @@ def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
             holder, last = _place(after, path)
             holder[last] = copy.deepcopy(value)
         yield Pair(entry["name"], before, after)
+
+
+def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterator[Pair]:
+    for number, (resource, *notations) in enumerate(entries):
+        name = f"{resource}-{number}"
+        yield Pair(name, *(template(name, _requesting(base, resource, each)) for each in notations))
+
+
+def _requesting(base: Spec, resource: str, amount: object) -> Spec:
+    """A pod spec with the amount in all kinds of fields that hold quantities."""
+    (container,) = base["containers"]
+    limit = {"emptyDir": {"sizeLimit": amount}} if resource == "memory" else {"emptyDir": {}}
+    amounts = {"requests": {resource: amount}, "limits": {resource: amount}}
+    return {**base, "containers": [{**container, "resources": amounts}], "volumes": [{"name": "v", **limit}]}
 
 
 def template(name: str, pod_spec: Spec) -> Spec:

@@ -23,8 +23,10 @@ def started(found: Document | None) -> str:
     return text(progress(found), "updateStartedAt")
 
 
-def ended(found: Document | None) -> bool:
-    """Whether an update has begun and ended."""
+def ended(found: Document | None, generation: str = "") -> bool:
+    """Return whether an update has begun and ended; with `generation`, the one to that generation of the set."""
+    if generation and text(progress(found), "podCliqueSetGenerationHash") != generation:
+        return False
     return started(found) != "" and text(progress(found), "updateEndedAt") != ""
 
 
@@ -58,10 +60,10 @@ def selected_replica(group: Document | None) -> int | None:
     return number(progress(group), "readyReplicaIndicesSelectedToUpdate", "current")
 
 
-def selection(part: Document | None) -> object:
-    """What a clique or a scaling group says of what it has selected, in any form."""
-    found = progress(part)
-    return at(found, "readyPodsSelectedToUpdate") or at(found, "readyReplicaIndicesSelectedToUpdate")
+def selection(part: Document | None) -> str | int | None:
+    """What a clique or a scaling group says to have its turn. What it lists as completed is history."""
+    replica = selected_replica(part)
+    return selected(part) or (replica if replica is not None and replica >= 0 else None)
 
 
 def targets(part: Document | None) -> dict[str, str]:

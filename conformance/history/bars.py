@@ -18,8 +18,6 @@ from conformance.history.record import ADDED, DELETED, Record
 
 POD_STATES = ("gated", "waiting", "bound", "ready", "ended", "terminating")
 """`waiting`: its gate is gone and it has no node; `ended`: it failed, or came to its end."""
-GANG_STATES = ("forming", "waits", "torn", "whole")
-"""`forming`: not Initialized yet; `waits`: no pod of it is bound; `whole`: its floors are."""
 WORTH = 1.0
 """Seconds for which a gang has to be torn to be shown before others."""
 SIZED = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques": "clique"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 def differing(wanted: Mapping[str, object], seen: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
@@ -20,3 +20,25 @@ def differing(wanted: Mapping[str, object], seen: Mapping[str, object]) -> tuple
         if key in seen:
             right[key] = have
     return left, right
+
+
+def reduced(expected: object, seen: object) -> tuple[object, object]:
+    """Return both values without the keys and elements that are equal. Lists that differ only in order stay whole."""
+    if isinstance(expected, Mapping) and isinstance(seen, Mapping):
+        return differing(expected, seen)
+    if isinstance(expected, list | tuple) and isinstance(seen, list | tuple):
+        left, right = _only(expected, seen), _only(seen, expected)
+        return (left, right) if left or right else (expected, seen)
+    return expected, seen
+
+
+def _only(one: Sequence[object], other: Sequence[object]) -> list[object]:
+    """The elements of one list that the other does not have as often."""
+    left = list(other)
+    found = []
+    for element in one:
+        if element in left:
+            left.remove(element)
+        else:
+            found.append(element)
+    return found

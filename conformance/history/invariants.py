@@ -1,7 +1,7 @@
 """Rules that hold at each moment of any history, whatever the test does. Each is true, false or unknown.
 
-They replay the records in the order of the server's writes (order.py), so that a lag between watches excuses nothing
-and accuses nobody.
+They replay the records in the order of the server's writes (order.py), once each watch has passed the present, so that
+a lag between watches excuses nothing and accuses nobody.
 """
 
 from __future__ import annotations
@@ -59,19 +59,18 @@ def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] =
 
 def _by_hand(record: Record) -> bool:
     """Whether the suite itself has made the object, in the place of an operator."""
-    return record.resource in ("pods", "podgangs") and bool(label(record.object, BY_HAND))
+    return record.resource in ("pods", "podgangs", "podcliquescalinggroups") and bool(label(record.object, BY_HAND))
 
 
 def judge(history: History, only: Sequence[str] = (), excused: Collection[str] = ()) -> list[Verdict]:
-    """The verdict of every rule (or of those whose ids are given), by id. `excused`: see `rules`."""
-    records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
+    """The verdict of every rule (or of those whose ids are given), by id. `excused`: see `rules`. Raises HarnessError
+    where a stream has not come to the present."""
     chosen = [rule for rule in rules(excused, history.unrest) if not only or rule.id in only]
+    records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
     ordered = server_order(records)
     if ordered is None:
-        return [
-            Verdict(rule.id, rule.what, None, "the resource versions of this cluster's resources don't compare")
-            for rule in chosen
-        ]
+        reason = "the resource versions of this cluster's resources don't compare"
+        return [Verdict(rule.id, rule.what, None, reason) for rule in chosen]
     gangs = Gangs()
     for record in ordered:
         for rule in chosen:

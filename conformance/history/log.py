@@ -5,15 +5,30 @@ The one invariant: `seq` rises by one with each record, and a record that `beyon
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 import time
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from heapq import merge
+from typing import IO, NamedTuple
 
-from conformance.history.record import Record
+from conformance.history.order import LAG
+from conformance.history.record import DELETED, Record, Spilled, release
 
 CLUSTER = ""
 """The namespace of cluster-scoped objects, which belong to every namespace's history."""
+
+
+LARGE = 1 << 16
+"""Bytes above which an object is kept in a file."""
+
+
+class Present(NamedTuple):
+    """How far a log is known to be whole: up to `revision` (None: all of it), but for the resources in `late`."""
+
+    revision: int | None = None
+    late: str = ""
 
 
 class Log:
@@ -25,6 +40,11 @@ class Log:
         self._seq = 0
         self._started, self._started_wall = time.monotonic(), time.time()
         self._failure: BaseException | None = None
+        self._opened: set[str] | None = None
+        """The namespaces whose records are kept; None for all."""
+        self._spilled: dict[str, IO[bytes]] = {}
+        self._clock: list[tuple[int, float]] = []
+        """Revisions that the server was seen to have reached, with the moment."""
 
     def now(self) -> float:
         """Seconds since the log began."""
@@ -43,10 +63,13 @@ class Log:
         listed: bool = False,
         at: float | None = None,
     ) -> Record:
-        """Adds what has just happened and wakes who waits. `at` is for histories made by hand."""
+        """Adds what has just arrived and wakes who waits. `at` is for histories made by hand.
+
+        A record that arrives late is dated by the revision clock: nothing is later for the lag of its stream."""
         with self._news:
+            kept = self._opened is None or namespace == CLUSTER or namespace in self._opened
             self._seq += 1
-            moment = self.now() if at is None else at
+            moment = self._moment(version, self.now() if at is None else at)
             record = Record(
                 seq=self._seq,
                 at=moment,
@@ -57,11 +80,12 @@ class Log:
                 name=name,
                 uid=uid,
                 version=version,
-                raw=raw,
+                raw=self._spill(namespace, raw) if kept and len(raw) > LARGE else raw,
                 listed=listed,
             )
-            self._records.setdefault(namespace, []).append(record)
-            self._news.notify_all()
+            if kept:
+                self._records.setdefault(namespace, []).append(record)
+                self._news.notify_all()
             return record
 
     def restore(self, records: list[Record], now: float) -> None:
@@ -96,14 +120,64 @@ class Log:
                     return []
                 self._news.wait(left)
 
+    def reached(self, revision: int) -> None:
+        """Says that the server is at this revision now, whatever has arrived of it."""
+        with self._news:
+            self._clock.append((revision, self.now()))
+
+    def complete(self, namespace: str, timeout: float) -> Present:
+        """Returns when the log has all that has happened in a namespace until now, or after `timeout` seconds. A log
+        that nothing feeds has all."""
+        return Present()
+
     def last_seq(self) -> int:
         with self._news:
             return self._seq
 
+    def open(self, namespace: str) -> None:
+        """Has the records of this namespace kept. From the first call on, those of namespaces that were not opened are
+        dropped as they come."""
+        with self._news:
+            self._opened = (self._opened or set()) | {namespace}
+
     def forget(self, namespace: str) -> None:
-        """Drops the records of a namespace: its test is over and its history saved where it was wanted."""
+        """Drops the records of a namespace: its test is over and its history saved where it was wanted. Once none is
+        open, of each cluster-scoped object only its last state is kept."""
         with self._news:
             self._records.pop(namespace, None)
+            if self._spilled.pop(namespace, None) is not None:
+                release()
+            if self._opened is None:
+                return
+            self._opened.discard(namespace)
+            if not self._opened:
+                last = {(record.resource, record.name): record for record in self._records[CLUSTER]}
+                left = [record for record in last.values() if record.kind != DELETED]
+                self._records[CLUSTER] = sorted(left, key=lambda record: record.seq)
+
+    def last(self, resource: str, namespace: str, name: str) -> Record | None:
+        """The last record of an object, if it is kept."""
+        with self._news:
+            records = reversed(self._records.get(namespace, []))
+            return next((r for r in records if (r.resource, r.name) == (resource, name)), None)
+
+    def _spill(self, namespace: str, raw: bytes) -> Spilled:
+        """Puts a large object into a file, so that a talkative implementation fills a disk and not the memory."""
+        file = self._spilled.get(namespace)
+        if file is None:
+            # It goes with the last record that refers to it.
+            file = self._spilled[namespace] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        begin = os.lseek(file.fileno(), 0, os.SEEK_END)
+        os.write(file.fileno(), raw)
+        return Spilled(file, begin, len(raw))
+
+    def _moment(self, version: str, arrival: float) -> float:
+        """When a change was made at the latest. A revision that was passed longer than LAG ago is no late record: it
+        may be one of another etcd, which order.py has to see."""
+        revision = int(version) if version.isdigit() else 0
+        place = bisect_left(self._clock, revision, key=lambda tick: tick[0])
+        passed = self._clock[place][1] if place < len(self._clock) else arrival
+        return passed if arrival - LAG < passed < arrival else arrival
 
     def _after(self, namespace: str, seq: int) -> list[Record]:
         records = self._records.get(namespace, [])

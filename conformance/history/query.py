@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
+from conformance.errors import HarnessError
 from conformance.history import storage
-from conformance.history.log import Log
+from conformance.history.log import Log, Present
 from conformance.history.record import Record
 from conformance.history.summary import describe, overview
-from conformance.history.verdict import Verdict
 from conformance.history.view import View
 
 R = TypeVar("R")
@@ -20,11 +20,20 @@ UNASKED = frozenset({"events"})
 """Resources whose records change no answer: events bind nobody, and there are many of them."""
 
 
+RESTLESS = frozenset({"events", "leases"})
+"""Resources that change while nothing is under way."""
+
 MOVING = ("pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets")
 """Resources whose records show that the implementation, or what it has begun, is at work."""
 
 LULL = 5.0
 """Seconds without a record after which nothing is under way."""
+
+COMPLETE = 30.0
+"""Seconds within which each stream has passed what has happened: more is no lag of a busy machine."""
+
+FRESH = 1.0
+"""Seconds for which the present needs no second look where nothing has arrived: from a late stream nothing does."""
 
 LOOK_EVERY = 1.0
 """Seconds without a record after which a wait asks whether there is hope."""
@@ -77,15 +86,50 @@ class History:
         self._taken = 0
         self._latest: deque[Record] = deque(maxlen=5)
         self._moved = float("-inf")
+        self._stirred = log.now()
+        self._asking = False
+        """Whether a predicate is being asked, which goes by what has arrived."""
+        self._over = False
+        self._whole = -1, log.now(), Present()
+        """The number of the last record when the log was completed last, when that was, and how far it was then."""
         self.unrest: list[tuple[float, float]] = []
         """Spans in which something happened that no record tells of, e.g. another operator took over."""
+
+    @property
+    def arrived(self) -> View:
+        """The state as far as it has arrived, which moves on: for a look in passing."""
+        return self._live
+
+    @property
+    def still(self) -> float:
+        """Seconds since an object of the namespace last changed, or the test did something (`stir`)."""
+        return self.now() - self._stirred
+
+    def stir(self) -> None:
+        """Says that the test has done something that there may be no record of, or none in the namespace."""
+        self._stirred = self.now()
 
     def now(self) -> float:
         """Seconds since the recorder started."""
         return self.log.now()
 
+    def end(self) -> None:
+        """What has arrived by now is all that there will be: nobody waits for more."""
+        self._over = True
+
+    def present(self) -> Present:
+        """Waits until the streams of all resources have passed the present, so that what is compared belongs together;
+        where `late` says that some have not, nothing can be said of the present."""
+        last = self.log.last_seq()
+        known, at, _ = self._whole
+        if not self._asking and not self._over and (known != last or self.now() - at > FRESH):
+            present = self.log.complete(self.namespace, COMPLETE)
+            self._whole = last, self.now(), present
+        return self._whole[2]
+
     def mark(self) -> int:
-        """The number of the last record that has arrived: the present, to be used as `since` or `until`."""
+        """The present, as the number of the last record before it: to be used as `since` or `until`."""
+        self._arrive()
         return self.log.last_seq()
 
     def records(
@@ -95,32 +139,25 @@ class History:
         since: int = 0,
         until: int | None = None,
     ) -> list[Record]:
-        """The records after number `since`, up to and with number `until`, of a resource and a name where given."""
+        """The records after number `since`, up to and with number `until` (else up to the present), of a resource and a
+        name where given."""
+        if until is None:
+            self._arrive()
         return [
             record
             for record in self.log.beyond(self.namespace, since)
-            if (until is None or record.seq <= until)
+            if (self._is_whole(record) if until is None else record.seq <= until)
             and (resource is None or record.resource == resource)
             and (name is None or record.name == name)
         ]
 
     def view(self, at_seq: int | None = None) -> View:
-        """The state now, or after record number `at_seq`; it stays as it is."""
-        if at_seq is None:
-            self._catch_up()
-            return self._live.copy()
+        """The state at present, or after record number `at_seq`; it stays as it is. Raises HarnessError where a stream
+        has not come to the present."""
         past = View()
         for record in self.records(until=at_seq):
             past.apply(record)
         return past
-
-    def steps(self, since: int = 0, until: int | None = None) -> Iterator[tuple[Record, View]]:
-        """Every record after `since` with the state after it; the view moves on."""
-        view = View()
-        for record in self.records(until=until):
-            view.apply(record)
-            if record.seq > since:
-                yield record, view
 
     def wait(
         self,
@@ -141,41 +178,23 @@ class History:
         Raises NotSeen after `timeout` seconds or where there is no hope, HarnessError when the recorder has died.
         """
         begin = self.now()
-        deadline = begin + timeout
+        deadline: float | None = begin + timeout
         self._catch_up()
         miss = ""
-        answer = predicate(self._live)
         while True:
+            answer = self._ask(predicate)
             if isinstance(answer, Miss):
                 miss = answer.reason
             elif answer is not None and answer is not False:
                 return answer
-            while self._next(min(deadline, self.now() + LOOK_EVERY) if hopeless else deadline, resources) is None:
+            while self._next(self._look(deadline, hopeless), resources) is None:
+                if deadline is None:
+                    raise NotSeen(what, self.now() - begin, miss, self._live.copy(), list(self._latest))
                 if self.now() >= deadline:
                     deadline = max(deadline, min(begin + longest, self._moved + LULL))
                 if self.now() >= deadline or (hopeless and hopeless()):
-                    raise NotSeen(what, self.now() - begin, miss, self._live.copy(), list(self._latest))
-            answer = predicate(self._live)
-
-    def first(self, predicate: Predicate[R], since: int = 0, until: int | None = None) -> tuple[Record, R] | None:
-        """The first record in what has been recorded after whose arrival the predicate was content, and its answer."""
-        for record, view in self.steps(since, until):
-            answer = predicate(view)
-            if answer is not None and answer is not False and not isinstance(answer, Miss):
-                return record, answer
-        return None
-
-    def never(
-        self, what: str, predicate: Predicate[R], since: int = 0, until: int | None = None, *, id: str = ""
-    ) -> Verdict:
-        """Judges that the predicate was content after no record between two marks. True, false with the first record
-        that shows the contrary, or unknown where nothing was recorded between them."""
-        found = self.first(predicate, since, until)
-        if found is not None:
-            return Verdict(id, what, False, f"{found[1]}" if found[1] is not True else "it was so", (found[0],))
-        if not self.records(since=since, until=until):
-            return Verdict(id, what, None, "nothing was recorded between the marks")
-        return Verdict(id, what, True)
+                    self._arrive()
+                    deadline = None  # what has happened by now still counts, and nothing else
 
     def quiet(self, seconds: float, timeout: float, *, resources: Collection[str] = MOVING) -> int:
         """Blocks until no record of these resources has come for `seconds`; gives the mark of that moment.
@@ -186,7 +205,9 @@ class History:
         deadline = self.now() + timeout
         while (calm := self.now() + seconds) <= deadline:
             if self._next(calm, resources) is None:
-                return self._live.seq
+                self._arrive()
+                if self._next(None, resources) is None:
+                    return self._live.seq
         raise NotSeen(f"{seconds:g} s without change", timeout, "", self._live.copy(), list(self._latest))
 
     def save(self, path: Path) -> None:
@@ -201,8 +222,32 @@ class History:
         log.restore(records, now)
         return cls(log, namespace)
 
-    def _next(self, deadline: float, resources: Collection[str] | None) -> Record | None:
-        """Moves the live view on until a record that counts; None at the deadline (in seconds of the log)."""
+    def _ask(self, predicate: Predicate[R]) -> R | Miss | None:
+        self._asking = True
+        try:
+            return predicate(self._live)
+        finally:
+            self._asking = False
+
+    def _look(self, deadline: float | None, hopeless: object) -> float | None:
+        """Until when to wait for the next record."""
+        return min(deadline, self.now() + LOOK_EVERY) if deadline is not None and hopeless else deadline
+
+    def _arrive(self) -> None:
+        """Has everything arrive that has happened. Raises HarnessError where a stream stays behind."""
+        if late := self.present().late:
+            raise HarnessError(f"the recorder has not been told of all changes of {late}", where=self.namespace)
+
+    def _is_whole(self, record: Record) -> bool:
+        """Whether all that happened before a record is known, whatever the resource."""
+        revision = self._whole[2].revision
+        return (
+            self._asking or self._over or revision is None or record.revision <= revision or record.resource in UNASKED
+        )
+
+    def _next(self, deadline: float | None, resources: Collection[str] | None) -> Record | None:
+        """Moves the live view on until a record that counts; None at the deadline (in seconds of the log), or, without
+        one, where nothing more has arrived."""
         while (record := self._pull(deadline)) is not None:
             if record.resource in resources if resources is not None else record.resource not in UNASKED:
                 return record
@@ -227,4 +272,6 @@ class History:
             self._latest.append(record)
         if record.resource in MOVING:
             self._moved = record.at
+        if record.namespace and record.resource not in RESTLESS:
+            self._stirred = max(self._stirred, record.at)
         return record

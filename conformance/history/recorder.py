@@ -6,19 +6,26 @@ Start it once the Grove CRDs are established: a resource that isn't served yet i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import NamedTuple
 
+import aiohttp
+import msgspec
+
 from conformance.errors import HarnessError
 from conformance.grove import labels
-from conformance.grove.kinds import ATTENDANTS, GROVE, LEASE
-from conformance.history.log import Log
+from conformance.grove.kinds import ATTENDANTS, GROVE, LEASE, SECRETS
+from conformance.history import redaction
+from conformance.history.log import Log, Present
 from conformance.history.record import ADDED, DELETED, MODIFIED
 from kube import config
 from kube.client import Client
-from kube.objects import Envelope, Key, envelope
+from kube.errors import ApiError
+from kube.objects import Envelope, Key, ObjectMeta, envelope
 from kube.reflector import Reflector
 from kube.resource import EVENTS, LEASES, NODES, PODS, SERVICES, Resource
 
@@ -46,6 +53,21 @@ RECORDED = tuple(
 """The namespaced resources that sets become (of some only an operator's objects are recorded)."""
 
 
+MANY = 1 << 63
+TICK = 1.0
+"""Seconds between two looks at the server's revision."""
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+UNANSWERED = (ApiError, aiohttp.ClientError, TimeoutError, OSError)
+"""What a request ends in while the API server is away."""
+
+
+class Stopped(HarnessError):
+    """The recorder was stopped; what it has recorded was whole."""
+
+    def __init__(self) -> None:
+        super().__init__("the recorder has been stopped")
+
+
 class Recorder(Log):
     """A log that fills itself from all namespaces of a cluster, between `start` and `stop`."""
 
@@ -57,11 +79,12 @@ class Recorder(Log):
     ) -> None:
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
-        self._feeds = [_Feed(self, each.resource) for each in watched]
+        self._feeds = [_Feed(self, each) for each in watched]
         self._thread = threading.Thread(target=self._run, name="history-recorder", daemon=True)
         self._connection: config.Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
 
     def start(self, timeout: float = 60.0) -> None:
         """Returns when every watched resource has been listed. Raises HarnessError after `timeout` seconds, naming
@@ -93,6 +116,42 @@ class Recorder(Log):
         if self._thread.is_alive():
             self._thread.join(timeout=10)
 
+    def complete(self, namespace: str, timeout: float) -> Present:
+        """As `Log.complete`: lists each resource, and waits until its watch has passed what the list shows."""
+        loop, client = self._loop, self._client
+        if loop is None or client is None or not self._thread.is_alive():
+            return self._ended()
+
+        async def catch_up() -> Present:
+            feeds = [feed for feed in self._feeds if feed.resource != EVENTS]  # they bind nobody, and are many
+            passing = {asyncio.create_task(feed.pass_list(client, namespace)): feed for feed in feeds}
+            passed, late = await asyncio.wait(passing, timeout=timeout)
+            for task in late:
+                task.cancel()
+            revision = min((task.result() for task in passed), default=0)
+            return Present(revision, ", ".join(sorted(str(passing[task].resource) for task in late)))
+
+        try:
+            return asyncio.run_coroutine_threadsafe(catch_up(), loop).result()
+        except (CancelledError, RuntimeError):  # it is being stopped, or dies just now; its loop may be closed
+            self._thread.join(timeout=10)
+            if self._thread.is_alive():
+                raise
+            return self._ended()
+
+    def _ended(self) -> Present:
+        """All that was recorded is all that there was, unless the recorder has died: then this raises its death."""
+        if self._failure is not None and not isinstance(self._failure, Stopped):
+            raise self._failure
+        return Present()
+
+    async def _keep_time(self, client: Client) -> None:
+        """Asks once a second how far the server is: tells late records from late changes."""
+        while True:
+            with contextlib.suppress(*UNANSWERED):
+                self.reached((await self._feeds[0].read(client, limit=1)).revision)
+            await asyncio.sleep(TICK)
+
     def _run(self) -> None:
         connection = self._connection
         assert connection is not None
@@ -103,6 +162,8 @@ class Recorder(Log):
                 Client(connection, user_agent=self._user_agent) as client,
                 asyncio.TaskGroup() as group,
             ):
+                self._client = client
+                group.create_task(self._keep_time(client))
                 for feed, watched in zip(self._feeds, self._watched, strict=True):
                     reflector = Reflector(
                         client,
@@ -115,7 +176,7 @@ class Recorder(Log):
                     feed.reflector = reflector
                     group.create_task(reflector.run())
 
-        error: BaseException = HarnessError("the recorder has been stopped")
+        error: BaseException = Stopped()
         try:
             asyncio.run(record())
         except asyncio.CancelledError:
@@ -128,47 +189,115 @@ class Recorder(Log):
             feed.synced.set()
 
 
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = "0"
+
+
+class _Item(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+class _Metadata(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[_Item] | None  # null, where there is none
+
+    @property
+    def revision(self) -> int:
+        return int(self.metadata.resource_version)
+
+
+_listed = msgspec.json.Decoder(_Metadata)
+
+
 class _Feed:
     """Turns what one reflector says into records, each change once."""
 
-    def __init__(self, log: Log, resource: Resource) -> None:
-        self.resource = resource
+    def __init__(self, log: Log, watched: Watched) -> None:
+        self.resource = watched.resource
+        self._selectors = {"labelSelector": watched.labels, "fieldSelector": watched.fields}
         self.synced = threading.Event()
         self.reflector: Reflector[Envelope] | None = None
         self._log = log
-        self._known: dict[Key, Envelope] = {}
+        self._known: dict[Key, tuple[str, str]] = {}
+        """Uid and version of each object that exists."""
+        self._news = asyncio.Event()
+
+    async def read(self, client: Client, namespace: str | None = None, limit: int = 0) -> _Metadata:
+        """What there is now of the resource, without its contents."""
+        chosen = {**self._selectors, "limit": str(limit) if limit else None}
+        params = {key: value for key, value in chosen.items() if value}
+        path = self.resource.path(namespace)
+        return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA}))
+
+    async def pass_list(self, client: Client, namespace: str) -> int:
+        """Returns when the log has all that a list of a namespace shows at this moment; gives the list's revision."""
+        while True:
+            try:
+                now = await self.read(client, namespace)
+                break
+            except UNANSWERED as error:
+                if isinstance(error, ApiError) and error.status == 404:
+                    return MANY  # what is not served (any more) has no objects that could be late
+                await asyncio.sleep(TICK)
+        versions = {item.metadata.key: item.metadata.resource_version for item in now.items or ()}
+        while self.reflector is not None and self.reflector.version < now.revision:
+            known = self._known.items()
+            if versions == {key: version for key, (_, version) in known if key[0] in ("", namespace)}:
+                break
+            self._news.clear()
+            await self._news.wait()
+        return now.revision
 
     def replaced(self, items: list[Envelope]) -> None:
         present = {item.metadata.key for item in items}
-        for key, old in list(self._known.items()):
+        for key, (_, version) in list(self._known.items()):
             if key not in present:
                 # When exactly it went is not known; it was gone at the version of the list.
-                self._take(DELETED, old, version=str(self.reflector.version) if self.reflector else None, listed=True)
+                self._gone(key, str(self.reflector.version) if self.reflector else version)
         for item in items:
             known = self._known.get(item.metadata.key)
-            if known is not None and known.metadata.uid != item.metadata.uid:
-                self._take(DELETED, known, listed=True)
+            if known is not None and known[0] != item.metadata.uid:
+                self._gone(item.metadata.key, known[1])
                 known = None
-            if known is None or known.metadata.resource_version != item.metadata.resource_version:
+            if known is None or known[1] != item.metadata.resource_version:
                 self._take(ADDED if known is None else MODIFIED, item, listed=True)
         self.synced.set()
+        self._news.set()
 
     def changed(self, kind: str, item: Envelope) -> None:
         self._take(kind, item)
+        self._news.set()
 
-    def _take(self, kind: str, item: Envelope, *, version: str | None = None, listed: bool = False) -> None:
+    def _gone(self, key: Key, version: str) -> None:
+        """An object that a list no longer has, as it was last. Where its records are not kept, nobody asks for this."""
+        self._known.pop(key)
+        last = self._log.last(self.resource.plural, *key)
+        if last is not None:
+            namespace, name = key
+            self._log.append(
+                DELETED,
+                self.resource.plural,
+                namespace=namespace,
+                name=name,
+                uid=last.uid,
+                version=version,
+                raw=last.raw,
+                listed=True,
+            )
+
+    def _take(self, kind: str, item: Envelope, *, listed: bool = False) -> None:
         metadata = item.metadata
         if kind == DELETED:
             self._known.pop(metadata.key, None)
         else:
-            self._known[metadata.key] = item
+            self._known[metadata.key] = (metadata.uid, metadata.resource_version)
         self._log.append(
             kind,
             self.resource.plural,
             namespace=metadata.namespace,
             name=metadata.name,
             uid=metadata.uid,
-            version=version or metadata.resource_version,
-            raw=item.raw,
+            version=metadata.resource_version,
+            raw=redaction.record(item.raw) if self.resource == SECRETS else item.raw,
             listed=listed,
         )

@@ -70,7 +70,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A requirement that is known to fail (anchors M-07)."""
+    """A requirement that is known to fail."""
 
     id: str
     reason: str

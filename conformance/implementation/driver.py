@@ -7,8 +7,9 @@ the implementation's scheduler name.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -136,20 +137,25 @@ class Driver:
         before = [self.descriptor.predecessor] if self.descriptor.predecessor is not None else []
         for source in () if webhooks_only else (*before, *sources):
             for path in source.manifests("crds"):
-                found = installation.read_manifests(path, path.read_text(encoding="utf-8"), CRD)
+                found = installation.read_manifests(path, installation.text(path), CRD)
                 crds |= {crd["metadata"]["name"]: crd for crd in found}
         for source in sources:
             webhooks += self._webhooks(self._hooks_of if source is self._operates else source)
-        stale = self._hooked - {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
-        if crds or webhooks or stale:
-            try:
-                asyncio.run(self._install(list(crds.values()), webhooks, stale))
-            except (ApiError, aiohttp.ClientError, TimeoutError) as error:
-                raise HarnessError(
-                    f"the API server failed while CRDs and webhooks were installed: {error!r}",
-                    mend="see the log of kube-apiserver",
-                ) from error
-        self._hooked = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
+        self._put(list(crds.values()), webhooks)
+
+    @contextlib.contextmanager
+    def without_webhooks(self) -> Iterator[None]:
+        """The API server asks none of the webhooks that were installed until this ends. Raises HarnessError."""
+        self._put([], [])
+        try:
+            yield
+        finally:
+            self.install(webhooks_only=True)
+
+    @property
+    def hooked(self) -> bool:
+        """Whether there are webhook configurations of ours in the API server."""
+        return bool(self._hooked)
 
     def start(self, *roles: Role) -> None:
         """Starts the processes of these roles (all, if none is named) and returns when they are ready.
@@ -178,6 +184,12 @@ class Driver:
                 self._end(self._players[role])
         if not roles and self._second is not None:
             self._end(self._second)
+
+    def detach(self) -> None:
+        """Lets the processes outlive this one, until the marker in their environment ends them."""
+        for player in self._players.values():
+            if player.group is not None:
+                player.group.detach()
 
     def kill(self, role: Role) -> None:
         """SIGKILL to the process group of a role."""
@@ -249,6 +261,10 @@ class Driver:
         self._hooks_at = process
         self.install(webhooks_only=True)
 
+    def controls(self, role: Role) -> bool:
+        """Whether the process of a role is the driver's to stop and start. It is not where the role runs already."""
+        return role in self._players
+
     def alive(self, role: Role) -> bool:
         """Whether the process of a role lives. False for a role without a process of ours."""
         player = self._players.get(role)
@@ -286,6 +302,19 @@ class Driver:
     def _folder(self) -> Path:
         return self.cluster.directory / "implementation"
 
+    def _put(self, crds: list[dict[str, Any]], webhooks: list[dict[str, Any]]) -> None:
+        """Installs these CRDs and webhook configurations; no other webhook configuration of ours stays."""
+        wanted = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
+        if crds or webhooks or self._hooked:
+            try:
+                asyncio.run(self._install(crds, webhooks, self._hooked - wanted))
+            except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+                raise HarnessError(
+                    f"the API server failed while CRDs and webhooks were installed: {error!r}",
+                    mend="see the log of kube-apiserver",
+                ) from error
+        self._hooked = wanted
+
     async def _install(
         self, crds: list[dict[str, Any]], webhooks: list[dict[str, Any]], stale: set[tuple[str, str]]
     ) -> None:
@@ -298,7 +327,7 @@ class Driver:
 
     def _webhooks_of(self, source: Descriptor, path: Path) -> list[dict[str, Any]]:
         """A webhook belongs to the operator: `${port.…}` in it are the operator's."""
-        text = path.read_text(encoding="utf-8")
+        text = installation.text(path)
         try:
             placeholders.check(text, parameters=source.settings, process=False)
         except placeholders.UnknownPlaceholder as error:

@@ -17,6 +17,7 @@ import yaml
 from tenacity import AsyncRetrying, retry_if_not_result, stop_after_delay, wait_exponential
 from tenacity import RetryError as NeverTrue
 
+from conformance import bounded
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
@@ -35,24 +36,38 @@ WEBHOOKS = {
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 }
 
-_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""CRDs are long: with libyaml they are read in a tenth of the time."""
-
 Manifest = Mapping[str, Any]
+
+
+def text(path: Path) -> str:
+    """The text of a file of manifests. Raises UsageError."""
+    return bounded.text(path, bounded.MANIFESTS, shown(path))
 
 
 def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
     """The objects of a YAML file whose text is `text` by now. Raises UsageError for another kind or no YAML."""
+    objects: list[Any] = []
+    loader = bounded.LOADER(text)
     try:
-        objects = [document for document in yaml.load_all(text, _LOADER) if document]
+        bounded.check_depth(text, shown(path))
+        while loader.check_node():
+            node = loader.get_node()
+            assert node is not None  # it was just looked for
+            bounded.check(node, shown(path))
+            objects += filter(None, [loader.construct_document(node)])
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(
             f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", mend="mend the syntax there"
         ) from error
+    except ValueError as error:  # a date of no calendar, a number of thousands of digits
+        raise UsageError(f"cannot be read: {error}", where=shown(path), mend="put it in quotes") from error
+    finally:
+        loader.dispose()
     for found in objects:
         kind = found.get("kind") if isinstance(found, dict) else None
-        name = found.get("metadata", {}).get("name") if isinstance(found, dict) else None
+        metadata = found.get("metadata") if isinstance(found, dict) else None
+        name = metadata.get("name") if isinstance(metadata, dict) else None
         if kind not in kinds or not name:
             raise UsageError(
                 f"holds an object of kind {kind!r}" if kind not in kinds else f"holds a {kind} without a name",

@@ -1,16 +1,17 @@
-"""One process of an implementation: a process group of its own, from start to the end of its last member.
+"""One process of an implementation: from start to the end of all that it has started, by way of its supervisor.
 
-Invariant: once `stop`, `kill` or `exited` says that it has ended, no member of its group lives.
+Invariant: once `stop`, `kill` or `ended` says that it has ended, no descendant of it lives; nor when we were killed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import http.client
 import os
-import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -18,9 +19,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.implementation.output import Output, bound
+
 LOOK_EVERY = 0.05
 """Seconds between two looks at a health page or a log while a process starts; its end is seen at once."""
 TAIL_LINES = 15
+BOUND_EVERY = 1.0
+"""Seconds between two looks at the size of a log."""
 
 
 class NotReady(Exception):
@@ -45,7 +50,7 @@ class Ended:
 
 
 class ProcessGroup:
-    """A started program and everything it starts that does not leave its process group.
+    """A started program and everything that it starts (see `supervisor.py`).
 
     Output is appended to `log`. Raises OSError if the program cannot be started.
     """
@@ -54,21 +59,33 @@ class ProcessGroup:
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
-            self._log_begins = output.tell()
-            self._popen = subprocess.Popen(
-                argv,
+            self._output = Output(log)
+            back, there = os.pipe()
+            self._supervisor = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py")), str(there), *argv],
                 env=dict(environment),
                 cwd=directory,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=[there],
             )
-        self.pid = self._popen.pid
+        os.close(there)
+        self._told = os.fdopen(back)
+        word, _, number = self._told.readline().partition(" ")
+        if word != "started":
+            self._supervisor.communicate()
+            self._told.close()
+            raise OSError(int(number or errno.ESRCH), os.strerror(int(number or errno.ESRCH)), argv[0])
+        self.pid = int(number)
         self._ended: Ended | None = None
         self._over = threading.Event()
-        self._reaping = threading.Lock()
+        assert self._supervisor.stdin is not None
+        self._orders = self._supervisor.stdin
+        self._ordering = threading.Lock()
         threading.Thread(target=self._attend, name=f"attend-{self.pid}", daemon=True).start()
+        threading.Thread(target=self._bound, name=f"bound-{self.pid}", daemon=True).start()
 
     @property
     def ended(self) -> Ended | None:
@@ -76,16 +93,20 @@ class ProcessGroup:
         return self._ended
 
     def stop(self, grace: float) -> Ended:
-        """SIGTERM to the whole group, SIGKILL to what is left when the leader is gone or after `grace` seconds."""
-        self._signal(signal.SIGTERM)
+        """SIGTERM to the process group, SIGKILL to what is left when the leader is gone or after `grace` seconds."""
+        self._order("T")
         if not self._over.wait(grace):
-            self._signal(signal.SIGKILL)
+            self._order("K")
         return self.wait()
 
     def kill(self) -> Ended:
-        """SIGKILL to the whole group."""
-        self._signal(signal.SIGKILL)
+        """SIGKILL to all of it."""
+        self._order("K")
         return self.wait()
+
+    def detach(self) -> None:
+        """Lets it outlive this process."""
+        self._order("D")
 
     def wait(self) -> Ended:
         """Blocks until it has ended."""
@@ -111,37 +132,40 @@ class ProcessGroup:
 
     def has_logged(self, pattern: str) -> bool:
         """Whether a line of this run's output matches the regular expression."""
-        wanted = re.compile(pattern)
-        return any(wanted.search(line) for line in self._output().splitlines())
+        return self._output.has(pattern)
 
     def tail(self) -> str:
         """The last lines of this run's output as one line of text, and where the whole is."""
-        lines = [line.strip() for line in self._output().splitlines() if line.strip()][-TAIL_LINES:]
+        lines = self._output.last_lines(TAIL_LINES)
         said = " | ".join(lines) if lines else "nothing"
         return f"its log ends with: {said} (all of it: {self.log})"
 
-    def _output(self) -> str:
-        with self.log.open("rb") as file:
-            file.seek(self._log_begins)
-            return file.read().decode("utf-8", "replace")
+    def _bound(self) -> None:
+        """Keeps the log small while the process lives."""
+        while not self._over.wait(BOUND_EVERY):
+            bound(self.log)
 
     def _attend(self) -> None:
-        """Waits for the leader's end, ends the rest of the group, then reaps the leader.
-
-        In that order, because a group's number cannot be given to strangers while its leader is not reaped.
-        """
-        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        with self._reaping:
+        """Waits for the word that it has ended. A supervisor that ends without it was killed, and its program goes with
+        it: nobody could stop it any more."""
+        _, _, code = self._told.readline().partition(" ")
+        self._told.close()
+        self._supervisor.wait()
+        if not code:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self._ended = Ended(self._popen.wait(), time.monotonic())
+        with self._ordering:
+            self._ended = Ended(int(code or -signal.SIGKILL), time.monotonic())
+            with contextlib.suppress(BrokenPipeError):
+                self._orders.close()
         self._over.set()
 
-    def _signal(self, number: signal.Signals) -> None:
-        with self._reaping:
+    def _order(self, letter: str) -> None:
+        with self._ordering:
             if self._ended is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self.pid, number)
+                with contextlib.suppress(BrokenPipeError):
+                    self._orders.write(letter.encode())
+                    self._orders.flush()
 
 
 def answers(url: str) -> bool:

@@ -76,7 +76,7 @@ def _verdict(report: Report) -> Document:
             "suppliedRoles": dict(sorted(who.supplied.items())),
         },
         "suite": {"version": report.started.suite_version, "digest": report.started.suite_digest},
-        "selection": {"profiles": list(report.started.profiles), "ids": list(report.started.ids)},
+        "selection": _selection(report),
         "counts": _counts(report.counts),
         "profiles": [
             {"name": p.name, "verdict": _profile_word(p), "counts": _counts(p.counts)} for p in report.profiles
@@ -84,6 +84,12 @@ def _verdict(report: Report) -> Document:
         "requirements": [_requirement(result) for result in report.results],
         "harnessErrors": list(report.faults),
     }
+
+
+def _selection(report: Report) -> Document:
+    started = report.started
+    named: Document = {"tests": list(started.only)} if started.only else {}
+    return {"profiles": list(started.profiles), "ids": list(started.ids), **named}
 
 
 def _profile_word(profile: Profile) -> str:
@@ -108,6 +114,8 @@ def _requirement(result: Result) -> Document:
     }
     if result.reason:
         found["reason"] = result.reason
+    if result.missing:
+        found["missing"] = list(result.missing)
     if result.failures:
         found["failures"] = [_failure(f) for f in result.failures]
     return found

@@ -11,8 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
+from types import MappingProxyType
 
 from conformance.errors import Exit
+from conformance.suite import checklist
+from conformance.suite.checklist import Checklist
+from conformance.suite.checks import brief
 from conformance.suite.ledger import (
     AnyEvent,
     Cause,
@@ -25,8 +29,9 @@ from conformance.suite.ledger import (
     TestStarted,
     WorkerLost,
 )
+from conformance.suite.repeated import unmarked
 from conformance.suite.requirement import Level, Registry, Requirement
-from conformance.suite.selection import Scope, scope
+from conformance.suite.selection import INVARIANT, Scope, scope
 
 
 class Outcome(StrEnum):
@@ -44,6 +49,9 @@ class Outcome(StrEnum):
 
 NOT_SELECTED = "not selected"
 """Why most have no outcome where a user named some."""
+
+NO_CHECKLIST: Checklist = MappingProxyType({})
+"""Nothing is known: what a test that ended early judged in part counts as not judged."""
 
 EXECUTED = frozenset({Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.STALE_EXPECTATION})
 
@@ -108,6 +116,10 @@ class Result:
     checks: int = 0
     reason: str = ""
     cause: Cause = ""
+    missing: tuple[str, ...] = ()
+    """Checks that were not made, because a test ended before them."""
+    ended_by: tuple[tuple[str, str], ...] = ()
+    """Tests that ended before all was judged, each with the failed check that ended it."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,16 @@ class Report:
 
     @property
     def exit(self) -> Exit:
+        """A run that was asked for some requirements, and in which these passed, is partial and a success."""
+        if self.verdict is Word.PARTIAL and self.as_selected:
+            return Exit.CONFORMANT
         return EXIT[self.verdict]
+
+    @property
+    def as_selected(self) -> bool:
+        """Whether all that was selected was judged."""
+        skipped = (Outcome.NOT_RUN, Outcome.BLOCKED)
+        return all(r.reason == NOT_SELECTED for r in self.results if r.outcome in skipped)
 
     @property
     def results(self) -> list[Result]:
@@ -155,19 +176,22 @@ class _Test:
     """What the ledger says of one test."""
 
     ids: tuple[str, ...]
+    whole: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The checks of each requirement when the test comes to its end."""
     started: TestStarted | None = None
     finished: TestFinished | None = None
     checks: dict[str, list[Check]] = field(default_factory=dict)
 
 
-def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report:
-    """Judges a run. `today` decides whether an expected failure has expired. Raises ValueError without a beginning."""
+def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Checklist = NO_CHECKLIST) -> Report:
+    """Judges a run. `today` decides whether an expected failure has expired; `known` are the checks of a test that
+    comes to its end. Raises ValueError without a beginning."""
     listed = sorted(events, key=lambda e: e.wall)
     started = next((e for e in listed if isinstance(e, RunStarted)), None)
     if started is None:
         raise ValueError("the ledger has no run-started")
     finished = next((e for e in listed if isinstance(e, RunFinished)), None)
-    tests = _tests(started, listed)
+    tests = _tests(started, listed, known)
     interrupted = finished is None or finished.interrupted
     who = started.implementation
     chosen = scope(registry, started.profiles, started.ids, who.roles, who.features)
@@ -193,8 +217,11 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     )
 
 
-def _tests(started: RunStarted, events: list[AnyEvent]) -> dict[str, _Test]:
-    tests = {planned.test: _Test(planned.ids) for planned in started.plan}
+def _tests(started: RunStarted, events: list[AnyEvent], known: Checklist) -> dict[str, _Test]:
+    tests = {
+        planned.test: _Test(planned.ids, known.get(unmarked(planned.test, started.repeat), {}))
+        for planned in started.plan
+    }
     for event in events:
         match event:
             case TestStarted():
@@ -221,6 +248,9 @@ def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], inter
     ]
     if not parts:
         return Result(entry, Outcome.NOT_RUN, reason="no test of this run judges it")
+    if entry.id.startswith(INVARIANT):
+        # Every test judges an invariant: one that ended before it could takes nothing from what the others saw.
+        parts = [part for part in parts if part.outcome is not Outcome.BLOCKED] or parts
     order = list(Outcome)
     # Of two blocked parts the one for which the implementation is to blame tells more.
     worst = min(parts, key=lambda p: (order.index(p.outcome), p.cause != "implementation"))
@@ -229,6 +259,8 @@ def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], inter
         tests=tuple(sorted(t for p in parts for t in p.tests)),
         failures=tuple(f for p in parts for f in p.failures),
         checks=sum(p.checks for p in parts),
+        missing=tuple(what for p in parts for what in p.missing),
+        ended_by=tuple(by for p in parts for by in p.ended_by),
     )
 
 
@@ -237,7 +269,7 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     checks = test.checks.get(entry.id, [])
     end = test.finished
     bundle = end.bundle if end is not None else ""
-    failures = tuple(Failure(name, c.what, c.expected, c.seen, c.at, bundle) for c in checks if c.outcome != "passed")
+    failures = tuple(Failure(name, c.what, c.expected, c.seen, c.at, bundle) for c in checks if c.outcome == "failed")
     base = Result(entry, Outcome.NOT_RUN, tests=(name,), failures=failures, checks=len(checks))
     if failures:
         return replace(base, outcome=Outcome.FAILED)
@@ -249,19 +281,27 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
         return replace(base, outcome=Outcome.HARNESS_ERROR, reason=f"the worker was lost during {name}")
     if end.outcome == "harness-error":
         return replace(base, outcome=Outcome.HARNESS_ERROR, reason=end.reason)
-    if end.outcome == "blocked":
-        return replace(base, outcome=Outcome.BLOCKED, reason=end.reason, cause=end.cause)
+    if undetermined := next((c for c in checks if c.outcome == "unknown"), None):
+        reason = f"{undetermined.what}: {brief(undetermined.seen)}"
+        return replace(base, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
+    early = end.outcome == "blocked" or bool(end.ended_by)
+    missing = checklist.missing(test.whole.get(entry.id), (c.what for c in checks)) if early else ()
+    if end.outcome != "passed" and (missing or not checks):
+        base = replace(base, outcome=Outcome.BLOCKED, missing=missing if checks else ())  # without checks: all of it
+        if end.outcome == "blocked":
+            return replace(base, reason=end.reason, cause=end.cause)
+        by = end.ended_by or _first_failure(test)
+        reason = f"not judged to its end: {name} ended when {by}"
+        return replace(base, reason=reason, cause="implementation", ended_by=((name, by),))
     if checks:
         return replace(base, outcome=Outcome.PASSED)
-    if end.outcome == "failed":
-        first = next(c for c in _all_checks(test) if c.outcome != "passed")
-        reason = f"not reached: {name} ended when {first.id} failed ({first.what})"
-        return replace(base, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
     return replace(base, outcome=Outcome.HARNESS_ERROR, reason=f"{name} ended without an outcome for it")
 
 
-def _all_checks(test: _Test) -> list[Check]:
-    return sorted((c for checks in test.checks.values() for c in checks), key=lambda c: c.wall)
+def _first_failure(test: _Test) -> str:
+    failed = (c for checks in test.checks.values() for c in checks if c.outcome != "passed")
+    first = min(failed, key=lambda c: c.wall)
+    return f"{first.id} failed ({first.what})"
 
 
 def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Result:
@@ -278,19 +318,27 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
 
 def _verdict(results: Iterable[Result]) -> Word:
     """The verdict on a profile: its MUSTs that the implementation claims. None executed is no success."""
-    must = [r for r in results if r.requirement.level is Level.MUST and r.outcome is not Outcome.NOT_CLAIMED]
+    listed = list(results)
+    must = [r for r in listed if r.requirement.level is Level.MUST and r.outcome is not Outcome.NOT_CLAIMED]
     outcomes = {r.outcome for r in must}
     if Outcome.HARNESS_ERROR in outcomes:
         return Word.HARNESS_ERROR
     if Outcome.FAILED in outcomes or any(r.outcome is Outcome.BLOCKED and r.cause == "implementation" for r in must):
         return Word.NOT_CONFORMANT
     if outcomes.isdisjoint(EXECUTED):
-        return Word.UNKNOWN
+        return Word.PARTIAL if _all_selected_pass(listed) else Word.UNKNOWN
     if Outcome.STALE_EXPECTATION in outcomes:
         return Word.STALE
     if outcomes & {Outcome.NOT_RUN, Outcome.BLOCKED}:
         return Word.PARTIAL
     return Word.EXCEPT_EXPECTED if Outcome.EXPECTED_FAILURE in outcomes else Word.CONFORMANT
+
+
+def _all_selected_pass(results: list[Result]) -> bool:
+    """Whether something that only should be, or may, was asked for by its id and all of that passed."""
+    left_out = [r for r in results if r.reason == NOT_SELECTED]
+    asked = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
+    return bool(left_out) and bool(asked) and all(r.outcome is Outcome.PASSED for r in asked)
 
 
 def _overall(profiles: Iterable[Profile], faults: tuple[str, ...], interrupted: bool) -> Word:

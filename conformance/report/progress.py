@@ -11,7 +11,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from conformance.history.differences import reduced
+from conformance.report import causes
 from conformance.report.terminal import clean
+from conformance.suite.checks import brief
 from conformance.suite.ledger import (
     AnyEvent,
     Check,
@@ -37,7 +40,8 @@ class Progress:
         self._done = 0
         self._workers: dict[str, str] = {}
         self._tests: dict[str, str] = {}
-        self._failing: dict[str, list[str]] = {}
+        self._failing: dict[str, list[Check]] = {}
+        self._given_up: set[str] = set()
         self._status: Status | None = None
         self._end = Signal()
         self._thread = Thread(target=self._follow, name="progress", daemon=True)
@@ -81,15 +85,18 @@ class Progress:
                     self._say(event.wall, f"{event.worker}: {event.phase}", "dim")
             case TestStarted():
                 self._workers[event.worker] = self._tests[event.worker] = event.test
-                if self._status is None:
+                if self._status is None and event.worker not in self._given_up:
                     self._say(event.wall, f"{event.worker}: {event.test}", "dim")
             case Check() if event.outcome != "passed":
-                self._failing.setdefault(event.test, []).append(event.id)
+                self._failing.setdefault(event.test, []).append(event)
+                self._failure(event)
             case TestFinished():
                 self._done += 1
                 self._workers[event.worker] = "between tests"
                 self._tests.pop(event.worker, None)
-                ids = sorted(set(self._failing.pop(event.test, [])))
+                if event.worker in self._given_up:
+                    return
+                ids = sorted({check.id for check in self._failing.pop(event.test, [])})
                 more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
                 took = sum(event.seconds.values())
                 text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
@@ -97,10 +104,28 @@ class Progress:
             case WorkerLost():
                 self._workers.pop(event.worker, None)
                 self._say(event.wall, f"{event.worker}: died", "bold magenta")
+            case HarnessFault() if event.worker in self._given_up:
+                pass  # its tests end at once, all for the same reason
             case HarnessFault():
+                if event.final:
+                    self._given_up.add(event.worker)
                 self._say(event.wall, f"{event.worker}: harness error: {event.what}", "bold magenta")
             case _:
                 pass
+
+    def _failure(self, check: Check) -> None:
+        """What was expected and what was seen, as soon as it is known; once for all requirements that fail of it. What
+        could not be determined is no failure."""
+        mark, style = ("✗", "bold red") if check.outcome == "failed" else ("▪", "red")
+        alike = [c for c in self._failing[check.test] if (c.what, c.seen) == (check.what, check.seen)]
+        expected, seen = reduced(check.expected, check.seen)
+        self._say(check.wall, f"{mark} {check.id} {check.what} ({check.test})", style)
+        if len(alike) > 1:
+            self._say(check.wall, f"  as {alike[0].id}", "dim")
+            return
+        if check.expected not in (None, check.what):
+            self._say(check.wall, f"  expected: {brief(expected)}", "")
+        self._say(check.wall, f"  seen:     {brief(causes.nearest(check.seen) or seen)}", "")
 
     def _say(self, wall: float, text: str, style: str) -> None:
         line = Text(f"[{wall - self._begin:6.1f} s] ", "dim")

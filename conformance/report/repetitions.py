@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from conformance.report.model import Report
+from conformance.suite.repeated import unmarked
 
 _Z = NormalDist().inv_cdf(0.975)
 ALL = "all tests"
-
-
-def marks(count: int) -> list[str]:
-    """What tells the repetitions of a test apart in its name, in their order."""
-    return [f"{number} of {count}" for number in range(1, count + 1)]
 
 
 @dataclass(frozen=True)
@@ -44,14 +40,7 @@ def rates(report: Report) -> list[Rate]:
         return []
     runs: dict[str, list[bool]] = {}
     for test in report.tests:
-        runs.setdefault(_unmarked(test.test, report.started.repeat), []).append(test.outcome == "passed")
+        runs.setdefault(unmarked(test.test, report.started.repeat), []).append(test.outcome == "passed")
     found = [Rate(name, len(passed), sum(passed)) for name, passed in sorted(runs.items()) if not all(passed)]
     total = [outcome for passed in runs.values() for outcome in passed]
     return [Rate(ALL, len(total), sum(total)), *found] if total else []
-
-
-def _unmarked(test: str, count: int) -> str:
-    """`a.py::t[x-3 of 20]` and `a.py::t[3 of 20]` without their marks."""
-    head, bracket, inside = test.removesuffix("]").partition("[")
-    given = inside.rpartition("-")[0] if inside.endswith(f" of {count}") else inside
-    return f"{head}[{given}]" if bracket and given else head

@@ -1,4 +1,4 @@
-"""The verdict on a terminal: a table per profile, each failure with how to reproduce it, the verdict line last.
+"""The verdict on a terminal: what failed, by cause, with how to reproduce it; the verdict line last.
 
 Whatever an implementation put into a value is shown as text: no markup, no control characters.
 """
@@ -6,7 +6,9 @@ Whatever an implementation put into a value is shown as text: no markup, no cont
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -14,9 +16,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from conformance.report import repetitions
+from conformance.history.differences import reduced
+from conformance.report import causes, repetitions
+from conformance.report.causes import Cause
 from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, Word
 from conformance.suite.bundle import PICTURE
+from conformance.suite.checks import brief
 from conformance.suite.requirement import Level
 
 _MARK = {
@@ -29,29 +34,42 @@ _MARK = {
     Outcome.NOT_RUN: ("·", "dim"),
     Outcome.NOT_CLAIMED: ("-", "dim"),
 }
+TEXT = "report.txt"
+"""Everything that `--verbose` shows, beside the report."""
 _GOOD = (Word.CONFORMANT, Word.EXCEPT_EXPECTED)
-MOST_LINES = 24
-"""Lines of a value that are shown; the whole is in the report and the bundle."""
+MOST_LINES, FEW_LINES = 24, 3
+"""Lines of a value that are shown, with `--verbose` and without; the whole is in the report and the bundle."""
+IN_FULL, IN_SHORT = 2, 5
+"""How many causes of failures are shown in full, and then in a line each, without `--verbose`."""
+FEW_IDS = 8
 
 
-def show(report: Report, path: Path, console: Console) -> None:
-    """Prints the report that was written to `path`."""
+def show(report: Report, path: Path, console: Console, *, verbose: bool = False) -> None:
+    """Print the report that was written to `path`: a page, or with `verbose` everything."""
     plain = not console.is_terminal or bool(console.no_color)
-    for profile in report.profiles:
-        console.print()
-        if plain:
-            for line in _lines(profile):
-                console.print(line, soft_wrap=True)
-        else:
-            console.print(_table(profile, console.width))
+    console.print()
+    if verbose:
+        for profile in report.profiles:
+            if plain:
+                for line in _lines(profile):
+                    console.print(line, soft_wrap=True)
+            else:
+                console.print(_table(profile, console.width))
+            console.print()
+    else:
+        _overview(report, console)
     told = {result.reason for result in report.results if result.outcome is Outcome.HARNESS_ERROR}
     for fault in report.faults:
         if fault in told:
             continue
         _print(console, _line(f"harness error: {fault}", "bold magenta"))
-    _unjudged(report, console)
-    for failure, results in _failures(report):
-        _failure(failure, results, report, path.parent, console)
+    found = causes.of(report)
+    held_up = {result.requirement.id for cause in found for result in cause.held_up}
+    _unjudged(report, held_up, console, verbose=verbose)
+    for result in report.results:
+        if result.outcome is Outcome.STALE_EXPECTATION and not result.failures:
+            _requirement(result, console)
+    _causes(found, report, path.parent, console, verbose=verbose)
     for word in _summary(report):
         _print(console, _line(*word))
     _print(console, _line(f"report: {path}"))
@@ -80,6 +98,8 @@ def verdict_line(report: Report) -> str:
         Word.PARTIAL: "passed what was judged, but not everything was",
         Word.STALE: "behaves otherwise than its expected failures say",
     }[report.verdict]
+    if report.verdict is Word.PARTIAL and report.as_selected:
+        said = "passed all that was selected (partial)"
     return f"{who.name} {who.version} {said} ({names or 'no profile'}: {counts or 'nothing'})"
 
 
@@ -136,55 +156,94 @@ def _title(profile: Profile) -> str:
     return f"{profile.name}: {profile.verdict} — {clean(profile.text)}"
 
 
-def _unjudged(report: Report, console: Console) -> None:
-    """Why something was not judged: each explanation once, with its ids."""
-    reasons: dict[tuple[Outcome, str], list[str]] = {}
+def _overview(report: Report, console: Console) -> None:
+    """A line for each profile, and one for all that are conformant."""
+    good = [profile for profile in report.profiles if profile.verdict is Word.CONFORMANT]
+    for profile in report.profiles:
+        if profile not in good:
+            counts = ", ".join(f"{n} {outcome}" for outcome, n in _selected(profile).items())
+            _print(console, _line(f"{profile.name}: {profile.verdict} ({counts or 'nothing selected'})"))
+    if good:
+        names = ", ".join(f"{profile.name} {_selected(profile)[Outcome.PASSED]}" for profile in good)
+        _print(console, _line(f"conformant, with the number of requirements that passed: {names}", "green"))
+
+
+def _selected(profile: Profile) -> Counter[Outcome]:
+    return Counter(result.outcome for result in sorted(_shown(profile), key=lambda r: list(Outcome).index(r.outcome)))
+
+
+def _unjudged(report: Report, held_up: AbstractSet[str], console: Console, *, verbose: bool) -> None:
+    """Why something was not judged: each explanation once, with its ids. What a failure holds up is shown with it."""
+    reasons: dict[tuple[Outcome, str], list[Result]] = {}
     for result in report.results:
-        if result.reason != NOT_SELECTED and result.outcome in (
-            Outcome.BLOCKED,
-            Outcome.NOT_RUN,
-            Outcome.NOT_CLAIMED,
-            Outcome.HARNESS_ERROR,
+        if (
+            result.reason != NOT_SELECTED
+            and result.requirement.id not in held_up
+            and result.outcome
+            in (
+                Outcome.BLOCKED,
+                Outcome.NOT_RUN,
+                Outcome.NOT_CLAIMED,
+                Outcome.HARNESS_ERROR,
+            )
         ):
-            reasons.setdefault((result.outcome, result.reason), []).append(result.requirement.id)
-    for (outcome, reason), ids in reasons.items():
-        _print(console, _line(f"{outcome}: {reason} ({', '.join(ids)})", _MARK[outcome][1]))
+            reasons.setdefault((result.outcome, result.reason), []).append(result)
+    shown = list(reasons.items()) if verbose else list(reasons.items())[:IN_SHORT]
+    for (outcome, reason), results in shown:
+        _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", _MARK[outcome][1]))
+    if len(reasons) > len(shown):
+        _print(console, _line(f"and {len(reasons) - len(shown)} more reasons why something was not judged", "dim"))
 
 
-def _failures(report: Report) -> list[tuple[Failure | None, list[Result]]]:
-    """Each different failure once, with all requirements that it fails; None for those that fail by passing."""
-    found: dict[bytes, tuple[Failure | None, list[Result]]] = {}
-    for result in report.results:
-        if result.outcome not in (Outcome.FAILED, Outcome.STALE_EXPECTATION):
-            continue
-        for failure in result.failures or (None,):
-            same = (failure.test, failure.what, failure.expected, failure.seen) if failure else result.requirement.id
-            found.setdefault(msgspec.json.encode(same), (failure, []))[1].append(result)
-    return list(found.values())
+def _causes(found: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
+    """What made requirements fail, the causes that hold up most first."""
+    if found:
+        count = len({result.requirement.id for cause in found for result in cause.results})
+        console.print()
+        _print(console, _line(f"{_plural(len(found), 'cause')} of failures, {_plural(count, 'requirement')} held up:"))
+    for number, cause in enumerate(found, 1):
+        if verbose or number <= IN_FULL:
+            _cause(number, cause, report, folder, console, verbose=verbose)
+        elif number <= IN_FULL + IN_SHORT:
+            _print(console, _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)})"))
+    if not verbose and len(found) > IN_FULL + IN_SHORT:
+        more = len(found) - IN_FULL - IN_SHORT
+        _print(console, _line(f"and {_plural(more, 'more cause')}: see {folder / TEXT}", "dim"))
 
 
-def _failure(failure: Failure | None, results: list[Result], report: Report, folder: Path, console: Console) -> None:
+def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
     console.print()
-    for result in results:
-        entry = result.requirement
-        mark, style = _MARK[result.outcome]
-        level = "" if entry.level is Level.MUST else f" ({entry.level}: does not decide the verdict)"
-        reason = f" — {result.reason}" if result.reason else ""
-        _print(console, _line(f"{mark} {entry.id} {entry.text}{level}{reason}", style))
-    if failure is not None:
-        for label, text in _facts(failure, folder):
+    tests = f" (in {len(cause.tests)} tests)" if len(cause.tests) > 1 else ""
+    _print(console, _line(f"{number}. {brief(cause.title)}{tests}", "bold"))
+    shown = cause.failed if verbose else cause.failed[:1]
+    for result in shown:
+        _requirement(result, console)
+    if rest := cause.failed[len(shown) :]:
+        _print(console, _block("failed too", _ids(rest, verbose=verbose)))
+    if cause.held_up:
+        _print(console, _block("held up", _ids(cause.held_up, verbose=verbose)))
+    for failure in cause.failures if verbose else cause.failures[:1]:
+        for label, text in _facts(failure, folder, MOST_LINES if verbose else FEW_LINES):
             _print(console, _block(label, text))
-        ids = " ".join(f"--id {result.requirement.id}" for result in results)
-        _print(console, _block("reproduce", f"{report.started.reproduce} {ids}"))
+        _print(console, _block("reproduce", f"{report.started.reproduce} --test {shlex.quote(failure.test)}"))
 
 
-def _facts(failure: Failure, folder: Path) -> list[tuple[str, str]]:
+def _requirement(result: Result, console: Console) -> None:
+    entry = result.requirement
+    mark, style = _MARK[result.outcome]
+    level = "" if entry.level is Level.MUST else f" ({entry.level}: does not decide the verdict)"
+    reason = f" — {result.reason}" if result.reason else ""
+    _print(console, _line(f"{mark} {entry.id} {entry.text}{level}{reason}", style))
+
+
+def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:
+    expected, seen = reduced(failure.expected, failure.seen)
     facts = [("test", failure.test)]
     if failure.expected != failure.what:
         facts.append(("check", failure.what))
-    if failure.expected is not None:
-        facts.append(("expected", _value(failure.expected)))
-    facts.append(("seen", _value(failure.seen)))
+        if failure.expected is not None:
+            facts.append(("expected", _value(expected, most)))
+    facts.append(("seen", _value(seen, most)))
     if failure.at is not None:
         facts.append(("at", f"{failure.at:.3f} s of the history"))
     if failure.bundle:
@@ -195,19 +254,30 @@ def _facts(failure: Failure, folder: Path) -> list[tuple[str, str]]:
     return facts
 
 
-def _value(value: object) -> str:
-    text = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    lines = text.splitlines() or [""]
-    if len(lines) > MOST_LINES:
-        lines = [*lines[:MOST_LINES], f"… {len(lines) - MOST_LINES} more lines in the report"]
+def _value(value: object, most: int) -> str:
+    """A value for people, in at most so many lines."""
+    whole = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    lines = whole.splitlines() or [""]
+    if len(lines) > most:
+        lines = [*lines[:most], f"… {len(lines) - most} more lines in the report"]
     return "\n".join(lines)
+
+
+def _ids(results: Sequence[Result], *, verbose: bool) -> str:
+    ids = [result.requirement.id for result in results]
+    shown = ids if verbose or len(ids) <= FEW_IDS + 1 else ids[:FEW_IDS]
+    return ", ".join(shown) + (f" and {len(ids) - len(shown)} more" if len(ids) > len(shown) else "")
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}" + ("" if count == 1 else "s")
 
 
 def _block(label: str, text: str) -> Text:
     head, *rest = clean(text).split("\n")
-    block = Text(f"    {label + ':':<10} {head}")
+    block = Text(f"    {label + ':':<11} {head}")
     for line in rest:
-        block.append(f"\n    {'':<10} {line}")
+        block.append(f"\n    {'':<11} {line}")
     return block
 
 

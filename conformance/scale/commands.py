@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from conformance import disk
 from conformance.cluster import progress
 from conformance.errors import Exit
 from conformance.implementation import descriptor
@@ -40,6 +41,7 @@ def scale(
     report_dir: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("reports"),
 ) -> int:
     """Deploy and delete a big PodCliqueSet, timed beside the raw floor of the same run."""
+    disk.require(report_dir, 0, where=f"--report-dir {report_dir}", mend="give another folder")
     judged = descriptor.load(implementation, assignments(settings or []))
     supplied = None if judged.name == REFERENCE else descriptor.load(REFERENCE, {})
     plan = runs.Plan(scenarios.load(scenario), judged, supplied, scheduler.value)
@@ -49,7 +51,6 @@ def scale(
     except runs.RunFailed as failure:
         typer.echo(f"not reached: {failure}", err=True)
         return Exit.NOT_CONFORMANT
-    report_dir.mkdir(parents=True, exist_ok=True)
     path = report_dir / runs.file_name(result)
     path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
     show(result, Console())

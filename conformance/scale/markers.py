@@ -1,7 +1,7 @@
 """Timing markers from watch events: when how many pods were created, bound, ready, gone, and the set available.
 
-A marker's clock is the moment at which the event arrived here (anchors S-01, A-CL-02): object timestamps have whole
-seconds. Each record is looked at once, so watching costs little beside what is being measured.
+A marker's clock is the moment at which the event arrived here: object timestamps have whole seconds. Each record is
+looked at once, so watching costs little beside what is being measured.
 """
 
 from __future__ import annotations

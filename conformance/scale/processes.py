@@ -1,4 +1,4 @@
-"""CPU seconds and peak memory of the processes that take part in a run (anchors S-03)."""
+"""CPU seconds and peak memory of the processes that take part in a run."""
 
 from __future__ import annotations
 

@@ -19,15 +19,16 @@ from conformance.cluster import nodes
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.progress import Report
-from conformance.cluster.settings import ClusterSettings
+from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.errors import HarnessError
 from conformance.grove.kinds import PODCLIQUESETS
 from conformance.history.recorder import Recorder
+from conformance.implementation import scheduler_names
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, Failure
 from conformance.scale.markers import Tracker, percentiles
 from conformance.scale.processes import Meter
-from conformance.scale.scenario import DEFAULT_SCHEDULER, Scenario
+from conformance.scale.scenario import Scenario
 from conformance.scale.writes import counted
 from kube.client import Client
 from kube.resource import NAMESPACES, PODS
@@ -51,11 +52,17 @@ class Plan:
     supplied: Descriptor | None
     scheduler: str
 
+    @property
+    def kube_scheduler(self) -> str:
+        """The name that kube-scheduler answers to. Without a gang scheduler nobody else takes its own."""
+        gang = self.scheduler == "gang"
+        return scheduler_names.kube_scheduler(self.implementation, self.supplied) if gang else DEFAULT_SCHEDULER
+
 
 def run(plan: Plan, report: Report) -> dict[str, Any]:
     """Runs a plan on a cluster of its own; gives the result document. Raises RunFailed, HarnessError."""
     name = f"scale-{os.getpid()}"
-    cluster = Cluster.up(name, settings=ClusterSettings(), owner=True, report=report)
+    cluster = Cluster.up(name, settings=ClusterSettings(scheduler_name=plan.kube_scheduler), owner=True, report=report)
     try:
         return _on(cluster, plan, report)
     finally:
@@ -152,7 +159,7 @@ class _Run:
         scenario = self._plan.scenario
         await self._namespace(client, namespace)
         await self._service_account(client, namespace)
-        pods = scenario.plain_pods(namespace)
+        pods = scenario.plain_pods(namespace, self._plan.kube_scheduler)
         tracker = Tracker(self._recorder, namespace)
         limit = asyncio.Semaphore(FLOOR_IN_FLIGHT)
 

@@ -12,8 +12,6 @@ from conformance import documents
 from conformance.data import folder
 from conformance.errors import UsageError
 
-DEFAULT_SCHEDULER = "default-scheduler"
-
 
 @dataclass(frozen=True)
 class Scenario:
@@ -41,12 +39,12 @@ class Scenario:
                 clique["spec"]["podSpec"]["schedulerName"] = scheduler_name
         return manifest
 
-    def plain_pods(self, namespace: str) -> list[dict[str, Any]]:
-        """The same pods without any operator, for kube-scheduler: the raw floor."""
+    def plain_pods(self, namespace: str, scheduler_name: str) -> list[dict[str, Any]]:
+        """The same pods without any operator, for kube-scheduler by that name: the raw floor."""
         result = []
         for clique in self.manifest["spec"]["template"]["cliques"]:
             for index in range(self.replicas * clique["spec"]["replicas"]):
-                spec = {**clique["spec"]["podSpec"], "schedulerName": DEFAULT_SCHEDULER}
+                spec = {**clique["spec"]["podSpec"], "schedulerName": scheduler_name}
                 metadata = {"name": f"{clique['name']}-{index}", "namespace": namespace}
                 result.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         return result

@@ -55,7 +55,7 @@ class Loop:
 
 
 class Api:
-    """One client with a user agent of its own (anchors M-37). `server` is its kubeconfig."""
+    """One client with a user agent of its own. `server` is its kubeconfig."""
 
     def __init__(self, loop: Loop, kubeconfig: Path, user_agent: str, served: Mapping[str, Resource] | None = None):
         self._loop, self._kubeconfig = loop, kubeconfig
@@ -172,6 +172,19 @@ class Api:
         """Asks for the eviction of a pod. Raises ApiError, 429 where a disruption budget forbids it."""
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
         self._run(self._client.create(PODS, body, subresource="eviction"))
+
+    def complaint(self, within: float) -> str:
+        """Why the API server does not say within so many seconds that it is ready; empty if it does."""
+
+        async def ask() -> None:
+            async with asyncio.timeout(within):
+                await self._client.request("GET", "/readyz")
+
+        try:
+            self._loop.run(ask())
+        except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            return str(error) or type(error).__name__
+        return ""
 
     def work(self, action: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Runs what needs the client itself."""

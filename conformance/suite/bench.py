@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from conformance.errors import HarnessError
 from conformance.suite.checks import Checks
 from conformance.suite.ledger import Ledger
 from conformance.suite.settings import RunSettings
@@ -26,6 +27,8 @@ class Trial:
     test: str
     checks: Checks
     problem: BaseException | None = None
+    ended_by: str = ""
+    """The failed check that ended the test before its end, in words."""
     seconds: dict[str, float] = field(default_factory=dict)
     namespace: str = ""
     bundle: Path | None = None
@@ -36,6 +39,10 @@ class Trial:
     def wrong(self) -> bool:
         """Whether there is something to keep evidence of."""
         return self.problem is not None or bool(self.checks.failures)
+
+
+class GivenUp(HarnessError):
+    """No further test can be played."""
 
 
 class Bench(Protocol):

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from conformance.cluster.nodes import POOL
-from conformance.history import events, picture, timeline
+from conformance.history import events, picture, redaction, timeline
 from conformance.history.query import History
 from conformance.suite.checks import brief
 from conformance.suite.ledger import Check
@@ -26,7 +26,7 @@ MEANING = {
     "events.txt": "the events of the namespace: what schedulers and controllers said of it",
     "objects.yaml": "what existed in the end",
     "checks.yaml": "what was judged, with expected and seen values",
-    "history.jsonl": "every watch event of the test's namespace and nodes, byte for byte",
+    "history.jsonl": "every watch event of the test's namespace and nodes, byte for byte but for the data of Secrets",
     "reproduce.txt": "the command that runs the test again, and how to see it by hand",
     "manifests": "what the test wrote, in order",
     "logs": "what the implementation's processes said during the test",
@@ -62,7 +62,8 @@ def write(
     for number, (word, body) in enumerate(made, 1):
         words = f"{word} {body.get('kind', '')} {body.get('metadata', {}).get('name', '')}"
         name = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:80]
-        _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", body)
+        shown = redaction.secret(body) if " secrets/" in word else redaction.value(body)
+        _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", shown)
     for name, (log, offset) in logs.items():
         with contextlib.suppress(FileNotFoundError):
             copy_log(log, offset, folder / "logs" / f"{name}.log")
@@ -107,10 +108,11 @@ def _dump(path: Path, value: Any, *, many: bool = False) -> None:
 
 
 def copy_log(log: Path, offset: int, to: Path) -> None:
-    """Copies what stands behind `offset`, at most the last `MOST_LOG` bytes. Raises FileNotFoundError."""
+    """Copies what stands behind `offset`, at most the last `MOST_LOG` bytes, without tokens. Raises
+    FileNotFoundError."""
     with log.open("rb") as file:
         end = file.seek(0, 2)
         file.seek(max(offset if offset <= end else 0, end - MOST_LOG))
         window = file.read()
     to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_bytes(window)
+    to.write_bytes(redaction.words(window))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from conformance.cluster import lives, nodes
+from conformance.cluster.audit import AuditLog
 from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
@@ -27,9 +28,13 @@ from conformance.history.view import View
 from conformance.implementation.driver import Driver
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.asking import Asking
-from conformance.suite.checks import CheckFailed, Checks, Ids
-from conformance.suite.patience import LIFELESS, Patience
+from conformance.suite.checks import CheckFailed, Checks, Ids, plain
+from conformance.suite.patience import Patience
+from conformance.suite.premises import Premises
 from conformance.suite.roles import Roles
+from conformance.suite.silence import Silence
+from conformance.suite.since import last_change
+from conformance.suite.waits import Waits
 from kube.errors import ApiError
 from kube.resource import NODES
 
@@ -39,11 +44,14 @@ CALM = 0.5
 """Seconds below which no time scale shortens a silence: on a busy machine less is no sign of rest."""
 OWN = 5.0
 """Seconds within which the recorder has what we have written ourselves."""
-_UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
 class Case:
-    """One test's namespace, pool of nodes, history and checks. Time-outs are in seconds at time scale 1."""
+    """One test's namespace, pool of nodes, history and checks. Time-outs are in seconds at time scale 1.
+
+    `sound` raises HarnessError if the cluster, or the suite itself, did not work at some time of the test; told True it
+    looks at every component first.
+    """
 
     def __init__(
         self,
@@ -55,10 +63,12 @@ class Case:
         api: Api,
         driver: Driver,
         kubeconfig: Path,
-        complaint: Callable[[], str],
+        sound: Callable[[bool], None],
         patience: Patience,
         time_scale: float,
         randomness: random.Random,
+        audit: AuditLog | None = None,
+        silence: Silence | None = None,
     ) -> None:
         self.checks, self.namespace, self.pool = checks, namespace, pool
         self.history, self.random = history, randomness
@@ -66,9 +76,12 @@ class Case:
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
         self._excused: set[str] = set()
         self.implementation = driver.descriptor
+        self.audit = audit
+        """The API server's audit log; None where the cluster is not ours."""
+        self.premises = Premises(history, namespace, pool, audit)
         self.roles = Roles(driver, namespace, history, checks, self._blame)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
-        self._complaint, self._patience = complaint, patience
+        self._sound, self._waits = sound, Waits(history, patience, silence, time_scale)
         self._nodes: dict[str, int] = {}
 
     @property
@@ -111,10 +124,18 @@ class Case:
             return not late or Miss(f"{len(late)} of {count} nodes are not Ready, the first: {late[0]}")
 
         try:
-            self.history.wait(f"{count} nodes are Ready", ready, 60 * max(1.0, self._scale), resources=("nodes",))
+            self.history.wait(
+                f"{count} nodes are Ready",
+                ready,
+                60 * max(1.0, self._scale),
+                resources=("nodes",),
+                hopeless=self._hopeless,
+            )
         except NotSeen as error:
             self._blame()
+            self.require_premises([node for node in names if not nodes.schedulable(error.view.get("nodes", node))])
             raise HarnessError(error.miss or str(error), where=f"pool {self.pool}") from error
+        self.history.stir()
         return names
 
     def ground(self, scenario: str) -> Ground:
@@ -206,6 +227,7 @@ class Case:
         except ApiError as error:
             self._blame()
             return words(error)
+        self.history.stir()
         return ""
 
     def outdate(self, pod: str) -> None:
@@ -235,11 +257,14 @@ class Case:
         A predicate that cannot read what it finds (KeyError, TypeError, …) has not seen what it waits for.
         """
         try:
-            answer = self._wait(what, predicate, timeout, real, resources=resources, hopeless=self.roles.dead)
+            answer = self._waits.wait(
+                what, predicate, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
+            )
         except NotSeen as error:
             self._blame()
-            dead = self.roles.dead() or (LIFELESS if self._patience.lost else "")
-            seen = f"{dead}\n{error}" if dead else str(error)
+            dead = self.roles.dead() or self._waits.lifeless()
+            silent = "" if dead else self._waits.silent(timeout)
+            seen = "\n".join(filter(None, (dead, str(error), silent)))
             raise self.checks.fail(ids, what, what, seen, at=round(self.history.now(), 3)) from None
         self.checks.passed(ids, what, at=round(self.history.now(), 3))
         return answer
@@ -262,7 +287,7 @@ class Case:
         """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself. `real`
         as in `until`."""
         with contextlib.suppress(NotSeen):
-            self._wait(what, predicate, timeout, real)
+            self._waits.wait(what, predicate, timeout, hopeless=self._hopeless, real=real)
         return self.history.view()
 
     def quiet(
@@ -274,38 +299,26 @@ class Case:
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         with contextlib.suppress(NotSeen):
             self.history.quiet(calm, timeout * max(1.0, self._scale), resources=of)
+        self._sound(False)
         return self.history.view()
 
     def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
-        """Equality, judged at the end of the test; the test goes on."""
-        return self.checks.expect(id, what, expected, seen, at=round(at.at, 3) if at is not None else None)
+        """Equality, judged at the end of the test; the test goes on. A failure says since when it is so: `at`, or the
+        last change of the objects that the values differ in."""
+        since = at.at if at is not None else None
+        if since is None and plain(expected) != plain(seen):
+            since = last_change(self.history, what, expected, seen)
+        return self.checks.expect(id, what, expected, seen, at=round(since, 3) if since is not None else None)
 
     def holds(self, id: str, what: str, verdict: Verdict | bool | None) -> bool:
         """An invariant or another three-valued verdict; the test goes on. Unknown (None) is not a pass."""
+        now = None if verdict is True else round(self.history.now(), 3)
         if isinstance(verdict, Verdict):
-            at = round(verdict.records[-1].at, 3) if verdict.records else None
+            at = round(verdict.records[-1].at, 3) if verdict.records else None if verdict.holds else now
             return self.checks.holds(id, what or verdict.what, verdict.holds, str(verdict), at=at)
-        return self.checks.holds(id, what, verdict)
+        return self.checks.holds(id, what, verdict, at=now)
 
     # -- within --------------------------------------------------------------------------------------------------
-
-    def _wait(
-        self, what: str, predicate: Callable[[View], R | Miss | None], timeout: float, real: bool = False, **how: Any
-    ) -> R:
-        """`History.wait` in the limits of our patience; raises NotSeen. A time scale below 1 shortens the wait for an
-        implementation that does nothing, and not for one that is at work."""
-        unhurried = max(1.0, self._scale)
-        scale = unhurried if real else self._scale
-        careful, limit = _careful(predicate), self._patience.limit(timeout, scale)
-        longest = 0 if self._patience.lost else timeout * unhurried
-        try:
-            return self.history.wait(what, careful, limit, longest=longest, **how)
-        except NotSeen as error:
-            self._patience.note(error.view)
-            rest = timeout * scale - limit
-            if rest <= 0 or self._patience.lost:
-                raise
-            return self.history.wait(what, careful, rest, longest=longest, **how)  # it lives after all
 
     def _turn(self, node: str, *, lost: bool) -> None:
         self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
@@ -320,7 +333,12 @@ class Case:
             return not late or Miss(f"{late} pods are still Ready on the lost node {node}")
 
         try:
-            self.history.wait(f"node {node} is {'lost' if lost else 'back'}", turned, 60 * max(1.0, self._scale))
+            self.history.wait(
+                f"node {node} is {'lost' if lost else 'back'}",
+                turned,
+                60 * max(1.0, self._scale),
+                hopeless=self._hopeless,
+            )
         except NotSeen as error:
             self._blame()
             raise HarnessError(error.miss or str(error), where=f"node {node}") from error
@@ -332,7 +350,9 @@ class Case:
 
     def _attempt(self, what: str, action: Callable[[], R]) -> R:
         try:
-            return action()
+            done = action()
+            self.history.stir()
+            return done
         except (ApiError, NotServed) as error:
             self._blame()
             dead = self.roles.dead()
@@ -345,24 +365,31 @@ class Case:
         except NotServed:
             return self.namespace
 
+    def _hopeless(self) -> bool:
+        """Ends a wait at once if the cluster does not work, or if somebody has deleted nodes of the test."""
+        self._sound(False)
+        if self.premises.gone():
+            self._blame()
+        return False
+
+    def _hopeless_or_dead(self) -> bool:
+        """As `_hopeless`; also whether a process of the implementation has ended by itself."""
+        return self._hopeless() or bool(self.roles.dead())
+
     def _blame(self) -> None:
-        """Before the implementation is blamed: raises HarnessError if the cluster itself is not well."""
-        if complaint := self._complaint():
-            raise HarnessError(f"the cluster is not well: {complaint}", where=self.namespace)
+        """Before the implementation is blamed for what was waited for: raises HarnessError if the cluster itself was
+        not well, and fails what is open if the implementation has deleted what the test stands on."""
+        self._sound(True)
+        self.require_premises()
+
+    def require_premises(self, unusable: Sequence[str] = ()) -> None:
+        """Fails what is open if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
+        `unusable`."""
+        if seen := self.premises.accusation(unusable):
+            what = "nobody but the suite touches the namespace and the nodes of a test"
+            raise self.checks.fail(self.checks.due(), what, what, seen, at=round(self.history.now(), 3))
 
 
 def _known(record: Record | None, version: str) -> bool:
     """Whether a record is of this resource version or a later one. What is not recorded, or gone, is known."""
     return record is None or not version.isdigit() or record.revision >= int(version)
-
-
-def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Miss]:
-    """The predicate, which has not seen what it waits for where it cannot read what it finds."""
-
-    def careful(view: View) -> R | Miss:
-        try:
-            return predicate(view)
-        except _UNREADABLE as error:
-            return Miss(f"unreadable: {type(error).__name__}: {error}")
-
-    return careful

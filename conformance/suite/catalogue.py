@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from conformance.suite.requirement import Registry, Requirement
@@ -30,8 +32,8 @@ def markdown(registry: Registry) -> str:
     return "\n".join(lines) + "\n"
 
 
-def explain(registry: Registry, id: str) -> str:
-    """One requirement in full. Raises UsageError for an unknown or retired id."""
+def explain(registry: Registry, id: str, tests: Iterable[str] = ()) -> str:
+    """One requirement in full, with the tests that judge it. Raises UsageError for an unknown or retired id."""
     entry = registry.get(id)
     lines = [
         f"{entry.id} ({entry.level}, profile {entry.profile})",
@@ -42,6 +44,7 @@ def explain(registry: Registry, id: str) -> str:
     ]
     if entry.feature:
         lines.append(f"  only for implementations that claim the feature {entry.feature}")
+    lines += [f"  test:   {test}" for test in tests]
     if entry.reproduce:
         lines += ["  by hand:", *(f"    {line}" for line in entry.reproduce)]
     return "\n".join(lines)

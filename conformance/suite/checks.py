@@ -11,16 +11,27 @@ from typing import Literal
 import msgspec
 
 from conformance.errors import HarnessError
+from conformance.history import redaction
 from conformance.suite import ledger
 
 Ids = str | Sequence[str]
 
 
-class CheckFailed(Exception):
-    """The test ends here: the implementation failed. Everything to tell is in the ledger already."""
+class Absent(Enum):
+    """Stands for what an object has, where there is no such object."""
+
+    ABSENT = "(no such object)"
 
 
-class Blocked(Exception):
+ABSENT = Absent.ABSENT
+
+
+class CheckFailed(AssertionError):
+    """The test ends here: the implementation failed. Everything to tell is in the ledger already. An AssertionError,
+    because by that Allure and others tell a failure of what is tested from one of the test."""
+
+
+class Blocked(AssertionError):
     """The test could not judge anything. `cause` says whether the implementation is to blame."""
 
     def __init__(self, reason: str, cause: ledger.Cause) -> None:
@@ -46,6 +57,9 @@ class Checks:
         self.test, self.declared, self._tell, self._enough = test, tuple(declared), tell, enough
         self.asked = tuple(id for id in self.declared if not asked or id in asked)
         self.made: list[ledger.Check] = []
+        self.doubt: Callable[[bool], None] = lambda thoroughly: None
+        """Called before a check is recorded. Raises HarnessError where the cluster cannot be relied on; `thoroughly`
+        before a failure, for what has only just begun to be wrong."""
 
     @property
     def failures(self) -> list[ledger.Check]:
@@ -57,7 +71,20 @@ class Checks:
         return bool(self._enough) and self._enough <= {c.id for c in self.made if c.outcome == "failed"}
 
     def expect(self, id: str, what: str, expected: object, seen: object, *, at: float | None = None) -> bool:
-        """Records whether `seen` equals `expected`; the test goes on either way."""
+        """Records whether `seen` equals `expected`; the test goes on either way.
+
+        What is ABSENT blocks the check, of many objects that of those alone: nothing is wrong with an object that does
+        not exist. That it has to exist is for one check to say."""
+        if seen is ABSENT:
+            self._record(id, what, "unknown", plain(expected), ABSENT.value, at)
+            return False
+        if isinstance(expected, Mapping) and isinstance(seen, Mapping):
+            absent = [key for key, value in seen.items() if value is ABSENT]
+            if absent:
+                self._record(id, what, "unknown", None, f"there is no {', '.join(map(str, absent))}", at)
+                expected, seen = ({k: v for k, v in side.items() if k not in absent} for side in (expected, seen))
+            if absent and not expected:
+                return False
         want, got = plain(expected), plain(seen)
         self._record(id, what, "passed" if want == got else "failed", want, got, at)
         return want == got
@@ -84,7 +111,7 @@ class Checks:
         """Records failures and returns the exception to end the test with."""
         for id in _each(ids):
             self._record(id, what, "failed", plain(expected), plain(seen), at)
-        return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(seen)}")
+        return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(redaction.value(plain(seen)))}")
 
     def open(self) -> tuple[str, ...]:
         """The declared ids without an outcome so far."""
@@ -113,6 +140,8 @@ class Checks:
     ) -> None:
         if id not in self.declared:
             raise HarnessError(f"the test judges {id} and doesn't declare it", where=self.test)
+        self.doubt(outcome != "passed")
+        expected, seen = redaction.value(expected), redaction.value(seen)
         check = ledger.Check(test=self.test, id=id, what=what, outcome=outcome, expected=expected, seen=seen, at=at)
         self.made.append(check)
         self._tell(check)

@@ -1,4 +1,5 @@
-"""`grove-conformance run | list | explain | docs`. Arguments are checked here; each error is one line, exit code 4."""
+"""`grove-conformance run | list | explain | docs | checklist`. Arguments are checked here; each error is one line, exit
+code 4."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import secrets
 import shlex
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from importlib import metadata
@@ -19,15 +21,16 @@ import msgspec
 import typer
 from rich.console import Console
 
-from conformance import data
+from conformance import data, disk
 from conformance.cluster import progress
 from conformance.cluster.assets import programs, resolve_all
+from conformance.cluster.state import State
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation import parameters
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.suite import catalogue, existing, launch, ledger, requirement, session
-from conformance.suite.selection import scope
+from conformance.suite import catalogue, checklist, existing, facts, launch, ledger, requirement, session
+from conformance.suite.selection import Scope, scope
 from conformance.suite.settings import RunSettings
 
 SUITE = ("suite", "history", "grove", "tests")
@@ -46,6 +49,9 @@ def run(
     earlier_setting: Annotated[list[str] | None, typer.Option("--from-set", help="NAME=VALUE for that one.")] = None,
     profile: Annotated[list[str] | None, typer.Option(help="Judge this profile (repeatable); default: all.")] = None,
     id: Annotated[list[str] | None, typer.Option(help="Judge only this requirement (repeatable).")] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="Run only this test, by the name that reports give it (repeatable).")
+    ] = None,
     workers: Annotated[str, typer.Option(help="`auto`, or how many clusters at a time; 0: in this process.")] = "auto",
     time_scale: Annotated[
         str, typer.Option(help="Multiplies every wait, for slow machines; below 1 only those in which nothing moves.")
@@ -56,6 +62,9 @@ def run(
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, help="Run each test that often; the report gives the rate that passed.")
     ] = 1,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show each requirement and each failure in full; else a page.")
+    ] = False,
     report_dir: Annotated[Path, typer.Option(help="Where the run's folder is made.")] = Path("reports"),
     seed: Annotated[int | None, typer.Option(help="Of the random choices of tests.")] = None,
     cluster: Annotated[str, typer.Option(help="`own`: a fake one for each worker; `existing`: --kubeconfig.")] = "own",
@@ -64,14 +73,16 @@ def run(
     """Judge an implementation; the report is in reports/<run>/report.yaml.
 
     Exit codes: 0 conformant, 1 not conformant, 2 interrupted, 3 harness or cluster error, 4 usage, 5 nothing ran,
-    6 partial (not everything was judged), 7 stale expectation.
+    6 partial (some of what was selected was not judged), 7 stale expectation.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
-    where = _cluster(cluster, kubeconfig, count)
+    where = _cluster(cluster, kubeconfig, count, scale)
     registry = requirement.load()
     if earlier_setting and not earlier:
         raise UsageError("needs --from NAME", where="--from-set", mend="say what it is that is taken over from")
-    _folder(report_dir)
+    disk.require(report_dir, SPACE, where=f"--report-dir {report_dir}", mend="make room, or give another folder")
+    if not where:
+        State().require()
     settings = RunSettings(
         run=_run_id(),
         directory="",
@@ -81,9 +92,11 @@ def run(
         earlier_parameters=parameters.assignments(earlier_setting or (), "--from-set"),
         profiles=tuple(sorted(set(profile or ()))),
         ids=tuple(sorted(set(id or ()))),
+        only=tuple(sorted(set(test or ()))),
         time_scale=scale,
         fail_fast=fail_fast,
         repeat=repeat,
+        verbose=verbose,
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="existing" if where else "own",
         kubeconfig=where,
@@ -92,10 +105,11 @@ def run(
     _expectations(judged, registry)
     _features(judged, registry)
     roles, features = tuple(sorted(map(str, judged.roles))), tuple(sorted(judged.features))
-    scope(registry, settings.profiles, settings.ids, roles, features)
+    chosen = scope(registry, settings.profiles, settings.ids, roles, features)
     settings = _with(settings, directory=str((report_dir / settings.run).absolute()), roles=roles, features=features)
     settings = _with(settings, reproduce=_reproduce(settings, setting or (), earlier_setting or ()))
     plan = launch.collect(settings)
+    settings = _with(settings, ids=_of_tests(settings, plan, chosen))
     if plan.selected and not where:
         with progress.terminal("programs") as report:  # here, where minutes of building can be watched
             resolve_all(report)
@@ -133,17 +147,29 @@ def list_requirements(
             )
 
 
-def explain(id: Annotated[str, typer.Argument(help="For example GANG-001.")]) -> None:
-    """Show one requirement: its text, level, sources, and how to see it by hand."""
+def explain(
+    id: Annotated[str, typer.Argument(help="For example GANG-001, or OBJ-123 of the specification.")],
+) -> None:
+    """Show one requirement: its text, level, sources, tests, and how to see it by hand. Of an id of the specification
+    show what is known of it here, and which requirements rest on it."""
     registry = requirement.load()
-    typer.echo(catalogue.explain(registry, id))
+    if id in registry.requirements or id in registry.retired:
+        typer.echo(catalogue.explain(registry, id, checklist.tests_of(checklist.load(), id)))
+        return
+    ids = {*registry.requirements, *facts.known(registry)}
+    if text := facts.explain(registry, id):
+        typer.echo(text)
+        return
+    near = suggestion(id.upper(), ids)
+    raise UsageError(f"{id!r} is no requirement, and no id of the specification that is named here", mend=near)
 
 
 def docs(
     check: Annotated[bool, typer.Option("--check", help="Only say whether the file is up to date.")] = False,
-    to: Annotated[Path, typer.Option(help="Where to write it.")] = data.PROJECT / "docs" / "requirements.md",
+    to: Annotated[Path | None, typer.Option(help="Where to write it; default: docs/ of this checkout.")] = None,
 ) -> None:
     """Write docs/requirements.md from the registry."""
+    to = to or data.page("requirements.md")
     text = catalogue.markdown(requirement.load())
     if check:
         if not to.is_file() or to.read_text("utf-8") != text:
@@ -154,12 +180,34 @@ def docs(
     typer.echo(str(to))
 
 
+def write_checklist(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, e.g. reports/r1122-130002-612d.")],
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the runs agree with the list.")] = False,
+) -> None:
+    """Write down which checks the tests of these runs have made, for tests that end early in later runs."""
+    known = checklist.load()
+    with tempfile.TemporaryDirectory() as folder:
+        plan = launch.collect(RunSettings(run="checklist", directory=folder, implementation=""))
+    seen = known
+    for run in runs:
+        if not (run / "ledger").is_dir():
+            raise UsageError("has no ledger", where=str(run), mend="name the folder of a run")
+        seen = checklist.merged(seen, checklist.of_run(ledger.read(run / "ledger")), plan.collected)
+    if check and (late := checklist.differing(known, seen)):
+        more = f" (and {len(late) - 1} more)" if len(late) > 1 else ""
+        raise UsageError(f"is not up to date: {late[0]}{more}", where="checklist.yaml", mend="run: make checklist")
+    if not check:
+        checklist.FILE.write_text(checklist.render(seen), "utf-8")
+        typer.echo(str(checklist.FILE))
+
+
 def mount(app: typer.Typer) -> None:
     """Adds the commands to the program."""
     app.command("run")(run)
     app.command("list")(list_requirements)
     app.command("explain")(explain)
     app.command("docs")(docs)
+    app.command("checklist")(write_checklist)
 
 
 def suite_digest() -> str:
@@ -200,7 +248,7 @@ def _how_many(wanted: int | None, tests: int) -> int:
     return max(1, min(os.cpu_count() or 1, tests)) if wanted is None else min(wanted, max(tests, 1))
 
 
-def _cluster(cluster: str, kubeconfig: Path | None, count: int | None) -> str:
+def _cluster(cluster: str, kubeconfig: Path | None, count: int | None, time_scale: float) -> str:
     """The kubeconfig of an existing cluster; empty for our own."""
     if cluster not in ("own", "existing"):
         raise UsageError(
@@ -214,31 +262,12 @@ def _cluster(cluster: str, kubeconfig: Path | None, count: int | None) -> str:
         raise UsageError("needs --kubeconfig FILE", where="--cluster existing", mend="say which cluster")
     if not kubeconfig.is_file():
         raise UsageError("no such file", where=f"--kubeconfig {kubeconfig}", mend="give the path of a kubeconfig")
-    existing.guard(kubeconfig)
+    existing.guard(kubeconfig, time_scale)
     if count is not None and count > 1:
         raise UsageError(
             "an existing cluster is judged on by one worker", where=f"--workers {count}", mend="leave it out"
         )
     return str(kubeconfig.absolute())
-
-
-def _folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / f".probe-{secrets.token_hex(4)}"
-        probe.write_bytes(b"")
-        probe.unlink()
-        free = shutil.disk_usage(path).free
-    except OSError as error:
-        raise UsageError(
-            f"cannot be written: {error.strerror}", where=f"--report-dir {path}", mend="give another folder"
-        ) from None
-    if free < SPACE:
-        raise UsageError(
-            f"no space: {free >> 20} MiB are free, {SPACE >> 20} MiB are needed",
-            where=f"--report-dir {path}",
-            mend="make room, or give another folder",
-        )
 
 
 def _run_id() -> str:
@@ -264,17 +293,42 @@ def _features(judged: Descriptor, registry: requirement.Registry) -> None:
         )
 
 
+def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[str, ...]:
+    """The ids that are judged: where tests were named, as many of the selected ones as these declare."""
+    if not settings.only:
+        return settings.ids
+    for name in settings.only:
+        if name not in plan.collected:
+            raise UsageError(f"unknown test {name!r}", where="--test", mend=suggestion(name, plan.collected))
+    declared = {id for ids in plan.selected.values() for id in ids}
+    return tuple(sorted(declared & chosen.judged))
+
+
 def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable[str]) -> str:
-    words = ["grove-conformance", "run", "--implementation", settings.implementation]
+    """The command line that runs a test of the run again, but for the test's name. What the run was asked for decides
+    what the test asks, and the repetition is part of its random numbers."""
+    words = [_program(), "run", "--implementation", settings.implementation]
     for text in given:
         words += ["--set", text]
     words += ["--from", settings.earlier] if settings.earlier else []
     for text in of_earlier:
         words += ["--from-set", text]
+    for option, values in (("--profile", settings.profiles), ("--id", settings.ids)):
+        for value in values:
+            words += [option, value]
+    words += ["--repeat", str(settings.repeat)] if settings.repeat > 1 else []
     words += ["--time-scale", f"{settings.time_scale:g}", "--seed", str(settings.seed)]
     if settings.cluster == "existing":
         words += ["--cluster", "existing", "--kubeconfig", settings.kubeconfig]
     return shlex.join(words)
+
+
+def _program() -> str:
+    """This program as it can be called from here: by its name only where a shell would find it."""
+    name = "grove-conformance"
+    found = shutil.which(name)
+    started = Path(sys.argv[0])
+    return name if started.name != name or (found and started.samefile(found)) else str(started)
 
 
 def _facts(judged: Descriptor, supplied: Descriptor | None) -> ledger.Implementation:

@@ -7,7 +7,7 @@ Which deliberate faults a check has caught is the business of the judged side: `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance import data, documents
@@ -39,6 +39,10 @@ class Rows:
 
     binding: Mapping[str, Mapping[str, tuple[str, ...]]]
     reasons: tuple[Reason, ...]
+    caught: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Defect row → the requirements that catch it."""
+    uncaught: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
+    """Why a defect row has none, by kind: `documentation`, `unseen`, `tried`."""
 
 
 def folder() -> Path:
@@ -60,14 +64,19 @@ def scenarios(path: Path | None = None) -> list[Scenario]:
     ]
 
 
-def rows(path: Path | None = None) -> Rows:
-    """Reads the rows. Raises UsageError with file, line and field."""
+def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
+    """Read the rows, and what catches the defects among them. Raises UsageError with file, line and field."""
     found = documents.read(path or folder() / "rows.yaml", folder() / "rows.schema.json").value
     binding = {
         document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in found["binding"].items()
     }
     reasons = tuple(Reason(_line(entry["reason"]), tuple(entry["rows"])) for entry in found["reasons"])
-    return Rows(binding, reasons)
+    known = documents.read(defects or folder() / "defects.yaml", folder() / "defects.schema.json").value
+    uncaught: dict[str, tuple[Reason, ...]] = {}
+    for entry in known["uncaught"]:
+        reason = Reason(_line(entry["reason"]), tuple(entry["rows"]))
+        uncaught[entry["kind"]] = (*uncaught.get(entry["kind"], ()), reason)
+    return Rows(binding, reasons, {row: tuple(ids) for row, ids in known["caught"].items()}, uncaught)
 
 
 def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> list[str]:
@@ -82,12 +91,24 @@ def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> li
     binding = [id for kinds in table.binding.values() for ids in kinds.values() for id in ids]
     found += [f"{id}: stands twice" for id in _twice(binding)]
     claimed: dict[str, str] = {}
+    claims: dict[str, set[str]] = {}
     for entry in registry.requirements.values():
         for fact in entry.source:
             claimed.setdefault(fact, entry.id)
+            claims.setdefault(fact, set()).add(entry.id)
             if fact in told and entry.id not in told[fact]:
                 found.append(f"{fact}: {entry.id} rests on it, and is not among its checks")
-    excused = [id for reason in table.reasons for id in reason.rows]
+    uncaught = [reason for reasons in table.uncaught.values() for reason in reasons]
+    excused = [id for reason in (*table.reasons, *uncaught) for id in reason.rows]
+    for row, ids in table.caught.items():
+        if set(ids) != claims.get(row, set()):
+            right = ", ".join(sorted(claims.get(row, ()))) or "no requirement"
+            found.append(f"{row}: caught by {', '.join(ids)}, and {right} names it")
+    defects = {id for kinds in table.binding.values() for id in kinds["defect"]}
+    found += [
+        f"{id}: a defect that defects.yaml does not list"
+        for id in sorted(defects & claims.keys() - table.caught.keys())
+    ]
     found += [f"{id}: has two reasons" for id in _twice(excused)]
     found += [f"{id}: has a reason, and is no binding row" for id in excused if id not in binding]
     found += [f"{id}: has a reason, and {claimed[id]} claims it" for id in excused if id in claimed]
@@ -131,9 +152,32 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, faults: M
         for kind, ids in kinds.items():
             checked = sum(id in claimed for id in ids)
             lines.append(f"| {document} | {kind} | {len(ids)} | {checked} | {len(ids) - checked} |")
-    lines += ["", "| why there is no check | rows |", "|---|---|"]
+    lines += _defects(table, faults)
+    lines += ["", "## Why there is no check", "", "| why | rows |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.reasons]
     return "\n".join(lines) + "\n"
+
+
+def _defects(table: Rows, faults: Mapping[str, Sequence[str]]) -> list[str]:
+    tried = sum(len(reason.rows) for reason in table.uncaught.get("tried", ()))
+    share = round(100 * len(table.caught) / max(1, len(table.caught) + tried))
+    lines = [
+        "",
+        "## Defects of upstream",
+        "",
+        f"{len(table.caught)} defects are caught, {tried} were seen and are not: {share} % are caught. Rows about",
+        "documentation, and rows that nobody has seen on a control plane, are not counted.",
+        "",
+        "| defect | caught by | mutants |",
+        "|---|---|---|",
+    ]
+    for row, ids in table.caught.items():
+        mutants = sorted({name for id in ids for name in faults.get(id, ())})
+        lines.append(f"| {row} | {', '.join(ids)} | {', '.join(mutants)} |")
+    lines += ["", "| not caught | why | defects |", "|---|---|---|"]
+    for kind, reasons in table.uncaught.items():
+        lines += [f"| {kind} | {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in reasons]
+    return lines
 
 
 def _twice(ids: Sequence[str]) -> list[str]:

@@ -6,22 +6,30 @@ What the suite installs stays, but for webhook configurations: those would refus
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from kubernetes import client, config
+from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
+from conformance.cluster import nodes, outages
 from conformance.cluster.controlplane import Cluster, list_clusters
+from conformance.cluster.health import COMPONENTS
+from conformance.cluster.outages import Component, Watcher
 from conformance.cluster.ports import Port, Ports
 from conformance.errors import UsageError
 from conformance.implementation.driver import ClusterFacts
 from conformance.implementation.installation import WEBHOOKS
 from conformance.suite.api import Api, Loop
-from kube.resource import NAMESPACES
+from kube.resource import NAMESPACES, NODES
 
 DISPOSABLE = "conformance.grove.io/disposable"
 """The label (`true`, on the namespace kube-system) by which the owner of a cluster gives it away for tests."""
+
+NODE_READY = 5.0
+"""Seconds within which a fake node becomes Ready where KWOK runs; it takes less than one."""
 
 
 def server_of(kubeconfig: Path) -> str:
@@ -43,7 +51,7 @@ def ours(kubeconfig: Path) -> Cluster | None:
 
 
 def check(kubeconfig: Path, api: Api) -> None:
-    """Raises UsageError unless the cluster is ours or given away (anchors M-35)."""
+    """Raises UsageError unless the cluster is ours or given away."""
     if ours(kubeconfig) is not None:
         return
     labels = api.get("namespaces", None, "kube-system")["metadata"].get("labels") or {}
@@ -55,17 +63,45 @@ def check(kubeconfig: Path, api: Api) -> None:
         )
 
 
-def guard(kubeconfig: Path) -> None:
-    """As `check`, before a run. Raises HarnessError where the cluster does not answer."""
+def guard(kubeconfig: Path, time_scale: float = 1.0) -> None:
+    """As `check`, before a run; also raises UsageError where nobody plays the nodes. Raises HarnessError where the
+    cluster does not answer."""
     loop = Loop()
     try:
-        api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES})
+        api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES, "nodes.": NODES})
         try:
             check(kubeconfig, api)
+            _preflight(kubeconfig, api, NODE_READY * max(1.0, time_scale))
         finally:
             api.close()
     finally:
         loop.close()
+
+
+def _preflight(kubeconfig: Path, api: Api, within: float) -> None:
+    """Raises UsageError unless a fake node becomes Ready: else each test would wait for its own in vain."""
+    where, cluster = f"--kubeconfig {kubeconfig}", ours(kubeconfig)
+    if cluster is not None:
+        watcher = outages.watch(cluster)
+        watcher.look()
+        if found := watcher.since(0):
+            mend = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
+            raise UsageError(f"the cluster is not well: {found[0]}", where=where, mend=mend)
+    [node] = nodes.manifests("dgx-h100", 1, f"preflight-{secrets.token_hex(3)}")
+    name = node["metadata"]["name"]
+    try:
+        api.create_all(NODES, [node])
+        Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(within))(
+            lambda: nodes.schedulable(api.get("nodes", None, name))
+        )
+    except RetryError:
+        raise UsageError(
+            f"a fake node is not Ready after {within:g} s: KWOK does not run, or does not play nodes of the suite",
+            where=where,
+            mend="start KWOK (or, on a slow machine, give a larger --time-scale)",
+        ) from None
+    finally:
+        api.delete("nodes", None, [name])
 
 
 def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
@@ -77,6 +113,15 @@ def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
     first = Ports().claim(directory)
     stack.callback(Ports().release, directory)
     return ClusterFacts(kubeconfig, directory, dict(os.environ), lambda index: first + Port.FREE + index)
+
+
+def watcher(kubeconfig: Path, api: Api, time_scale: float) -> Watcher:
+    """Looks at every component of a cluster of ours, of another one at the API server only."""
+    cluster = ours(kubeconfig)
+    if cluster is not None:
+        return outages.watch(cluster, time_scale)
+    server = Component(COMPONENTS[Port.APISERVER], page=lambda: api.complaint(2))
+    return Watcher([server], time_scale=time_scale)
 
 
 def keep_webhooks(api: Api, stack: ExitStack) -> None:

@@ -23,7 +23,7 @@ from rich.console import Console
 from conformance.errors import Exit, HarnessError
 from conformance.report import document, model, terminal
 from conformance.report.progress import Progress
-from conformance.suite import ledger, plugin, requirement
+from conformance.suite import checklist, ledger, plugin, requirement
 from conformance.suite.settings import RunSettings
 
 CONFIGURATION = Path(__file__).parent / "pytest.ini"
@@ -75,6 +75,7 @@ def run(
             implementation=implementation,
             profiles=settings.profiles,
             ids=settings.ids,
+            only=settings.only,
             plan=tuple(ledger.PlannedTest(test, ids) for test, ids in sorted(plan.selected.items())),
             workers=settings.workers,
             time_scale=settings.time_scale,
@@ -96,11 +97,16 @@ def run(
         book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.NO_TESTS_COLLECTED))
     book.close()
     report = model.judge(
-        requirement.load(Path(settings.registry)), ledger.read(settings.ledger), datetime.now(UTC).date()
+        requirement.load(Path(settings.registry)),
+        ledger.read(settings.ledger),
+        datetime.now(UTC).date(),
+        checklist.load(Path(settings.checklist)),
     )
     path = settings.folder / "report.yaml"
     document.write(path, report)
-    terminal.show(report, path, out)
+    with (settings.folder / terminal.TEXT).open("w", encoding="utf-8") as file:
+        terminal.show(report, path, Console(file=file, width=120, highlight=False), verbose=True)
+    terminal.show(report, path, out, verbose=settings.verbose)
     return report.exit
 
 

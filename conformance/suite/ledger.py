@@ -13,6 +13,8 @@ from typing import Literal, Self
 
 import msgspec
 
+from conformance.history import redaction
+
 Cause = Literal["", "implementation", "circumstances"]
 """Why something was blocked: the implementation could not do its part, or this run could not have it tried."""
 
@@ -57,13 +59,15 @@ class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
     implementation: Implementation
     profiles: tuple[str, ...]
     ids: tuple[str, ...]
+    only: tuple[str, ...] = ()
+    """The tests that were named; empty for all that judge something of the selection."""
     plan: tuple[PlannedTest, ...]
     workers: int
     time_scale: float
     seed: int
     repeat: int = 1
     reproduce: str = ""
-    """The command line that judges one id of this run again, without `--id …`."""
+    """The command line that runs a test of this run again, without `--test …`."""
     environment: dict[str, str] = {}
 
 
@@ -106,6 +110,8 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
     worker: str
     reason: str = ""
     cause: Cause = ""
+    ended_by: str = ""
+    """The failed check that ended the test before its end; empty where it came to its end."""
     seconds: dict[str, float] = {}
     """Durations of setup, call and teardown."""
     bundle: str = ""
@@ -114,12 +120,14 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
 
 
 class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
-    """The suite or its cluster could not do its work. `log` is the file with the whole story."""
+    """The suite or its cluster could not do its work. `log` is the file with the whole story. `final`: the worker has
+    given up, and all its further tests end for the same reason."""
 
     worker: str
     what: str
     test: str = ""
     log: str = ""
+    final: bool = False
 
 
 class WorkerLost(Event, tag="worker-lost", kw_only=True, frozen=True):
@@ -156,7 +164,8 @@ class Ledger:
         self.close()
 
     def write(self, event: AnyEvent) -> None:
-        self._file.write(msgspec.json.encode(msgspec.structs.replace(event, wall=time.time())) + b"\n")
+        line = msgspec.json.encode(msgspec.structs.replace(event, wall=time.time()))
+        self._file.write(redaction.words(line) + b"\n")
 
     def close(self) -> None:
         self._file.close()

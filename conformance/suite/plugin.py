@@ -17,9 +17,8 @@ from typing import Literal
 import pytest
 
 from conformance.errors import HarnessError
-from conformance.report import repetitions
-from conformance.suite import hooks, ledger, requirement, settings
-from conformance.suite.bench import Bench, MakeBench, Trial
+from conformance.suite import hooks, ledger, repeated, requirement, settings
+from conformance.suite.bench import Bench, GivenUp, MakeBench, Trial
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.requirement import Requirement
 from conformance.suite.selection import scope
@@ -106,13 +105,17 @@ class Judge:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if self.run.repeat > 1 and "case" in metafunc.fixturenames:
             metafunc.fixturenames.append("repetition")
-            metafunc.parametrize("repetition", range(self.run.repeat), ids=repetitions.marks(self.run.repeat))
+            metafunc.parametrize("repetition", range(self.run.repeat), ids=repeated.marks(self.run.repeat))
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
         chosen = scope(self.registry, self.run.profiles, self.run.ids, self.run.roles, self.run.features)
-        keep = [item for item in items if chosen.takes(self.collected[item.nodeid])]
-        drop = [item for item in items if not chosen.takes(self.collected[item.nodeid])]
+        keep = [
+            item
+            for item in items
+            if chosen.takes(self.collected[item.nodeid]) and (not self.run.only or item.nodeid in self.run.only)
+        ]
+        drop = [item for item in items if item not in keep]
         self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
         self.judged = chosen.judged
         if drop:
@@ -155,8 +158,15 @@ class Judge:
         try:
             result = yield
         except CheckFailed:
+            last = self.trial.checks.failures[-1]
+            self.trial.ended_by = f"{last.id} failed ({last.what})"
             self.trial.at_end(False)
             raise
+        except Blocked:
+            raise
+        except AssertionError as error:  # nothing that the implementation is to blame for
+            first = str(error).partition("\n")[0]
+            raise HarnessError(f"a bare assert judged something: {first} (use case.expect)") from error
         self.trial.at_end(True)
         self.trial.checks.finish()
         return result
@@ -187,7 +197,10 @@ class Judge:
         outcome, reason, cause = _judged(trial)
         if outcome == "harness-error":
             log = str(self.run.log)
-            self._ledger.write(ledger.HarnessFault(worker=self.worker, what=reason, test=trial.test, log=log))
+            final = self._refusal is not None or isinstance(trial.problem, GivenUp)
+            self._ledger.write(
+                ledger.HarnessFault(worker=self.worker, what=reason, test=trial.test, log=log, final=final)
+            )
         bundle = os.path.relpath(trial.bundle, self.run.folder) if trial.bundle else ""
         self._ledger.write(
             ledger.TestFinished(
@@ -196,6 +209,7 @@ class Judge:
                 worker=self.worker,
                 reason=reason,
                 cause=cause,
+                ended_by=trial.ended_by,
                 seconds=trial.seconds,
                 bundle=bundle,
                 namespace=trial.namespace,
@@ -256,9 +270,6 @@ def _judged(
             return "interrupted", "interrupted", ""
         case HarnessError():
             return "harness-error", str(error), ""
-        case AssertionError():
-            first = str(error).partition("\n")[0]
-            return "harness-error", f"a bare assert judged something: {first} (use case.expect)", ""
         case _:
             return "harness-error", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}", ""
 

@@ -1,6 +1,6 @@
 """The registry of requirements (`requirements/`, a file a profile), and the decorator by which a test declares ids.
 
-An id is never reused, renamed or silently removed: a retired one stays listed with the reason (anchors M-01).
+An id is never reused, renamed or silently removed: a retired one stays listed with the reason.
 """
 
 from __future__ import annotations

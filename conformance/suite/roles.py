@@ -33,36 +33,37 @@ class Roles:
 
     def kill(self, role: str) -> None:
         """SIGKILL to the process of a role."""
-        self._driver.kill(Role(role))
-        self._deaths = len(self._driver.failures())
+        self._driver.kill(self._controlled(role))
+        self._history.stir()
 
     def pause(self, role: str) -> bool:
-        """Stops the process of a role until `restart`; False for one that is none of ours to stop."""
-        if not self._driver.alive(Role(role)):
+        """Stops the process of a role until `restart`; False where the driver does not control it."""
+        if not self._driver.controls(Role(role)):
             return False
         self._driver.stop(Role(role))
-        self._deaths = len(self._driver.failures())
+        self._history.stir()
         return True
 
     def stop(self, role: str) -> None:
         """Stops the process of a role as the platform does; `restart` starts it again."""
-        self._driver.stop(Role(role))
+        self._driver.stop(self._controlled(role))
+        self._history.stir()
 
     def restart(self, role: str) -> None:
         """Stops the process of a role, or starts a killed one; a role that doesn't come back fails the open ids."""
         try:
-            self._driver.restart(Role(role))
+            self._driver.restart(self._controlled(role))
         except NotStarted as error:
             seen = self._of_the_bundle(str(error))
             raise self._checks.fail(self._checks.due(), f"the {role} starts again", "ready", seen) from None
+        self._history.stir()
 
     # -- several operators ---------------------------------------------------------------------------------------
 
     def elect(self) -> None:
         """Has the operator start anew as one that leads only by the Lease, which is in the test's namespace. With the
         test's end it is the only one again. An operator that cannot be started this way fails the open ids."""
-        if not self._driver.alive(Role.OPERATOR):
-            raise Blocked("the operator is none of ours to start twice", "circumstances")
+        self._controlled(Role.OPERATOR)
         self._starting("an operator that leads by its Lease", lambda: self._driver.elect(self._namespace))
 
     def second_operator(self) -> None:
@@ -84,8 +85,9 @@ class Roles:
         """The earlier versions that the implementation takes over from; the first one is always there. Without any the
         test cannot be made."""
         judged = self._driver.descriptor
-        if not judged.upgrades or not self._driver.alive(Role.OPERATOR):
+        if not judged.upgrades:
             raise Blocked("no earlier version of the operator is declared that could be started", "circumstances")
+        self._controlled(Role.OPERATOR)
         return judged.upgrades
 
     def downgrade(self, to: Upgrade) -> None:
@@ -112,6 +114,20 @@ class Roles:
                     went.add(record.name)
         return went
 
+    # -- webhooks ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def without_hooks(self) -> Iterator[None]:
+        """No webhook of the implementation is asked within it: the test can store what they refuse, as an earlier
+        version has stored it. Raises Blocked where the driver has installed none that it could take away."""
+        if not self._driver.hooked:
+            reason = "the driver has not installed the webhooks, which the test takes away (list them under install)"
+            raise Blocked(reason, "circumstances")
+        with self._driver.without_webhooks():
+            yield
+
+    # -- rest ----------------------------------------------------------------------------------------------------
+
     @contextlib.contextmanager
     def unrest(self) -> Iterator[None]:
         """Something happens that no record tells of: what the operator writes in it, and soon after, is no breach of
@@ -124,6 +140,16 @@ class Roles:
 
     # -- within --------------------------------------------------------------------------------------------------
 
+    def _controlled(self, role: str) -> Role:
+        """The role. Raises Blocked unless the driver controls its process: what the test asks for could not be done."""
+        if not self._driver.controls(Role(role)):
+            reason = (
+                f"the driver does not control the process of the {role}, which the test stops or starts"
+                " (start: running; describe it under processes to have this judged)"
+            )
+            raise Blocked(reason, "circumstances")
+        return Role(role)
+
     def _starting(self, what: str, action: Callable[[], None]) -> None:
         try:
             action()
@@ -131,6 +157,7 @@ class Roles:
             self._blame()
             seen = self._of_the_bundle(str(error))
             raise self._checks.fail(self._checks.due(), f"{what} starts", "ready", seen) from None
+        self._history.stir()
 
     def _of_the_bundle(self, text: str) -> str:
         """The paths of logs as they are in the bundle: the cluster's folder goes with the cluster."""

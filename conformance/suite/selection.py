@@ -16,18 +16,23 @@ INVARIANT = "INV-"
 @dataclass(frozen=True)
 class Scope:
     """`profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id → why) and
-    those that were not asked for are not. `foreign` are all that belong to features that are not claimed."""
+    those that were not asked for are not. `foreign` are all that belong to features that are not claimed. `named` are
+    the ids that a user has asked for."""
 
     profiles: tuple[str, ...]
     judged: frozenset[str]
     unclaimed: dict[str, str]
     foreign: frozenset[str]
+    named: frozenset[str] = frozenset()
 
     def takes(self, declared: Iterable[str]) -> bool:
-        """Whether a test that declares these ids runs. One that is about features which are not claimed does not, for
-        the sake of invariants: it may ask for what the implementation cannot do."""
-        own = {id for id in declared if not id.startswith(INVARIANT)}
-        return not self.judged.isdisjoint(declared) and not (own and own <= self.foreign)
+        """Whether a test that declares these ids runs. Invariants select no test of something else, unless they were
+        asked for by id: any test judges them. A test of features that are not claimed does not run even then: it may
+        ask for what the implementation cannot do."""
+        ids = frozenset(declared)
+        own = {id for id in ids if not id.startswith(INVARIANT)}
+        selecting = (own | (ids & self.named)) if own else ids
+        return not self.judged.isdisjoint(selecting) and not (own and own <= self.foreign)
 
 
 def scope(
@@ -58,7 +63,7 @@ def scope(
             judged.add(entry.id)
     claimed = set(features)
     foreign = (id for id, entry in registry.requirements.items() if entry.feature and entry.feature not in claimed)
-    return Scope(tuple(chosen), frozenset(judged), unclaimed, frozenset(foreign))
+    return Scope(tuple(chosen), frozenset(judged), unclaimed, frozenset(foreign), frozenset(wanted))
 
 
 def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str]) -> str:

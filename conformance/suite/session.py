@@ -7,39 +7,50 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import msgspec
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from conformance.cluster import outages
+from conformance.cluster.audit import AuditLog, AuditTail
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
+from conformance.cluster.outages import Outage, Watcher
 from conformance.cluster.settings import ClusterSettings
 from conformance.errors import HarnessError, UsageError
 from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, RESOURCE_CLAIMS
 from conformance.grove.labels import PART_OF
-from conformance.history import invariants
+from conformance.history import invariants, redaction
 from conformance.history.query import History
 from conformance.history.recorder import WATCHED, Recorder, Watched
-from conformance.implementation import descriptor, succession
+from conformance.implementation import descriptor, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite import bundle, existing, requirement
 from conformance.suite.api import Api, Loop, words
-from conformance.suite.bench import Trial, folder_name, randomness, short_name
+from conformance.suite.bench import GivenUp, Trial, folder_name, randomness, short_name
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.ledger import Ledger, Phase
 from conformance.suite.patience import Patience
 from conformance.suite.settings import RunSettings
+from conformance.suite.silence import Silence
 from kube.errors import ApiError
 
 REFERENCE = "reference"
 """The descriptor that supplies the roles which an implementation doesn't play."""
 TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
 """Components of a cluster whose logs are kept with what failed."""
+
+RECOVERY = 30.0
+"""Seconds that an outage gets to pass before the cluster counts as broken."""
+CLUSTERS = 2
+"""Clusters of its own that a worker uses before it gives up."""
 
 
 def open_bench(settings: RunSettings, worker: str, ledger: Ledger) -> ClusterBench:
@@ -77,21 +88,29 @@ class ClusterBench:
         self._stack = ExitStack()
         self._registry = requirement.load(Path(settings.registry))
         self._patience = Patience()
+        self._clusters = 0
+        self._broken: Outage | None = None
+        self._refusal: GivenUp | None = None
+        self._reopen()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _reopen(self) -> None:
         try:
             self._open()
         except BaseException:
             self._stack.close()
             raise
 
-    def close(self) -> None:
-        self._stack.close()
-
     def _open(self) -> None:
+        self._clusters += 1
         self._loop = Loop()
         self._stack.callback(self._loop.close)
-        cluster = self._cluster = None if self._settings.cluster == "existing" else self._own()
-        facts = _facts(cluster) if cluster else self._existing()
         judged, supplied = load_implementation(self._settings)
+        own = self._settings.cluster != "existing"
+        cluster = self._cluster = self._own(scheduler_names.kube_scheduler(judged, supplied)) if own else None
+        facts = _facts(cluster) if cluster else self._existing()
         self._phase("installing CRDs and webhooks")
         self.driver = Driver(judged, facts, supplied)
         self._stack.callback(self.driver.stop)
@@ -102,6 +121,8 @@ class ClusterBench:
         self._implementation("start", self.driver.start)
         self._phase("recording")
         self._kubeconfig = facts.kubeconfig
+        ours = cluster or existing.ours(facts.kubeconfig)
+        self._audit = AuditLog(ours.audit_log) if ours else None
         api = Api(self._loop, facts.kubeconfig, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
@@ -114,7 +135,7 @@ class ClusterBench:
         self._recorder.start(60 * max(1.0, self._settings.time_scale))
         self._phase("ready")
 
-    def _own(self) -> Cluster:
+    def _own(self, scheduler_name: str) -> Cluster:
         def down() -> None:
             self._phase("taking the cluster down")
             cluster.down()
@@ -124,13 +145,12 @@ class ClusterBench:
         name = f"{self._settings.run}-{self._worker}"
         cluster = Cluster.up(
             name,
-            settings=ClusterSettings(),
+            settings=ClusterSettings(scheduler_name=scheduler_name, reads=True),
             owner=True,
             report=lambda subject, step: self._phase("bringing the cluster up", f"{subject}: {step}"),
         )
         self._stack.callback(down)
-        patience = 5 * max(1.0, self._settings.time_scale)  # ours, not the implementation's: never cut short
-        self._complaint: Callable[[], str] = lambda: _lasting(cluster.complaint, patience)
+        self._look(outages.watch(cluster, self._settings.time_scale))
         return cluster
 
     def _existing(self) -> ClusterFacts:
@@ -140,18 +160,51 @@ class ClusterBench:
         self._stack.callback(api.close)
         existing.check(kubeconfig, api)
         existing.keep_webhooks(api, self._stack)
-        self._complaint = lambda: ""
+        self._look(existing.watcher(kubeconfig, api, self._settings.time_scale))
         return existing.facts(kubeconfig, self._settings.folder / "cluster", self._stack)
+
+    def _look(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        watcher.start()
+        self._stack.callback(watcher.stop)
+
+    def _sound(self, begin: float, thoroughly: bool) -> None:
+        """Raises HarnessError if the cluster, or the suite itself, did not work at some time since `begin`."""
+        look = self._watcher.settled if thoroughly else self._watcher.since
+        if found := look(begin):
+            raise HarnessError(f"the cluster is not well: {found[0]}")
+
+    def _breaks(self) -> Outage | None:
+        """The outage that has not passed in good time: then the cluster is broken."""
+        if self._broken is None:
+            lasting = self._watcher.over(RECOVERY * max(1.0, self._settings.time_scale))
+            self._broken = lasting[0] if lasting else None
+        return self._broken
+
+    def _replace(self, broken: Outage) -> None:
+        """Brings a new cluster up in the place of a broken one. Raises GivenUp where there is none to be had."""
+        if self._cluster is None or self._clusters >= CLUSTERS:
+            times, mend = "", "start it again"
+            if self._cluster is not None:
+                times, mend = f"; {self._clusters} clusters broke", "has the machine run out of memory?"
+            raise GivenUp(f"given up: the cluster is not well: {broken}{times}", mend=mend)
+        self._phase("replacing the broken cluster")
+        self._stack.close()
+        self._broken = None
+        try:
+            self._reopen()
+        except (HarnessError, Blocked) as error:
+            raise GivenUp(f"given up: no new cluster: {error}") from error
 
     def _implementation(self, step: str, action: Callable[[], None]) -> None:
         """Runs a step of the driver; what goes wrong is the implementation's fault unless the cluster is not well or
         the role is not its own."""
+        begin = time.monotonic()
         try:
             action()
         except (HarnessError, UsageError) as error:
-            if complaint := self._complaint():
-                raise HarnessError(f"the cluster is not well: {complaint}") from error
-            text = self._keep_logs(str(error))
+            self._sound(begin, True)
+            text = str(redaction.value(self._keep_logs(str(error))))
             judged = self.driver.descriptor
             if isinstance(error, NotStarted) and error.role not in judged.roles:
                 raise HarnessError(f"a supplied role cannot be started: {text}") from error
@@ -174,8 +227,11 @@ class ClusterBench:
         """See `Bench.play`."""
         name = short_name(trial.test, self._settings.run)
         self._revive()
+        sound = partial(self._sound, time.monotonic())
+        trial.checks.doubt = sound
         offsets = {name: _size(log) for name, log in self._logs().items()}
         api = Api(self._loop, self._kubeconfig, f"grove-conformance/{name}", self._served)
+        self._recorder.open(name)
         history = History(self._recorder, name)
         try:
             self._namespace(api, name)
@@ -188,12 +244,21 @@ class ClusterBench:
                 api=api,
                 driver=self.driver,
                 kubeconfig=self._kubeconfig,
-                complaint=self._complaint,
+                sound=sound,
                 patience=self._patience,
                 time_scale=self._settings.time_scale,
                 randomness=randomness(trial.test, self._settings.seed),
+                audit=self._audit,
+                silence=Silence(AuditTail(self._cluster.audit_log).poll, name) if self._cluster else None,
             )
-            trial.at_end = lambda finished: self._invariants(trial, case, finished)
+
+            def judge(finished: bool) -> None:
+                sound(False)  # before anything passes that an outage may have kept from failing
+                if finished and case.premises.gone():
+                    case.require_premises()
+                self._invariants(trial, case, finished)
+
+            trial.at_end = judge
             try:
                 yield case
             finally:
@@ -205,6 +270,7 @@ class ClusterBench:
 
     def _after(self, trial: Trial, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
         """Keeps evidence of what went wrong, then deletes what the test made (without waiting for it to be gone)."""
+        case.history.end()
         if trial.wrong:
             folder = self._settings.folder / "bundles" / folder_name(trial.test)
             bundle.write(
@@ -217,6 +283,8 @@ class ClusterBench:
                 reproduce=self._reproduce(trial),
             )
             trial.bundle = folder
+        if trial.wrong and self._breaks():
+            return  # no test is played on this cluster any more
         self.driver.alone()
         try:
             api.delete("namespaces", None, [case.namespace])
@@ -243,8 +311,14 @@ class ClusterBench:
 
     def _revive(self) -> None:
         """A process that ended in an earlier test is started again, so that one crash is not the end of all tests."""
-        if complaint := self._complaint():
-            raise HarnessError(f"the cluster is not well: {complaint}")
+        if self._refusal is not None:
+            raise self._refusal
+        if broken := self._breaks():
+            try:
+                self._replace(broken)
+            except GivenUp as error:
+                self._refusal = error
+                raise
         self._implementation("start", self.driver.start)  # those that run already are left alone
 
     def _namespace(self, api: Api, name: str) -> None:
@@ -255,7 +329,7 @@ class ClusterBench:
 
     def _reproduce(self, trial: Trial) -> list[str]:
         lines = ["# Runs this test again:"]
-        lines.append(" ".join([self._settings.reproduce, *(f"--id {id}" for id in trial.checks.declared)]))
+        lines.append(f"{self._settings.reproduce} --test {shlex.quote(trial.test)}")
         for id in trial.checks.declared:
             entry = self._registry.requirements.get(id)
             if entry is not None and entry.reproduce:
@@ -264,17 +338,6 @@ class ClusterBench:
 
     def _phase(self, phase: str, detail: str = "") -> None:
         self._book.write(Phase(worker=self._worker, phase=phase, detail=detail))
-
-
-def _lasting(complaint: Callable[[], str], seconds: float) -> str:
-    """A complaint that does not go away for so long, else nothing: a busy machine answers late now and then."""
-    asking = Retrying(
-        retry=retry_if_result(bool),
-        wait=wait_fixed(0.2),
-        stop=stop_after_delay(seconds),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else "",
-    )
-    return str(asking(complaint))
 
 
 def _patient(given: Descriptor, time_scale: float) -> Descriptor:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from conformance.suite import requirement
+from conformance.suite import checklist, requirement
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 
@@ -26,16 +26,20 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    """Tests, by pytest's node ids; all that judge something of the selection, where none is named."""
     workers: int = 1
     time_scale: float = 1.0
     fail_fast: bool = False
     repeat: int = 1
+    verbose: bool = False
     seed: int = 0
     cluster: Literal["own", "existing"] = "own"
     kubeconfig: str = ""
     reproduce: str = ""
     tests: str = str(TESTS)
     registry: str = str(requirement.FOLDER)
+    checklist: str = str(checklist.FILE)
 
     @property
     def folder(self) -> Path:
@@ -51,7 +55,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / "pytest.log"
 
     def save(self) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # logs of a program that we do not know are in it
         path = self.folder / "run.json"
         path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
         return path

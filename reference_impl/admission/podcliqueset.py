@@ -10,6 +10,7 @@ import msgspec
 from reference_impl.admission.errors import FieldError, unreadable
 from reference_impl.admission.rules import (
     cliques,
+    collisions,
     groups,
     mnnvl,
     names,
@@ -85,6 +86,7 @@ def _on_create(pcs: PodCliqueSet, settings: Configuration, known: Mapping[str, t
         *(topology.violations(pcs, known) if on else topology.refused(pcs)),
         *_always(pcs, settings),
         *names.dots(pcs),
+        *collisions.violations(pcs, None),
         *cliques.new_fields(pcs, None),
         *mnnvl.on_create(pcs, settings.network.auto_mnnvl_enabled),
         *schedulers.backend(pcs, settings.scheduler),
@@ -97,6 +99,7 @@ def _on_update(
     """What a set must be like comes first; only if it is like that, what may not have changed (ADM-10)."""
     errors = [
         *_always(pcs, settings),
+        *collisions.violations(pcs, old),
         *cliques.new_fields(pcs, old),
         *mnnvl.on_update(pcs, old),
         *schedulers.backend(pcs, settings.scheduler),

@@ -20,8 +20,10 @@ from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.plan import defaults
 
 log = logging.getLogger(__name__)
-LIMIT = 16 * 1024 * 1024
-"""Bytes of a review: two objects of at most 3 MB each, and what JSON makes of them."""
+OBJECT_LIMIT = 3 * 1024 * 1024
+"""Bytes of an object that the API server takes."""
+LIMIT = 2 * OBJECT_LIMIT + 64 * 1024
+"""Bytes of a review: the new object, the old one, and what there is about them."""
 
 Request = Mapping[str, Any]
 Hook = Callable[[Request], Awaitable[Verdict]]
@@ -71,7 +73,7 @@ class Hooks:
 
     async def _default(self, request: Request) -> Verdict:
         document = request.get("object")
-        return Verdict(patch=defaults.patch(document) if isinstance(document, dict) else [])
+        return Verdict(patch=defaults.patch(document, request.get("oldObject")) if isinstance(document, dict) else [])
 
     async def _validate_set(self, request: Request) -> Verdict:
         new = request.get("object")
@@ -98,6 +100,8 @@ async def serving(port: int, certificates: Path, hooks: Hooks, metrics: Operator
 
     def handler(path: str, hook: Hook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
+            if (length := request.content_length or 0) > LIMIT:  # before anything of it is read
+                raise web.HTTPRequestEntityTooLarge(LIMIT, length)
             with metrics.webhook(path):
                 return web.json_response(
                     await hooks.review(hook, await request.read()), dumps=lambda value: orjson.dumps(value).decode()
@@ -109,7 +113,8 @@ async def serving(port: int, certificates: Path, hooks: Hooks, metrics: Operator
     app.add_routes([web.post(path, handler(path, hook)) for path, hook in hooks.by_path.items()])
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
-    runner = web.AppRunner(app, access_log=None)
+    # What is still sent of a review that was refused is thrown away for a second only, then the connection is closed.
+    runner = web.AppRunner(app, access_log=None, lingering_time=1.0)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()

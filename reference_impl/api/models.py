@@ -99,9 +99,6 @@ class Pack(Model):
     preferred: _Domain | None = None
 
 
-_NEW_DOMAIN = "packDomain is deprecated and cannot be used on new workloads; use pack.required"
-
-
 class TopologyConstraint(Model):
     """API-060 to API-064."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from kube.client import Client
 from kube.informer import Informer, typed
@@ -14,6 +14,8 @@ from reference_impl.api.models import ClusterTopologyBinding, PodClique, PodCliq
 from reference_impl.api.pods import Pod, Service
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.plan import labels
+
+T = TypeVar("T", bound=Object)
 
 OWNER = "owner"
 """Index by the uid of the controller reference."""
@@ -85,6 +87,16 @@ class Cache:
     def informers(self) -> tuple[Informer[Any], ...]:
         own = (self.sets, self.cliques, self.groups, self.gangs, self.pods)
         return (*own, *self.attendants, *self._others)
+
+    def child(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:
+        """How to find a child of the owner by its name. What another owner has of that name (OBJ-123) is none."""
+
+        def find(name: str) -> T | None:
+            found = informer.get(owner.metadata.namespace, name)
+            controller = found.metadata.controller if found is not None else None
+            return found if controller is None or controller.uid == owner.metadata.uid else None
+
+        return find
 
     def pods_of(self, clique: PodClique) -> list[Pod]:
         """The pods that a clique controls, terminating ones included."""

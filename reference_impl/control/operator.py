@@ -24,8 +24,10 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.scalinggroup import GroupReconciler
+from reference_impl.control.troubles import only_errors
 from reference_impl.control.writer import Writer
 from reference_impl.plan import gangs, labels, names, topology, updates
+from reference_impl.waiting import answered
 
 T = TypeVar("T", bound=Object)
 SETTLE_SECONDS = 0.02
@@ -99,7 +101,7 @@ class Operator:
                 group.create_task(informer.run())
             for informer in self.cache.informers:
                 await informer.synced()
-            gc.freeze()  # what has been listed lives long; collections need not look at it again (anchors C-13)
+            gc.freeze()  # what has been listed lives long; collections need not look at it again
             self.ready.set()
             if elector is not None:
                 await elector.acquire()
@@ -107,7 +109,7 @@ class Operator:
                 group.create_task(elector.hold())
                 # What the former leader did last may not have come yet, and pods have names by chance: without this
                 # some could be made twice.
-                await asyncio.gather(*(informer.catch_up() for informer in self.cache.informers))
+                await asyncio.gather(*(answered(informer.catch_up) for informer in self.cache.informers))
             workers = [
                 group.create_task(work(queue, logs.about(name, reconcile), count))
                 for name, queue, reconcile, count in self._work
@@ -126,6 +128,8 @@ class Operator:
             self._sets.add((item.metadata.namespace, pcs))
 
     def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
+        if kind == "MODIFIED" and only_errors(old, item):
+            return
         self._sets.add(item.metadata.key)
         if old is None or old.metadata.generation != item.metadata.generation:
             namespace = item.metadata.namespace
@@ -193,10 +197,14 @@ class Operator:
             self._domains.add(item.metadata.key)
 
     def _on_group(self, kind: str, old: PodCliqueScalingGroup | None, item: PodCliqueScalingGroup) -> None:
+        if kind == "MODIFIED" and only_errors(old, item):
+            return
         self._groups.add(item.metadata.key)
         self._wake_set(item)
 
     def _on_clique(self, kind: str, old: PodClique | None, item: PodClique) -> None:
+        if kind == "MODIFIED" and only_errors(old, item):
+            return
         self._cliques.add(item.metadata.key)
         self._clique_statuses.add(item.metadata.key)
         group = item.metadata.label(labels.SCALING_GROUP)

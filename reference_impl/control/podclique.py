@@ -58,7 +58,8 @@ class CliqueReconciler:
                 finally:  # pods that cannot be made hold those back that were, only through their gang
                     await self._release(clique, gang)
             except ApiError as error:
-                await self.troubles.refused(key, "ERR_SYNC_PODS", error)
+                message = pods.unnamed(str(error), clique.metadata.name)
+                await self.troubles.refused(key, "ERR_SYNC_PODS", error, message)
                 raise
             return await self.troubles.tell(key, None)
         return None
@@ -93,12 +94,15 @@ class CliqueReconciler:
         made = [builder.pod(index) for index in missing]
         if made and vacancy is not None:
             made[0] = updates_of_cliques.in_place_of(made[0], vacancy)
+        # After a refusal one pod is the probe for all: the others would only be refused with it.
+        probes = 1 if clique.metadata.key in self.troubles.keys else len(made)
         await together(
             [
-                *(self._writer.create(self._cache.pods, manifest) for manifest in made),
+                *(self._writer.create(self._cache.pods, manifest) for manifest in made[:probes]),
                 *(self._writer.delete(self._cache.pods, pod) for pod in surplus),
             ]
         )
+        await together(self._writer.create(self._cache.pods, manifest) for manifest in made[probes:])
 
     async def _update(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
         """Takes the next step of an update. What is to be deleted is written down before it is."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key, Object
-from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
@@ -100,14 +100,7 @@ class SetReconciler:
     async def _write_status(self, pcs: PodCliqueSet, generation: Revision, *, observed: bool) -> None:
         """Writes what there is of the set, and how far its update has come. `generation` is that of the spec that is
         being acted on: another one in the status begins an update (CHG-RU-02)."""
-        namespace = pcs.metadata.namespace
-
-        def clique(name: str) -> PodClique | None:
-            return self._cache.cliques.get(namespace, name)
-
-        def group(name: str) -> PodCliqueScalingGroup | None:
-            return self._cache.groups.get(namespace, name)
-
+        clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
         progress = updates_of_sets.progress(pcs, generation, updates_of_sets.Found(pcs, clique, group), now())
         observed = observed and (progress is None or progress.update_ended_at is not None)
         status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)

@@ -55,9 +55,9 @@ class GroupReconciler:
         anything is made: so a replica that is half gone is never taken for a new one."""
         if updates.of_set(pcs) is None:
             return
-        namespace, group = group.metadata.namespace, self._cache.groups.get(*group.metadata.key) or group
+        group = self._cache.groups.get(*group.metadata.key) or group
         cliques = self._cache.cliques
-        step = updates_of_groups.step(pcs, group, lambda name: cliques.get(namespace, name), self._cache.pods_of, now())
+        step = updates_of_groups.step(pcs, group, self._cache.child(cliques, group), self._cache.pods_of, now())
         if step.progress is not None and step.progress != (group.status.update_progress if group.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.groups, group, body, status=True)
@@ -101,8 +101,7 @@ class GroupReconciler:
         await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, group.metadata.uid))
 
     async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> None:
-        namespace = group.metadata.namespace
-        status = statuses.group_status(group, pcs, lambda name: self._cache.cliques.get(namespace, name), now())
+        status = statuses.group_status(group, pcs, self._cache.child(self._cache.cliques, group), now())
         # Guarded: the conditions are a list that gang termination writes to as well.
         await self._writer.status(self._cache.groups, group, status, guard=True)
         lost = group.status.scheduled_replicas if group.status else 0

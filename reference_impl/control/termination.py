@@ -40,11 +40,7 @@ class Termination:
 
     async def in_group(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> float | None:
         """As `in_set`, for the replicas of a scaling group that has enough others."""
-        namespace = group.metadata.namespace
-
-        def clique(name: str) -> PodClique | None:
-            return self._cache.cliques.get(namespace, name)
-
+        clique = self._cache.child(self._cache.cliques, group)
         due = termination.due_in_group(pcs, group, clique, time.time())
         for index, causes in due.causes.items():
             log.info("replica %d of %s has been below its floor for too long", index, group.metadata.name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key
@@ -21,11 +23,11 @@ class Troubles:
         self.keys: set[Key] = set()
         """The objects that are in trouble."""
 
-    async def refused(self, key: Key, code: str, error: ApiError) -> None:
+    async def refused(self, key: Key, code: str, error: ApiError, message: str = "") -> None:
         """Notes that the API server has refused a write, unless it was a conflict: that only means that the cache was
-        behind, and the next pass is on its way."""
+        behind, and the next pass is on its way. `message` replaces the error's text where that differs each time."""
         if not error.conflict:
-            await self.tell(key, Trouble(code, str(error)))
+            await self.tell(key, Trouble(code, message or str(error)))
 
     async def tell(self, key: Key, trouble: Trouble | None) -> float | None:
         """Notes how a reconcile ended; returns after how many seconds it is to be repeated, None for never."""
@@ -39,6 +41,16 @@ class Troubles:
             if errors != (old or None):
                 await self._writer.patch(self._informer, item, {"status": {"lastErrors": wire(errors)}}, status=True)
         return RETRY_SECONDS if trouble else None
+
+
+def only_errors(old: Any, item: Any) -> bool:
+    """Whether nothing but `lastErrors` differs between two states of an object. That is our own note of a failed
+    reconcile: if it woke the reconciler, each failure would cause the next attempt at once, without back-off."""
+    if old is None or old.status is None or item.status is None or old.status.last_errors == item.status.last_errors:
+        return False
+    metadata = msgspec.structs.replace(old.metadata, resource_version=item.metadata.resource_version)
+    status = msgspec.structs.replace(old.status, last_errors=item.status.last_errors)
+    return bool(metadata == item.metadata and status == item.status and old.spec == item.spec)
 
 
 def earliest(*waits: float | None) -> float | None:

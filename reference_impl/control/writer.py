@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from kube.client import JSON_PATCH, Client
-from kube.errors import ApiError
+from kube.errors import REQUEST_FAILED, ApiError
 from kube.informer import Informer
 from kube.objects import Object
 from kube.resource import EVENTS, PODS, Resource
@@ -216,7 +216,7 @@ class Writer:
         )
         try:
             await self._client.create(EVENTS, manifest)
-        except ApiError as error:
+        except REQUEST_FAILED as error:
             log.info("no event for %s: %s", item.metadata.name, error)
 
     async def delete(self, informer: Informer[T], item: T) -> None:

@@ -1,4 +1,4 @@
-"""Deliberate, named wrong behaviours that the suite must catch (anchors M-29).
+"""Deliberate, named wrong behaviours that the suite must catch.
 
 A fault replaces a pure function of `plan/` or `scheduler/` in the running process, so that the right code knows
 nothing of it. `--fault NAME` of the operator or the scheduler arms it.
@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 Role = Literal["operator", "gang-scheduler"]
 _MODULES = (
     "operator_faults",
     "status_faults",
     "resource_faults",
+    "name_faults",
     "startup_faults",
     "admission_faults",
+    "stored_set_faults",
     "scheduler_faults",
     "operations_faults",
     "object_faults",
@@ -31,6 +33,7 @@ _MODULES = (
     "lifecycle_faults",
     "gang_faults",
     "hash_faults",
+    "notation_faults",
     "upgrade_faults",
     "update_faults",
     "changed_faults",
@@ -39,28 +42,42 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A wrong behaviour: which process has it, in one sentence what it does, and which requirements must fail of it."""
+    """A wrong behaviour: which process has it, in one sentence what it does, and which requirements must fail of it.
+    Those that it `blocks` are judged in part before a test ends early, and must not pass."""
 
     name: str
     role: Role
     text: str
     caught_by: tuple[str, ...]
     apply: Callable[[], None]
+    blocks: tuple[str, ...] = ()
 
 
-class UnknownFaultError(Exception):
-    """There is no such fault."""
+class UnknownNameError(Exception):
+    """There is no fault, or no variant, of this name."""
+
+
+class Switch(Protocol):
+    """A deliberate difference of one process from the reference as it is: a fault or a variant."""
+
+    @property
+    def role(self) -> Role: ...
+    @property
+    def apply(self) -> Callable[[], None]: ...
 
 
 _faults: dict[str, Fault] = {}
 
 
-def fault(name: str, role: Role, text: str, *caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Registers a function that, called once at start, makes the process wrong. `caught_by` are requirement ids."""
+def fault(
+    name: str, role: Role, text: str, *caught_by: str, blocks: tuple[str, ...] = ()
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Registers a function that, called once at start, makes the process wrong. `caught_by` and `blocks` are
+    requirement ids (see `Fault`)."""
 
     def register(apply: Callable[[], None]) -> Callable[[], None]:
         assert name not in _faults, name
-        _faults[name] = Fault(name, role, text, caught_by, apply)
+        _faults[name] = Fault(name, role, text, caught_by, apply, blocks)
         return apply
 
     return register
@@ -88,10 +105,15 @@ def registry() -> dict[str, Fault]:
 
 def arm(names: Iterable[str], role: Role) -> None:
     """Makes this process wrong. Faults of the other role are left alone, so that one switch serves both processes."""
-    known = registry() if (wanted := list(names)) else {}
-    for name in wanted:
+    if wanted := list(names):
+        apply_named(registry(), wanted, role, "fault")
+
+
+def apply_named(known: Mapping[str, Switch], names: Iterable[str], role: Role, word: str) -> None:
+    """Apply the named switches of this role. `word` says in an error what they are."""
+    for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            raise UnknownFaultError(f"no fault {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            raise UnknownNameError(f"no {word} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         if known[name].role == role:
             known[name].apply()

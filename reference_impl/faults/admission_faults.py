@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from reference_impl.admission import authorizer, errors, podcliqueset, topologybinding
@@ -68,11 +69,11 @@ def _floor_before_replicas() -> None:
 def _strategy_filled_in() -> None:
     right = defaults.patch
 
-    def patch(pcs: dict[str, Any]) -> list[defaults.Operation]:
+    def patch(pcs: dict[str, Any], stored: Any = None) -> list[defaults.Operation]:
         spec = pcs.get("spec")
         more = isinstance(spec, dict) and "updateStrategy" not in spec
         add = [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}] if more else []
-        return right(pcs) + add
+        return right(pcs, stored) + add
 
     replace(defaults, "patch", patch)
 
@@ -182,9 +183,19 @@ def _filter_unchecked() -> None:
     _nothing(sharing, "_known")
 
 
+FORCED_POLICY = "restartPolicy will be ignored, it will be set to Always"
+"""What upstream says of every set (VAL-44)."""
+
+
 @fault("policy-always-warned", "operator", "warns of the restart policy that it has filled in", "ADM-026")
 def _policy_always_warned() -> None:
-    replace(cliques, "warnings", lambda pcs: [cliques.IGNORED_POLICY])
+    replace(cliques, "warnings", lambda pcs: [FORCED_POLICY])
+
+
+@fault("policy-warning-untrue", "operator", "says that it sets restart policies to Always, and keeps them", "ADM-046")
+def _policy_warning_untrue() -> None:
+    right = cliques.warnings
+    replace(cliques, "warnings", lambda pcs: [FORCED_POLICY for _ in right(pcs)])
 
 
 @fault("first-error-only", "operator", "tells the first error only", "ADM-005", "ADM-041")
@@ -294,6 +305,45 @@ def _levels_repeat() -> None:
 @fault("binding-schedulers-unchecked", "operator", "lets a binding name any scheduler", "ADM-035")
 def _binding_schedulers_unchecked() -> None:
     _nothing(topologybinding, "schedulers")
+
+
+@fault("unknown-binding-at-the-set", "operator", "reports every unknown binding at the set's own constraint", "ADM-043")
+def _unknown_binding_at_the_set() -> None:
+    right = topology.violations
+
+    def violations(pcs: Any, known: Any) -> list[FieldError]:
+        whole = "spec.template.topologyConstraint.topologyName"
+        return [dataclasses.replace(e, path=whole) if "not found" in e.detail else e for e in right(pcs, known)]
+
+    replace(topology, "violations", violations)
+
+
+@fault("field-of-the-past", "operator", "names a field of bindings that the API does not have", "ADM-043")
+def _field_of_the_past() -> None:
+    right = topologybinding.schedulers
+
+    def schedulers(*given: Any) -> Iterator[FieldError]:
+        for error in right(*given):
+            path = error.path.replace("schedulerTopologyBindings", "schedulerTopologyReferences")
+            yield dataclasses.replace(error, path=path)
+
+    replace(topologybinding, "schedulers", schedulers)
+
+
+@fault("requests-null", "operator", "takes missing device requests for a null of the user", "ADM-044")
+def _requests_null() -> None:
+    right = sharing.violations
+
+    def violations(*given: Any) -> Iterator[FieldError]:
+        for error in right(*given):
+            yield dataclasses.replace(error, type=ErrorType.INVALID) if error.path.endswith("requests") else error
+
+    replace(sharing, "violations", violations)
+
+
+@fault("dots-accepted", "operator", "accepts names with dots, of which no host name can be made", "ADM-045")
+def _dots_accepted() -> None:
+    _nothing(names, "dots")
 
 
 # -- authorizer --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,10 @@ import msgspec
 from kube.informer import Informer
 from reference_impl.api.models import (
     CliqueTemplate,
+    CliqueUpdateProgress,
+    GroupUpdateProgress,
     PodClique,
+    PodCliqueScalingGroup,
     PodCliqueSet,
     PodSelection,
     ReplicaSelection,
@@ -128,9 +131,35 @@ def _built_from_first(which: Any) -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@fault("selection-forgotten", "operator", "forgets with another change which pod has just gone", "UPD-022")
-def _selection_forgotten() -> None:
-    replace(updates_of_cliques, "carried", lambda clique, old, found: None)
+@fault("pods-at-once-after-change", "operator", "replaces all pods at once when a change restarts an update", "UPD-022")
+def _pods_at_once_after_change() -> None:
+    right, forced = updates_of_cliques.step, updates_of_cliques.forced
+    restarted, stepping = set[str](), [""]
+
+    def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> updates_of_cliques.Step:
+        stepping[0] = clique.metadata.uid
+        return right(pcs, clique, *rest)
+
+    def carried(clique: PodClique, old: CliqueUpdateProgress | None, found: list[Pod]) -> None:
+        if old is not None and old.update_ended_at is None:
+            restarted.add(clique.metadata.uid)
+
+    replace(updates_of_cliques, "step", step)
+    replace(updates_of_cliques, "carried", carried)
+    replace(updates_of_cliques, "forced", lambda old: list(old) if stepping[0] in restarted else forced(old))
+
+
+@fault(
+    "pods-at-once-and-awaited",
+    "operator",
+    "replaces all pods at once when a change restarts an update, and waits for the successor of a pod whose place was"
+    " scaled away",
+    "UPD-019",
+    "UPD-022",
+)
+def _pods_at_once_and_awaited() -> None:
+    _pods_at_once_after_change()
+    _scaled_away_awaited()
 
 
 @fault("second-change-forgotten", "operator", "gives a clique a new template once, and never again", "UPD-023")
@@ -197,9 +226,25 @@ def _group_scale_in_stalls() -> None:
     replace(updates_of_groups, "complete", complete)
 
 
-@fault("replica-forgotten", "operator", "forgets with another change which replica of a group has just gone", "UPD-028")
-def _replica_forgotten() -> None:
-    replace(updates_of_groups, "carried", lambda old, replicas: None)
+@fault("replicas-at-once-after-change", "operator", "recreates all replicas of a restarted update at once", "UPD-028")
+def _replicas_at_once_after_change() -> None:
+    right, forced = updates_of_groups.step, updates_of_groups.forced
+    restarted, stepping = set[str](), [""]
+
+    def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any) -> updates_of_groups.Step:
+        stepping[0] = group.metadata.uid
+        return right(pcs, group, *rest)
+
+    def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> None:
+        if old is not None and old.update_ended_at is None:
+            restarted.add(stepping[0])
+
+    def every(replicas: list[Replica]) -> list[Replica]:
+        return [replica for replica in replicas if replica.old] if stepping[0] in restarted else forced(replicas)
+
+    replace(updates_of_groups, "step", step)
+    replace(updates_of_groups, "carried", carried)
+    replace(updates_of_groups, "forced", every)
 
 
 # -- replicas of sets --------------------------------------------------------------------------------------------------

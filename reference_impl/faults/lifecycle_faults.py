@@ -8,6 +8,7 @@ from typing import Any
 from kube.objects import Key
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER
+from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer, together
@@ -121,3 +122,8 @@ def _group_made_empty() -> None:
             yield from right(pcs, group, *rest, **how)
 
     replace(children, "member_cliques", member_cliques)
+
+
+@fault("attendants-unwatched", "operator", "leaves deleted secondary resources until another event", "LIFE-010")
+def _attendants_unwatched() -> None:
+    replace(Operator, "_on_attendant", lambda self, kind, old, item: None)

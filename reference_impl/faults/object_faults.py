@@ -18,6 +18,7 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
+from reference_impl.faults.status_faults import trouble_forever
 from reference_impl.plan import children, following, gangs, gates, labels, pods, statuses, topology
 
 Manifest = children.Manifest
@@ -203,6 +204,18 @@ def _conditions_overwritten() -> None:
         await right(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
 
     replace(GangReconciler, "_write", write)
+
+
+@fault(
+    "conditions-overwritten-in-trouble",
+    "operator",
+    "never empties lastErrors, and drops the conditions of others",
+    "CORE-025",
+    "GANG-022",
+)
+def _conditions_overwritten_in_trouble() -> None:
+    trouble_forever()
+    _conditions_overwritten()
 
 
 @fault("groups-late", "operator", "makes gangs without PodGroups and adds these later", "GANG-023")

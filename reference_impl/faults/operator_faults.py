@@ -28,7 +28,7 @@ def _base_gang_ignored() -> None:
     replace(gates, "floor_scheduled", lambda gang, scheduled: True)
 
 
-@fault("gate-kept", "operator", "never takes the gate off the pods of scaled gangs", "GANG-008")
+@fault("gate-kept", "operator", "never takes the gate off the pods of scaled gangs", "GANG-008", blocks=("START-010",))
 def _gate_kept() -> None:
     replace(gates, "floor_scheduled", lambda gang, scheduled: False)
 

@@ -120,6 +120,17 @@ def _extras_early() -> None:
         return placed
 
     replace(rounds, "place_floor", place_floor)
+    replace(rounds, "yield_extras", lambda this: False)
+
+
+@breaks(
+    "extras-stay",
+    "lets no placed pod count as the extra one in favour of a waiting gang",
+    "OR-6",
+    caught_by="SCHED-051",
+)
+def _extras_stay() -> None:
+    replace(rounds, "yield_extras", lambda this: False)
 
 
 # Room.

@@ -1,8 +1,8 @@
-"""`make mutants`: proves that the suite sees each fault.
+"""`make mutants`: proves that the suite sees each fault, and accuses no variant.
 
 Each fault is armed in turn and the suite, as its own command, runs just the requirements that the fault names. A
 fault that one of them does not catch is a survivor, and the exit code is 1. Beside them, the reference without any
-fault has to pass under the same conditions: otherwise a failure would prove nothing.
+fault has to pass under the same conditions: otherwise a failure would prove nothing. So does each variant.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 import yaml
 
-from reference_impl import faults
+from reference_impl import faults, variants
+from reference_impl.variants import Variant
 
 TIME_SCALE = "0.25"
 """Waits for what a broken implementation never does are cut short."""
@@ -36,29 +37,63 @@ RUNS = multiprocessing.get_context("forkserver")
 RUNS.set_forkserver_preload(["conformance.cli", "allure_pytest.plugin", "hypothesis", "xdist.plugin"])
 
 
+T = TypeVar("T")
+
 INVARIANT = "INV"
 """The area of requirements that every test judges."""
 
 
-def controls(chosen: Sequence[faults.Fault]) -> list[faults.Fault]:
+@dataclass(frozen=True)
+class Trial:
+    """A run of the suite: against what, on which requirements, and which outcome each of them must have."""
+
+    kind: Literal["fault", "variant", "reference"]
+    name: str
+    text: str
+    ids: tuple[str, ...]
+    time_scale: str = TIME_SCALE
+    blocked: tuple[str, ...] = ()
+    """Those of the ids that a test which ends early must leave without a verdict."""
+
+    def right(self, identity: str) -> str:
+        if identity in self.blocked:
+            return "blocked"
+        return "failed" if self.kind == "fault" else "passed"
+
+    @classmethod
+    def of_fault(cls, fault: faults.Fault) -> Trial:
+        ids = (*fault.caught_by, *fault.blocks)
+        return cls("fault", fault.name, fault.text, ids, blocked=fault.blocks)
+
+    @classmethod
+    def of_variant(cls, variant: Variant) -> Trial:
+        return cls("variant", variant.name, variant.text, variant.passes, str(variant.time_scale or TIME_SCALE))
+
+
+def controls(chosen: Sequence[faults.Fault]) -> list[Trial]:
     """No fault at all, with the requirements that the chosen ones claim: a run for each area of them. Invariants are
     judged in all of these, and would select nearly every test by themselves."""
     areas: dict[str, list[str]] = {}
-    for identity in sorted({identity for fault in chosen for identity in fault.caught_by}):
+    for identity in sorted({identity for fault in chosen for identity in (*fault.caught_by, *fault.blocks)}):
         areas.setdefault(identity.partition("-")[0], []).append(identity)
     if len(areas) > 1:
         areas.pop(INVARIANT, None)
     return [
-        faults.Fault("", "operator", f"{area}, the reference as it is", tuple(claimed), lambda: None)
+        Trial("reference", f"control-{area}", f"{area}, the reference as it is", tuple(claimed))
         for area, claimed in areas.items()
     ]
 
 
+def selection() -> list[str]:
+    """The faults that `make test` proves."""
+    return list(yaml.safe_load((Path(__file__).parent / "selection.yaml").read_text(encoding="utf-8")))
+
+
 @dataclass(frozen=True)
 class Proof:
-    fault: faults.Fault
-    survivors: dict[str, str]
-    """Requirements that should have failed, with the outcome that they had."""
+    trial: Trial
+    wrong: dict[str, str]
+    """Requirements that should have had another outcome, with the one that they had."""
     seconds: float
     detail: str
 
@@ -95,31 +130,32 @@ def _run(arguments: Sequence[str], output: Path) -> None:
     runpy.run_module("conformance", run_name="__main__")
 
 
-def prove(fault: faults.Fault, workdir: Path, kubeconfig: str) -> Proof:
-    """Runs the suite against one fault, on a cluster that is there."""
+def prove(trial: Trial, workdir: Path, kubeconfig: str) -> Proof:
+    """Runs the suite against one fault, one variant or the reference as it is, on a cluster that is there."""
     begin = time.monotonic()
-    folder = workdir / (fault.name or f"control-{fault.caught_by[0]}")
-    arguments = ["run", "--implementation", "reference", "--workers", "0", "--time-scale", TIME_SCALE]
+    folder = workdir / f"{trial.kind}-{trial.name}"
+    arguments = ["run", "--implementation", "reference", "--workers", "0", "--time-scale", trial.time_scale]
     arguments += ["--cluster", "existing", "--kubeconfig", kubeconfig, "--report-dir", str(folder)]
-    if fault.name:
-        arguments += ["--fail-fast", "--set", f"fault={fault.name}"]
-    for identity in fault.caught_by:
+    if trial.kind == "fault":
+        arguments += ["--fail-fast"]
+    if trial.kind != "reference":
+        arguments += ["--set", f"{trial.kind}={trial.name}"]
+    for identity in trial.ids:
         arguments += ["--id", identity]
     output = workdir / f"{folder.name}.log"
     run = RUNS.Process(target=_run, args=(arguments, output))
     run.start()
     run.join()
     outcomes = _outcomes(folder)
-    # Without a fault, what the faults claim has to pass: what fails of itself proves nothing.
-    right = "failed" if fault.name else "passed"
-    survivors = {i: outcomes.get(i, "not in the report") for i in fault.caught_by if outcomes.get(i) != right}
-    if not fault.name:
-        survivors |= {i: outcome for i, outcome in outcomes.items() if outcome == "failed"}
+    wrong = {i: outcomes.get(i, "not in the report") for i in trial.ids if outcomes.get(i) != trial.right(i)}
+    if trial.kind != "fault":
+        # What fails of itself proves nothing, whatever requirement it is.
+        wrong |= {i: outcome for i, outcome in outcomes.items() if outcome == "failed"}
     # What only should be decides no verdict: then nothing that counts was judged.
-    codes = (1,) if _decides(folder, fault.caught_by) else (1, 5)
-    if fault.name and run.exitcode not in codes and not survivors:
-        survivors = {"exit code": f"{run.exitcode}, not {codes[-1]}"}
-    return Proof(fault, survivors, time.monotonic() - begin, output.read_text("utf-8")[-2000:])
+    codes = (1,) if _decides(folder, trial.ids) else (1, 5)
+    if trial.kind == "fault" and run.exitcode not in codes and not wrong:
+        wrong = {"exit code": f"{run.exitcode}, not {codes[-1]}"}
+    return Proof(trial, wrong, time.monotonic() - begin, output.read_text("utf-8")[-2000:])
 
 
 def _outcomes(folder: Path) -> dict[str, str]:
@@ -138,59 +174,72 @@ def _requirements(folder: Path) -> list[dict[str, Any]]:
     return list(document["verdict"]["requirements"])
 
 
+def _named(known: Mapping[str, T], names: Sequence[str], word: str) -> list[T]:
+    for name in names:
+        if name not in known:
+            complaint = f"there is no {word} {name!r}; see `grove-reference {word}s`"
+            raise typer.BadParameter(complaint, param_hint=f"--{word}")
+    return [known[name] for name in names]
+
+
 def main(
     only: Annotated[list[str] | None, typer.Option("--fault", help="Just these faults.")] = None,
+    just: Annotated[list[str] | None, typer.Option("--variant", help="Just these variants.")] = None,
+    few: Annotated[bool, typer.Option("--selection", help="The faults of selection.yaml and no variants.")] = False,
     shard: Annotated[str, typer.Option(help="i/n: the i-th of n parts.")] = "1/1",
     parallel: Annotated[int, typer.Option(help="Runs at the same time, a cluster each; most of a run is waiting.")] = 4,
 ) -> None:
-    """Prove that each fault is seen by the requirements that claim it."""
+    """Prove that each fault is seen by the requirements that claim it, and that no variant is accused."""
     part, _, parts = shard.partition("/")
     if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
         raise typer.BadParameter(f"{shard}: is not i/n, for example 1/3", param_hint="--shard")
-    known = faults.registry()
-    for name in only or ():
-        if name not in known:
-            raise typer.BadParameter(f"there is no fault {name!r}; see `grove-reference faults`", param_hint="--fault")
-    chosen = [known[name] for name in only or known][int(part) - 1 :: int(parts)]
+    only = [*(only or ()), *(selection() if few else ())]
+    all_of_them = not only and not just
+    wrong, different = faults.registry(), variants.registry()
+    mine = slice(int(part) - 1, None, int(parts))
+    chosen = _named(wrong, list(wrong) if all_of_them else only, "fault")[mine]
+    permitted = _named(different, list(different) if all_of_them else just or [], "variant")[mine]
     workdir = Path(tempfile.mkdtemp(prefix="mutants-"))
     with contextlib.ExitStack() as stack:
         clearing = stack.enter_context(contextlib.ExitStack())
         clearing.callback(shutil.rmtree, workdir)
         lanes, pool = stack.enter_context(Lanes(parallel)), stack.enter_context(ThreadPoolExecutor(parallel))
 
-        def on_a_lane(fault: faults.Fault) -> Proof:
+        def on_a_lane(trial: Trial) -> Proof:
             kubeconfig = lanes.free.get()
             try:
-                return prove(fault, workdir, kubeconfig)
+                return prove(trial, workdir, kubeconfig)
             finally:
                 lanes.free.put(kubeconfig)
 
         # The faultless ones run among the others: what they show is that nothing fails under their conditions.
         # Those that were registered last take longest, of what is built on what: they come first.
-        runs = [pool.submit(on_a_lane, fault) for fault in (*controls(chosen), *reversed(chosen))]
+        trials = [*controls(chosen), *map(Trial.of_variant, permitted), *map(Trial.of_fault, reversed(chosen))]
+        runs = [pool.submit(on_a_lane, trial) for trial in trials]
         try:
             proofs = [_show(run.result()) for run in as_completed(runs)]
         finally:
             pool.shutdown(cancel_futures=True)
-        if any(proof.survivors for proof in proofs):
+        if any(proof.wrong for proof in proofs):
             clearing.pop_all()
             typer.echo(f"reports and logs: {workdir}")
-    sound = not any(proof.survivors for proof in proofs if not proof.fault.name)
-    survived = sum(bool(proof.survivors) for proof in proofs if proof.fault.name)
-    typer.echo(f"{len(chosen) - survived} killed, {survived} survived")
-    sys.exit(0 if sound and chosen and not survived else 1)
+    survived = sum(bool(proof.wrong) for proof in proofs if proof.trial.kind == "fault")
+    accused = sum(bool(proof.wrong) for proof in proofs if proof.trial.kind == "variant")
+    typer.echo(f"{len(chosen) - survived} killed, {survived} survived; {accused} of {len(permitted)} variants accused")
+    sys.exit(0 if proofs and not any(proof.wrong for proof in proofs) else 1)
+
+
+WORDS = {"fault": ("killed", "SURVIVED"), "variant": ("passed", "ACCUSED"), "reference": ("passed", "FAILED")}
 
 
 def _show(proof: Proof) -> Proof:
-    fault = proof.fault
-    word = "SURVIVED" if proof.survivors else "killed"
-    if not fault.name:
-        word = "FAILED" if proof.survivors else "passed"
-    claimed = ", ".join(fault.caught_by) if fault.name else f"{len(fault.caught_by)} requirements"
-    typer.echo(f"{word:9}{fault.name:26}{proof.seconds:5.0f} s  {claimed}: {fault.text}")
-    for identity, outcome in proof.survivors.items():
+    trial = proof.trial
+    word = WORDS[trial.kind][bool(proof.wrong)]
+    claimed = f"{len(trial.ids)} requirements" if trial.kind == "reference" else ", ".join(trial.ids)
+    typer.echo(f"{word:9}{trial.name:26}{proof.seconds:5.0f} s  {claimed}: {trial.text}")
+    for identity, outcome in proof.wrong.items():
         typer.echo(f"         {identity}: {outcome}")
-    if proof.survivors:
+    if proof.wrong:
         typer.echo(proof.detail)
     return proof
 

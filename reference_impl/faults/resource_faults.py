@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import msgspec
 
 from kube.objects import Key
+from reference_impl.control import podcliqueset
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
@@ -27,6 +29,7 @@ from reference_impl.plan import (
     pods,
     topology,
 )
+from reference_impl.plan.troubles import Trouble
 
 Manifest = children.Manifest
 
@@ -268,7 +271,6 @@ def _template_by_ending() -> None:
 
 @fault("foreign-gang-changed", "operator", "makes the gang of another set its own", "RES-051")
 def _foreign_gang_changed() -> None:
-    from reference_impl.control import podcliqueset
 
     replace(podcliqueset, "_controlled", lambda found, pcs: True)
 
@@ -358,12 +360,40 @@ def _earlier_secret_pulled() -> None:
     replace(attendants, "mounts", lambda pod, secret: False)
 
 
-@fault("collision-unreported", "operator", "passes over a clique whose name is taken", "RES-052")
-def _collision_unreported() -> None:
-    right = Writer._look_at
+@fault("group-conflict-hidden", "operator", "says nothing of a scaling group that belongs to somebody else", "RES-091")
+def _group_conflict_hidden() -> None:
+    right = Troubles.tell
 
-    async def look_at(self: Writer, informer: Any, manifest: Manifest) -> None:
-        if manifest["kind"] != "PodClique":
-            await right(self, informer, manifest)
+    async def tell(self: Troubles, key: Key, trouble: Trouble | None) -> float | None:
+        hidden = trouble is not None and "PodCliqueScalingGroup" in trouble.description
+        return await right(self, key, None if hidden else trouble)
 
-    replace(Writer, "_look_at", look_at)
+    replace(Troubles, "tell", tell)
+
+
+@fault("service-conflict-hidden", "operator", "says nothing of a Service that belongs to somebody else", "RES-093")
+def _service_conflict_hidden() -> None:
+    right = Troubles.tell
+
+    async def tell(self: Troubles, key: Key, trouble: Trouble | None) -> float | None:
+        hidden = trouble is not None and trouble.description.startswith("Service ")
+        return await right(self, key, None if hidden else trouble)
+
+    replace(Troubles, "tell", tell)
+
+
+@fault("levels-in-any-order", "operator", "names missing topology levels in an order that changes", "RES-092")
+def _levels_in_any_order() -> None:
+    right, number = topology.condition, itertools.count()
+
+    def condition(pcs: Any, *rest: Any) -> Any:
+        found = right(pcs, *rest)
+        if found is None:
+            return None
+        head, bracket, domains = found.message.partition("[")
+        if bracket and next(number) % 2:
+            turned = " ".join(reversed(domains.rstrip("]").split()))
+            return msgspec.structs.replace(found, message=f"{head}[{turned}]")
+        return found
+
+    replace(topology, "condition", condition)

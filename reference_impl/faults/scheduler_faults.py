@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+import msgspec
+
+from reference_impl.control.writer import now
 from reference_impl.faults import fault, replace
-from reference_impl.scheduler import placing, preemption, rounds
+from reference_impl.scheduler import placing, preemption, rounds, unschedulable
 from reference_impl.scheduler.gang import Gang, Scope
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, place
@@ -74,6 +78,7 @@ def _extras_first() -> None:
         return True
 
     replace(rounds, "place_floor", place_floor)
+    replace(rounds, "yield_extras", lambda this: False)
 
 
 @fault("capacity-withheld", "gang-scheduler", "keeps the room of a gang that has to wait", "SCHED-004", "SCHED-024")
@@ -155,3 +160,22 @@ def _domain_for_all() -> None:
 @fault("preempts-never", "gang-scheduler", "evicts nobody for anybody", "SCHED-054")
 def _preempts_never() -> None:
     replace(preemption, "choose", lambda gang, gangs, others, room, budget: None)
+
+
+@fault("pods-untold", "gang-scheduler", "tells no pod why it waits", "SCHED-064", "SCHED-065")
+def _pods_untold() -> None:
+    replace(unschedulable.Unschedulable, "replace", lambda self, found: None)
+
+
+@fault("pods-retold", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-064")
+def _pods_retold() -> None:
+    right = unschedulable.patch
+
+    def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
+        pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=None))
+        body = right(pod, reason)
+        for condition in body["status"]["conditions"] if body else ():
+            condition["lastProbeTime"] = now()
+        return body
+
+    replace(unschedulable, "patch", patch)

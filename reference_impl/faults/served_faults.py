@@ -13,7 +13,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 SCHEMA = "/spec/versions/0/schema/openAPIV3Schema/properties"
 
 
-def _spoil(crd: str, *operations: dict[str, Any]) -> None:
+def spoil(crd: str, *operations: dict[str, Any]) -> None:
     """Applies a JSON patch to a CRD before the operator starts to work."""
     make, run = Operator.__init__, Operator.run
     clients: list[Client] = []
@@ -32,29 +32,29 @@ def _spoil(crd: str, *operations: dict[str, Any]) -> None:
 
 @fault("short-name-missing", "operator", "serves scaling groups without their short name", "CRD-001")
 def _short_name_missing() -> None:
-    _spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": "/spec/names/shortNames"})
+    spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": "/spec/names/shortNames"})
 
 
 @fault("selector-path-missing", "operator", "serves the scale of cliques without a selector", "CRD-001", "CORE-013")
 def _selector_path_missing() -> None:
     path = "/spec/versions/0/subresources/scale/labelSelectorPath"
-    _spoil("podcliques.grove.io", {"op": "remove", "path": path})
+    spoil("podcliques.grove.io", {"op": "remove", "path": path})
 
 
 @fault("column-missing", "operator", "shows no phase of gangs", "CRD-002")
 def _column_missing() -> None:
     path = "/spec/versions/0/additionalPrinterColumns/0"
-    _spoil("podgangs.scheduler.grove.io", {"op": "remove", "path": path})
+    spoil("podgangs.scheduler.grove.io", {"op": "remove", "path": path})
 
 
 @fault("default-missing", "operator", "serves scaling groups without a default of minAvailable", "CRD-003")
 def _default_missing() -> None:
     path = f"{SCHEMA}/spec/properties/minAvailable/default"
-    _spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": path})
+    spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": path})
 
 
 @fault("list-without-keys", "operator", "serves volumes of cliques as a plain list", "CRD-004")
 def _list_without_keys() -> None:
     path = f"{SCHEMA}/spec/properties/podSpec/properties/volumes"
     keys = [{"op": "remove", "path": f"{path}/x-kubernetes-list-{word}"} for word in ("map-keys", "type")]
-    _spoil("podcliques.grove.io", *keys)
+    spoil("podcliques.grove.io", *keys)

@@ -8,7 +8,7 @@ from kube.objects import Key
 from reference_impl.api.models import PodClique, StartupType
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.faults import fault, replace
-from reference_impl.plan import children, names, startup
+from reference_impl.plan import startup
 
 
 @fault("start-backwards", "operator", "starts cliques in the reverse order", "START-002", "START-003", "INV-006")
@@ -56,13 +56,13 @@ def _count_missing() -> None:
     replace(startup, "container", container)
 
 
-@fault("arguments-backwards", "operator", "names the parents in the reverse order", "START-007", "START-009")
+@fault("arguments-backwards", "operator", "names the parents in the reverse order", "START-007")
 def _arguments_backwards() -> None:
     right = startup.container
     replace(startup, "container", lambda waits, image: right(dict(reversed(waits.items())), image))
 
 
-@fault("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-009", "START-011")
+@fault("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-011")
 def _all_pods_awaited() -> None:
     right = startup.floors
 
@@ -85,20 +85,6 @@ def _count_by_suffix() -> None:
         }
 
     replace(startup, "floors", floors)
-
-
-@fault("template-by-suffix", "operator", "finds the template of a clique by the end of its name", "START-009")
-def _template_by_suffix() -> None:
-    right = children.standalone_clique
-
-    def standalone_clique(pcs: Any, index: int, template: Any, **how: Any) -> children.Manifest:
-        manifest = right(pcs, index, template, **how)
-        name = names.clique(pcs.metadata.name, index, template.name)
-        found = next(t for t in pcs.spec.template.cliques if name.endswith(t.name))
-        manifest["spec"]["podSpec"] = found.spec.pod_spec
-        return manifest
-
-    replace(children, "standalone_clique", standalone_clique)
 
 
 def _parents_in(replicas: Any) -> None:

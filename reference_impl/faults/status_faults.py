@@ -10,6 +10,7 @@ import msgspec
 from kube.objects import Key
 from reference_impl.api.models import Condition
 from reference_impl.api.pods import ContainerStatus, Pod
+from reference_impl.control import operator
 from reference_impl.control import troubles as troubles_control
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.troubles import Troubles
@@ -175,13 +176,19 @@ def _trouble_unsaid() -> None:
 
 
 @fault("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
-def _trouble_forever() -> None:
+def trouble_forever() -> None:
     right = troubles.last_errors
 
     def last_errors(old: Any, trouble: Any, now: str) -> Any:
         return old if trouble is None else right(old, trouble, now)
 
     replace(troubles_control, "last_errors", last_errors)
+
+
+@fault("hot-retries", "operator", "tries a refused pod again as soon as it has said so in the status", "CORE-031")
+def _hot_retries() -> None:
+    replace(operator, "only_errors", lambda old, item: False)
+    replace(pods, "unnamed", lambda message, clique: message)
 
 
 @fault("references-kept", "operator", "never changes the references of a gang that is initialized", "GANG-009")

@@ -142,7 +142,7 @@ def _any_loss_counts() -> None:
     replace(termination, "cause_of_clique", cause_of_clique)
 
 
-@fault("never-run-terminated", "operator", "terminates what has never run", "TERM-010")
+@fault("never-run-terminated", "operator", "terminates what has never run", "TERM-010", "TERM-021")
 def _never_run_terminated() -> None:
     replace(termination, "_changed", lambda *_: True)
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import msgspec
 
-from reference_impl.api.models import CliqueTemplate, PodCliqueSet, PodSelection, SetUpdateProgress
+from reference_impl.api.models import (
+    CliqueTemplate,
+    CliqueUpdateProgress,
+    PodClique,
+    PodCliqueSet,
+    PodSelection,
+    SetUpdateProgress,
+)
 from reference_impl.api.pods import Pod
 from reference_impl.faults import fault, replace
 from reference_impl.plan import (
@@ -26,6 +33,24 @@ from reference_impl.plan.updates_of_groups import Replica
 @fault("all-pods-at-once", "operator", "deletes all old pods of a clique at once", "UPD-002")
 def _all_pods_at_once() -> None:
     replace(updates_of_cliques, "forced", lambda old: list(old))
+
+
+@fault("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046")
+def _clique_ends_early() -> None:
+    right = updates_of_cliques._advanced
+
+    def advanced(
+        clique: PodClique, progress: CliqueUpdateProgress, found: list[Pod], current: revisions.Revision, now: str
+    ) -> updates_of_cliques.Step:
+        step = right(clique, progress, found, current, now)
+        old = [pod for pod in found if pod.active and updates_of_cliques.outdated(pod, current)]
+        if step.progress and step.progress.update_ended_at is None and all(pod in step.forced for pod in old):
+            step.progress = updates.ended(
+                msgspec.structs.replace(step.progress, ready_pods_selected_to_update=None), now
+            )
+        return step
+
+    replace(updates_of_cliques, "_advanced", advanced)
 
 
 @fault("youngest-pod-first", "operator", "replaces the youngest of Ready pods first", "UPD-012")

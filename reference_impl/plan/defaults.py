@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reference_impl.plan import durations
+from reference_impl.plan import durations, notation
 
 Operation = dict[str, Any]
 TERMINATION_DELAY = "4h0m0s"
@@ -38,11 +38,12 @@ def _zero(root: str, within: dict[str, Any], field: str, value: Any = "") -> Ite
         yield _add(f"{root}/{field}", value)
 
 
-def patch(pcs: dict[str, Any]) -> list[Operation]:
-    """The defaults that a set lacks, as JSON patch operations."""
+def patch(pcs: dict[str, Any], stored: Any = None) -> list[Operation]:
+    """The defaults that a set lacks, and its quantities in one notation, as JSON patch operations. `stored` is the set
+    that an update replaces."""
     spec = _mapping(pcs.get("spec"))
     template = spec.get("template")
-    return list(_template(template)) if isinstance(template, dict) else []
+    return [*_template(template), *notation.patch(pcs, stored)] if isinstance(template, dict) else []
 
 
 def _template(template: dict[str, Any]) -> Iterator[Operation]:

@@ -4,6 +4,7 @@ OBJ-250 to OBJ-265)."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,11 @@ def worth(pod: Pod, target: str) -> tuple[float, ...]:
         -math.inf if created is None else -created,
         -index_of(pod),
     )
+
+
+def unnamed(message: str, clique: str) -> str:
+    """A message about a pod of the clique without the random end of the pod's name, which differs at each attempt."""
+    return re.sub(rf"\b{re.escape(clique)}-[a-z0-9]{{5}}\b", f"{clique}-*", message)
 
 
 class PodBuilder:

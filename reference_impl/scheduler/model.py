@@ -77,9 +77,13 @@ class PodSpec(msgspec.Struct, rename="camel"):
     overhead: dict[str, str | int] | None = None
 
 
+class Condition(PodCondition, gc=False):
+    message: str = ""
+
+
 class PodStatus(msgspec.Struct, rename="camel"):
     phase: str = ""
-    conditions: list[PodCondition] | None = None
+    conditions: list[Condition] | None = None
 
 
 class Pod(msgspec.Struct, dict=True):

@@ -7,7 +7,7 @@ need, and nobody at all where the gang would not fit anyhow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -77,6 +77,44 @@ def choose(
         found = _halving(gang, wholes, extras, surplus, room, budget)
     placement = _place(gang, found, room, budget, keep=True)
     return None if placement is None else (_evictions(gang, found), placement)
+
+
+def hopeful(
+    waiting: Iterable[Gang], gangs: Sequence[Gang], fresh: Collection[str], room: Room, budget: Budget
+) -> list[Gang]:
+    """The waiting gangs whose minimum would fit if every group with extra pods gave up all its `fresh` ones. For any
+    other one, `yielding` need not be asked, which is dear where there are many extra pods."""
+    extras = [unit for unit in _extras([g for g in gangs if g.floor_reached]) if unit.pods[0][0].metadata.uid in fresh]
+    if not extras:
+        return []
+    mark = room.mark()
+    for unit in extras:
+        for pod, node, _ in unit.pods:
+            room.release(pod, node)
+    found = [gang for gang in waiting if _place(gang, (), room, budget, keep=False) is not None]
+    room.undo(mark)
+    return found
+
+
+def yielding(
+    gang: Gang, gangs: Sequence[Gang], fresh: Collection[str], room: Room, budget: Budget
+) -> tuple[set[str], Placement] | None:
+    """Which of the `fresh` pods (placed a moment ago, not bound yet) gangs of no higher priority give up, so that the
+    minimum of a gang fits, each keeping its own minimum; and where the gang goes then, with its room taken. None, and
+    the room as it was, where that does not help."""
+    others = [other for other in gangs if other is not gang and other.priority <= gang.priority and other.floor_reached]
+    extras = [unit for unit in _extras(others) if unit.pods[0][0].metadata.uid in fresh]
+    if not extras or _place(gang, extras, room, budget, keep=False) is None:
+        return None
+    surplus = {unit.group: 0 for unit in extras}
+    for other in others:
+        for i, group in enumerate(other.groups):
+            surplus[(other.name, i)] = group.bound - group.floor
+    found = _fewest(gang, [], extras, surplus, room, budget) if len(extras) <= FEW else None
+    if found is None:
+        found = _halving(gang, [], extras, surplus, room, budget)
+    placement = _place(gang, found, room, budget, keep=True)
+    return None if placement is None else ({unit.pods[0][0].metadata.uid for unit in found}, placement)
 
 
 def net(room: Room, mark: int) -> list[tuple[int, Requests]]:

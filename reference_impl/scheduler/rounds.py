@@ -56,6 +56,9 @@ def plan(gangs: Iterable[Gang], room: Room, around: Surroundings | None = None) 
         this.consider(gang)
     for gang in this.standing:
         place_extras(gang, room, this.result, this.budget)
+    while yield_extras(this):
+        for gang in this.standing:
+            place_extras(gang, room, this.result, this.budget)
     return this.result
 
 
@@ -110,6 +113,25 @@ class Round:
         if not self._make_room(gang):
             self._failed[form] = (gang, self.result.waiting[gang.name])
         return False
+
+    def may_stand(self, gang: Gang) -> bool:
+        """Whether nothing but room keeps the gang from being placed."""
+        return not gang.incomplete and base_stands(gang, self._stands)
+
+    def place_late(self, gang: Gang) -> bool:
+        """Places the floors of a scaled gang whose base has been placed after its own turn. Nothing else does it: the
+        binding of its base begins no other round."""
+        self.budget.begin()
+        if not place_floor(gang, self.room, self.result, self.budget):
+            return False
+        self.stand(gang)
+        return True
+
+    def stand(self, gang: Gang) -> None:
+        """Notes that a gang that waited has been placed after all."""
+        del self.result.waiting[gang.name]
+        self._stands[gang.name] = True
+        self.standing.append(gang)
 
     def _make_room(self, gang: Gang) -> bool:
         """Tells pods to go in favour of the gang, if that helps; says whether room is kept for it."""
@@ -181,6 +203,43 @@ def place_extras(gang: Gang, room: Room, result: Plan, budget: Budget) -> None:
                 hopeless.add(id(shape))
             else:
                 bind(gang, placement, room, result)
+
+
+def yield_extras(this: Round) -> bool:
+    """Places waiting gangs in the room of pods that this round has placed above the minimum of others; says whether it
+    placed any. Extra pods come last, but a pod placed for the minimum may hold the only room that a waiting gang can
+    use while an extra pod of its group has found room elsewhere: either may count as the extra one (OR-6)."""
+    waits = [g for g in this.gangs if g.name in this.result.waiting and g.name not in this.result.nominated]
+    forms = {_form(gang, this.room): gang for gang in waits}
+    hopeful = preemption.hopeful(forms.values(), this.gangs, _fresh(this.result), this.room, this.budget)
+    worth, placed = {_form(gang, this.room) for gang in hopeful}, False
+    for gang in waits:
+        if not this.may_stand(gang):
+            continue
+        if this.result.waiting[gang.name].kind == "base" and this.place_late(gang):
+            placed = True
+            continue
+        if (form := _form(gang, this.room)) not in worth:
+            continue
+        chosen = preemption.yielding(gang, this.gangs, _fresh(this.result), this.room, this.budget)
+        if chosen is None:
+            worth.discard(form)  # who is placed now may give room to it, then it has another turn
+            continue
+        given_up, placement = chosen
+        this.result.bindings = [bound for bound in this.result.bindings if bound[0].metadata.uid not in given_up]
+        for other in this.gangs:
+            for group in other.groups:
+                group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in given_up]
+            preemption.drop(other, given_up)
+        bind(gang, placement, this.room, this.result)
+        this.stand(gang)
+        placed = True
+    return placed
+
+
+def _fresh(result: Plan) -> set[str]:
+    """Pods (by uid) that this round has placed."""
+    return {pod.metadata.uid for pod, _ in result.bindings}
 
 
 def bind(gang: Gang, placement: Placement, room: Room, result: Plan) -> None:

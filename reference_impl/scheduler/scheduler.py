@@ -8,7 +8,7 @@ import logging
 from time import perf_counter
 
 from kube.client import Client
-from kube.errors import ApiError
+from kube.errors import REQUEST_FAILED, ApiError
 from kube.informer import Informer, typed
 from kube.resource import EVENTS, NODES, PODS
 from reference_impl import logs
@@ -22,6 +22,7 @@ from reference_impl.scheduler.metrics import SchedulerMetrics
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.preemption import Eviction
 from reference_impl.scheduler.room import Room
+from reference_impl.scheduler.unschedulable import Unschedulable, reasons
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class GangScheduler:
         self._preempted: dict[str, str] = {}
         """Gang whose pods are just being evicted → for whom."""
         self._told: dict[str, str] = {}
+        self._unschedulable = Unschedulable(client, self._pods, name)
         self._changed = asyncio.Event()
         self._stale: set[tuple[str, str]] = set()
         self._stale_event = asyncio.Event()
@@ -70,6 +72,7 @@ class GangScheduler:
             gc.freeze()
             self.ready.set()
             group.create_task(self._write_statuses())
+            group.create_task(self._unschedulable.run())
             while True:
                 await self._changed.wait()
                 await asyncio.sleep(SETTLE_SECONDS)
@@ -127,6 +130,7 @@ class GangScheduler:
         open_gangs = sum(any(group.waiting or group.lacking for group in g.groups) for g, _ in gangs.values())
         if not open_gangs:
             self.metrics.decided(0, 0, perf_counter() - began)
+            self._unschedulable.replace(())
             return
         self._claims &= {name for name, (g, _) in gangs.items() if not g.floor_reached}
         room = Room(self._nodes, snapshot.used(self._pods, self._assumed))
@@ -136,6 +140,9 @@ class GangScheduler:
             self._assumed[pod.metadata.uid] = node
         self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
         self._waiting = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
+        self._unschedulable.replace(
+            each for name, (gang, _) in gangs.items() for each in reasons(gang, self._waiting.get(name))
+        )
         self._claims |= {eviction.preemptor for eviction in plan.evictions}
         await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})
         # Base gangs first, so that at no moment a scaled gang is there without its base (GS-03).
@@ -171,7 +178,7 @@ class GangScheduler:
         log.debug("evicting %s/%s from %s for %s", meta.namespace, meta.name, eviction.node, eviction.preemptor)
         try:
             await self._client.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
-        except (ApiError, OSError, TimeoutError) as error:
+        except REQUEST_FAILED as error:
             if not isinstance(error, ApiError) or not error.conflict:
                 log.warning("evicting %s/%s: %s", meta.namespace, meta.name, error)
             self._changed.set()
@@ -190,7 +197,7 @@ class GangScheduler:
         }
         try:
             await self._client.create(PODS, body, subresource="binding")
-        except (ApiError, OSError, TimeoutError) as error:
+        except REQUEST_FAILED as error:
             log.warning("binding %s/%s to %s: %s", meta.namespace, meta.name, node, error)
             self._assumed.pop(meta.uid, None)
             self.metrics.unbound.inc()
@@ -216,7 +223,7 @@ class GangScheduler:
         )
         try:
             await self._client.create(EVENTS, event)
-        except ApiError as error:
+        except REQUEST_FAILED as error:
             log.info("no event for %s: %s", name, error)
 
     async def _write_statuses(self) -> None:
@@ -254,10 +261,10 @@ class GangScheduler:
         body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": wire(status)}
         try:
             answer = await self._client.patch(models.PODGANGS, meta.namespace, meta.name, body, subresource="status")
-        except ApiError as error:
-            if error.conflict:  # the operator wrote in between: look again
+        except REQUEST_FAILED as error:
+            if isinstance(error, ApiError) and error.conflict:  # the operator wrote in between: look again
                 self._mark(key)
-            elif not error.not_found:
+            elif not isinstance(error, ApiError) or not error.not_found:
                 log.warning("status of %s/%s: %s", *key, error)
                 self._mark(key)
         else:

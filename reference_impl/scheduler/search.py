@@ -190,7 +190,9 @@ class Search:
     def _sums(self, key: str, need: int, allowed: Nodes) -> dict[str, int]:
         shape = self.needs[need].shape
         if allowed is None:
-            return shape.sums(key)
+            return dict(
+                shape.sums(key)
+            )  # a copy: the shape's own changes with each try, and choices are ranked between
         sums: dict[str, int] = defaultdict(int)
         slots = shape.slots
         for i in allowed:

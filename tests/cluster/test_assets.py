@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -115,6 +116,39 @@ def test_the_receipt_names_source_and_sum_and_a_damaged_program_is_made_anew(tmp
     assert receipt["source"] == "a quick build" and len(receipt["sha256"]) == 64
     path.write_text("damaged, by whatever it was")
     assert store(tmp_path).resolve(kubectl(), silent).read_text() == "#!/bin/sh\n"
+
+
+def test_a_program_that_was_replaced_by_one_of_the_same_size_is_noticed(tmp_path: Path) -> None:
+    path = store(tmp_path).resolve(kubectl(), silent)
+    other = path.with_name("other")
+    other.write_text("#!/bin/zh\n")
+    other.chmod(0o755)
+    other.rename(path)
+    told: list[str] = []
+    assert store(tmp_path).resolve(kubectl(), lambda *words: told.append(words[1])).read_text() == "#!/bin/sh\n"
+    assert "the one in the cache is not the one that was put there" in told
+
+
+def test_a_download_is_used_only_while_its_digest_is_the_pinned_one(tmp_path: Path) -> None:
+    def written(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+        into.write_text("#!/bin/sh\n# downloaded\n")
+        return program.url
+
+    pinned = replace(kubectl(), sha256="1" * 64)
+    path = Store(tmp_path, sites=Sites(), build=written).resolve(pinned, silent)
+    assert json.loads(path.with_name(RECEIPT).read_text())["pinned"] == "1" * 64
+    assert store(tmp_path).receipt(pinned) is not None
+    assert store(tmp_path).receipt(replace(pinned, sha256="2" * 64)) is None
+    assert store(tmp_path).receipt(replace(pinned, sha256="")) is None
+
+
+def test_what_is_not_pinned_is_built_without_a_question(tmp_path: Path) -> None:
+    class NoSites(Sites):
+        def probe(self, urls: object) -> None:
+            raise AssertionError("a site was asked")
+
+    built = Store(tmp_path, sites=NoSites(), build=quick).resolve(replace(kubectl(), sha256=""), silent)
+    assert built.read_text() == "#!/bin/sh\n"
 
 
 def test_a_given_path_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,17 @@ def test_writes_are_counted_by_verb_resource_agent_and_code(tmp_path: Path) -> N
     assert {key.program for key in counts} == {"kube-scheduler", "mine"}
 
 
+def test_refused_writes_are_counted_in_their_namespace(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(event(code=403))
+    audit = AuditLog(log)
+    mark = audit.mark()
+    elsewhere = event(code=403, ref={"namespace": "other"})
+    with log.open("ab") as file:
+        file.write(event() + event(code=403) * 2 + event("patch", code=422) + event(code=409) + elsewhere)
+    assert audit.refused("default", mark) == {"create pods": 2, "patch pods": 1}
+
+
 def test_a_request_without_object_or_answer_is_counted_too(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.write_text('{"stage":"ResponseComplete","verb":"post"}\n')

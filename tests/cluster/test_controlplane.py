@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import socket
 import stat
@@ -105,7 +106,26 @@ def test_everything_listens_on_loopback_only(cluster: Cluster) -> None:
         if connection.status == psutil.CONN_LISTEN
     ]
     assert {address.ip for address in listening} == {"127.0.0.1"}
-    assert {address.port for address in listening} == {cluster.ports[port] for port in Port if port != Port.FREE}
+    silent = (Port.ETCD_PEER, Port.FREE)
+    assert {address.port for address in listening} == {cluster.ports[port] for port in Port if port not in silent}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/health", 200), ("/metrics", 200), ("/v3/kv/range", 404), ("/v3/auth/enable", 404), ("/", 404)],
+)
+def test_the_port_of_etcd_gives_no_data_to_other_users(cluster: Cluster, path: str, status: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.ports[Port.ETCD], timeout=5)
+    body = json.dumps({"key": "AA==", "range_end": "AA=="}) if path.startswith("/v3") else None
+    connection.request("POST" if body else "GET", path, body)
+    assert connection.getresponse().status == status
+    connection.close()
+
+
+def test_the_data_of_etcd_are_behind_the_clusters_folder(cluster: Cluster) -> None:
+    sockets = [path for path in cluster.directory.rglob("*") if path.is_socket()]
+    assert {path.name for path in sockets} == {"etcd.sock", "etcd-peer.sock"}
+    assert stat.S_IMODE(cluster.directory.stat().st_mode) == 0o700
 
 
 def test_credentials_are_for_the_user_alone(cluster: Cluster) -> None:

@@ -45,6 +45,42 @@ def test_texts_that_ask_for_nothing_are_refused_in_one_line(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["tiny:99999999", "tiny:10001", "gb200-nvl72:9999racks", "tiny:" + "9" * 5000])
+def test_more_nodes_than_a_cluster_can_have_are_refused_at_once(text: str) -> None:
+    with pytest.raises(UsageError, match="asks for more than 10,000 nodes"):
+        fleets.asked(text)
+
+
+OWN = """
+description: A node of the user's own.
+architecture: arm64
+capacity: {cpu: "4", memory: 8Gi, pods: "20", example.com/npu: "2", ephemeral-storage: 10Gi}
+labels: {example.com/zone: a}
+taints: [{key: example.com/npu, effect: NoSchedule}]
+nodesPerRack: 2
+racksPerBlock: 1
+"""
+
+
+def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
+    file = tmp_path / "npu.yaml"
+    file.write_text(OWN)
+    first, *_ = fleet = fleets.asked(f"{file}:2racks", pool="p")
+    assert [node["metadata"]["name"] for node in fleet] == [f"p-npu-{index}" for index in range(4)]
+    assert first["metadata"]["labels"]["example.com/zone"] == "a" and len(labels(fleet, nodes.RACK)) == 2
+    assert first["status"]["capacity"]["example.com/npu"] == "2"
+    assert first["status"]["allocatable"]["ephemeral-storage"] == "10Gi"
+    assert [taint["key"] for taint in first["spec"]["taints"]] == ["example.com/npu", nodes.POOL]
+    assert len(fleets.asked(str(file))) == 1
+
+
+@pytest.mark.parametrize(("name", "told"), [("nothing.yaml", "no file"), ("My_Nodes.yaml", "no name for nodes")])
+def test_a_file_that_cannot_be_a_profile_is_refused_in_one_line(tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "My_Nodes.yaml").write_text(OWN)
+    with pytest.raises(UsageError, match=told):
+        fleets.asked(f"{tmp_path / name}:2")
+
+
 def test_racks_of_gb200_are_nvlink_domains_of_72_gpus_that_nobody_shares() -> None:
     fleet = fleets.asked("gb200-nvl72:2racks")
     assert gpus(fleet) == 144 and set(labels(fleet, CLIQUE).values()) == {18}

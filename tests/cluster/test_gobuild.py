@@ -92,3 +92,18 @@ def test_too_little_room_is_told_before_the_build(
     else:
         with pytest.raises(UsageError, match=r"GiB are free .* XDG_CACHE_HOME"):
             build(tmp_path)
+
+
+def test_go_itself_is_installed_by_the_digest_of_its_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], environment: dict[str, str], *, what: str) -> str:
+        ran.append(command)
+        (tmp_path / "go" / "1.27.3").mkdir(parents=True, exist_ok=True)
+        return ""
+
+    monkeypatch.setattr(gobuild, "run", run)
+    gobuild._install_go(tmp_path, silent)
+    assert "--require-hashes" in ran[-1] and ran[-1][-1] == str(gobuild.GO)
+    wheels = gobuild.GO.read_text()
+    assert wheels.count("==") == 1 and wheels.count("--hash=sha256:") >= 4

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
-from conformance.cluster import processes
+from conformance.cluster import owner_watch, processes
 from conformance.cluster.controlplane import Cluster, find
 from conformance.cluster.ports import Ports
 from conformance.cluster.prune import prune
-from conformance.cluster.state import RECORD, Owner, Record, State
+from conformance.cluster.state import RECORD, Owner, Record, State, known_roots, user_state
+from tests.cluster.test_commands import grove_conformance
 from tests.cluster.waiting import Spawn, wait_for
 
 UP = """
@@ -61,6 +65,33 @@ def test_a_cluster_of_a_dead_owner_goes_with_its_ports(state: State) -> None:
     assert_nothing_is_left(state)
 
 
+def test_prune_of_all_checkouts_removes_what_is_dead_and_leaves_what_it_cannot_read(
+    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    other, elsewhere, newer = (
+        (State(user_state() / "other")),
+        State(tmp_path / "elsewhere"),
+        State(user_state() / "new"),
+    )
+    for root in (other, elsewhere):
+        Ports().claim(add_dead(root, "dead", phase="ready"))
+    (add_dead(newer, "unread") / RECORD).write_text('{"of": "another version"}')
+    add_dead(newer, "dead", phase="ready")
+    # Another run gives its ports up between our look at the folder and the reading.
+    given_up = user_state() / "ports" / "29999"
+    given_up.symlink_to(tmp_path / "nothing")
+    assert known_roots() == sorted([elsewhere.root, newer.root, other.root])
+    given_up.unlink()
+    listed = grove_conformance("cluster", "list", "--all", "--json").stdout
+    assert [Path(entry["directory"]).parent.parent.name for entry in json.loads(listed)].count("other") == 1
+    assert grove_conformance("cluster", "prune").stdout == "nothing to remove\n"
+    assert grove_conformance("cluster", "prune", "--all").stdout.count("removed cluster dead") == 2
+    for root in (other, elsewhere):
+        assert_nothing_is_left(root)
+    assert newer.names() == ["dead", "unread"]
+
+
 @pytest.mark.parametrize("text", ["", "{", '{"name": "bad"}'])
 def test_a_cluster_without_a_readable_record_goes(state: State, text: str) -> None:
     (add_dead(state, "bad") / RECORD).write_text(text)
@@ -79,7 +110,9 @@ def test_leftovers_of_a_killed_add_or_remove_go(state: State) -> None:
 def test_a_cluster_that_its_living_owner_starts_stays(state: State) -> None:
     me = Owner.this_process()
     state.add(Record(name="mine", uid="mine", creator=me, owner=me))
-    assert not prune().clusters and state.names() == ["mine"]
+    pruned = prune()
+    assert not pruned.clusters and state.names() == ["mine"]
+    assert pruned.kept == {"mine": me.pid}
 
 
 def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: State, tmp_path: Path) -> None:
@@ -99,6 +132,33 @@ def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: S
         for process in (orphan, mine, foreign):
             process.kill()
             process.wait()
+
+
+def kill_with_the_watch(victim: subprocess.Popen[str], state: State) -> None:
+    """SIGKILL to a run and to what would take its cluster down."""
+    victim.send_signal(signal.SIGSTOP)
+    for process, environment in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root)):
+        if environment[processes.CLUSTER] == uid_of_victim(state) and owner_watch.__name__ in process.cmdline():
+            process.kill()
+    victim.send_signal(signal.SIGKILL)
+    victim.wait(timeout=10)
+
+
+def uid_of_victim(state: State) -> str:
+    record = state.read("victim")
+    assert record is not None
+    return record.uid
+
+
+def test_a_descendant_that_emptied_its_environment_is_ended(state: State) -> None:
+    code = "import os, subprocess; p = subprocess.Popen(['sleep', '1000'], env={}, start_new_session=True); p.wait()"
+    marker = {processes.CLUSTER: "gone", processes.STATE_ROOT: str(state.root)}
+    with subprocess.Popen([sys.executable, "-c", code], env=os.environ | marker) as orphan:
+        (child,) = wait_for(psutil.Process(orphan.pid).children)
+        wait_for(lambda: child.name() == "sleep")
+        assert f"sleep ({child.pid})" in prune().processes
+        assert orphan.wait(timeout=10) == -signal.SIGKILL
+    wait_for(lambda: processes.identity(child.pid) is None)
 
 
 def exists(path: str) -> Callable[[Path], bool]:
@@ -122,8 +182,7 @@ def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
 ) -> None:
     victim = spawn(UP)
     wait_for(lambda: moment(state.directory("victim")))
-    victim.send_signal(signal.SIGKILL)
-    victim.wait(timeout=10)
+    kill_with_the_watch(victim, state)
     assert list(prune().clusters) == ["victim"]
     assert_nothing_is_left(state)
 
@@ -144,8 +203,7 @@ def test_a_killed_run_takes_no_other_cluster_along(state: State, spawn: Spawn) -
     victim = spawn(UP)
     assert victim.stdout is not None and victim.stdout.readline() == "up\n"
     driver = subprocess.Popen(["sleep", "1000"], env=find("victim").environment())
-    victim.send_signal(signal.SIGKILL)
-    victim.wait(timeout=10)
+    kill_with_the_watch(victim, state)
     pruned = prune()
     assert list(pruned.clusters) == ["victim"] and f"sleep ({driver.pid})" in pruned.processes
     assert driver.wait(timeout=10) == -signal.SIGKILL

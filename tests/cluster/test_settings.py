@@ -83,3 +83,11 @@ def test_kwok_plays_all_nodes_but_the_lost_ones() -> None:
         "manage-all-nodes": "false",
         "manage-nodes-with-label-selector": "!conformance.grove.io/lost",
     }
+
+
+def test_etcd_serves_its_data_on_sockets_only() -> None:
+    patches = {patch["name"]: patch["extraArgs"] for patch in documents()[0]["componentsPatches"]}
+    replaced = {flag["key"]: flag["value"] for name in patches for flag in patches[name] if flag.get("override")}
+    assert set(replaced) == {"listen-client-urls", "listen-peer-urls", "etcd-servers"}
+    assert all(url.startswith("unix://") for url in replaced.values())
+    assert replaced["etcd-servers"] == replaced["listen-client-urls"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from conformance.cluster.ports import BLOCK, END, FIRST, Port, Ports, is_free
@@ -62,6 +65,28 @@ def test_an_unreadable_record_is_no_record(state: State, text: str) -> None:
     assert state.read("one") is None and state.names() == ["one"]
 
 
+def test_a_state_root_that_cannot_be_written_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for root in (tmp_path / "file", tmp_path / "file" / "state", Path("/proc/nowhere")):
+        with pytest.raises(UsageError, match=f"state folder {root}: cannot be written: .*GROVE_CONFORMANCE_STATE"):
+            State(root).add(record())
+
+    state = State(tmp_path / "state")
+    state.add(record())
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+        state.update(record(), phase="ready")
+    assert state.read("one") == record()
+
+
+def test_what_needs_no_room_works_on_a_full_disk(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    state.add(record())
+    monkeypatch.setattr(Path, "write_text", full)
+    with state.lock():
+        state.remove("one")
+    assert not state.names()
+
+
 def test_a_removed_cluster_is_gone_and_can_be_removed_again(state: State) -> None:
     state.add(record())
     state.remove("one")
@@ -71,6 +96,19 @@ def test_a_removed_cluster_is_gone_and_can_be_removed_again(state: State) -> Non
 
 def test_an_owner_of_another_time_is_dead() -> None:
     assert not Owner(os.getpid(), 1.0).alive()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere psutil alone knows when a process began")
+def test_a_process_lives_on_when_somebody_sets_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    me, boot = Owner.this_process(), psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot + 60)
+    assert me.alive()
+
+
+def test_an_owner_in_a_record_of_an_earlier_version_is_known() -> None:
+    created = psutil.Process().create_time()
+    assert Owner(os.getpid(), created).alive()
+    assert not Owner(os.getpid(), created - 1).alive()
 
 
 def test_two_checkouts_have_two_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -106,6 +144,27 @@ def test_a_claim_of_a_folder_that_is_gone_is_void(tmp_path: Path) -> None:
     folder.rmdir()
     assert ports.claim(tmp_path) == first
     assert ports.claims() == {first: tmp_path}
+
+
+@pytest.mark.parametrize("text", ["", "relative", "/nowhere/at/all"])
+def test_a_claim_that_names_no_folder_is_void(tmp_path: Path, text: str) -> None:
+    ports = Ports(tmp_path / "ports")
+    first = ports.claim(tmp_path)
+    (tmp_path / "ports" / str(first)).write_text(text)
+    assert ports.claim(tmp_path) == first
+
+
+def test_a_full_disk_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = Ports(tmp_path / "ports")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(UsageError, match=r"claims of ports .*: cannot be written: No space left on device"):
+            ports.claim(tmp_path)
+    assert ports.claims() == {}
+
+
+def full(path: Path, text: str) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def test_processes_that_claim_at_once_never_share_a_block(tmp_path: Path, spawn: Spawn) -> None:

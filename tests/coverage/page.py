@@ -1,8 +1,12 @@
-"""`make docs`: docs/requirements.md and docs/coverage.md. Only a test may know both the judge and the judged."""
+"""`make docs`: docs/requirements.md, docs/coverage.md and docs/contract.md.
+
+Only a test may know both the judge and the judged.
+"""
 
 from __future__ import annotations
 
 from conformance import data
+from conformance.grove import sheet
 from conformance.suite import catalogue, coverage, requirement
 from reference_impl import faults
 
@@ -21,3 +25,4 @@ def text() -> str:
 if __name__ == "__main__":
     COVERAGE.write_text(text(), "utf-8")
     (data.PROJECT / "docs" / "requirements.md").write_text(catalogue.markdown(requirement.load()), "utf-8")
+    (data.PROJECT / "docs" / "contract.md").write_text(sheet.page(), "utf-8")

@@ -11,6 +11,7 @@ from conformance.errors import UsageError
 from conformance.suite import coverage, requirement
 from conformance.suite.coverage import Reason, Rows, Scenario
 from conformance.suite.requirement import Level, Registry, Requirement
+from reference_impl import faults
 from tests.coverage import page
 
 
@@ -35,6 +36,12 @@ def test_the_tests_that_scenarios_name_exist():
 
 def test_the_page_is_up_to_date():
     assert page.COVERAGE.read_text("utf-8") == page.text(), "run: make docs"
+
+
+def test_every_caught_defect_has_a_requirement_with_a_mutant():
+    """A check that was never seen red catches nothing."""
+    proved = {id for fault in faults.registry().values() for id in fault.caught_by}
+    assert [row for row, ids in coverage.rows().caught.items() if proved.isdisjoint(ids)] == []
 
 
 ENTRY = Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1", "X-S1"), "v0", ("operator",))
@@ -64,6 +71,17 @@ def test_what_is_checked_and_excused_or_unknown_is_told():
         "X-9: has a reason, and is no binding row",
         "X-1: has a reason, and AA-001 claims it",
         "X-1: has a reason, and AA-001 claims it",
+    ]
+
+
+def test_a_defect_has_the_requirements_that_name_it():
+    stories = [Scenario("X-S1", "a", ("AA-001",), "", ())]
+    binding = {"x": {"contract": (), "defect": ("X-1", "X-2", "X-3")}}
+    table = Rows(binding, (), {"X-2": ("AA-001",)}, {"tried": (Reason("r", ("X-3",)),)})
+    assert told(stories, table) == [
+        "X-2: caught by AA-001, and no requirement names it",
+        "X-1: a defect that defects.yaml does not list",
+        "X-2: has neither a check nor a reason",
     ]
 
 

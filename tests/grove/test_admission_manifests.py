@@ -88,3 +88,12 @@ def test_generated_sets_break_most_rules():
         pcs = examples.mutated(random, examples.valid(random, FACTS))
         broken |= {violation.rule for violation in model.create(pcs, FACTS)}
     assert len(broken) > 35, sorted(broken)
+
+
+def test_constraints_are_asked_for_where_topology_is_claimed():
+    """An operator, or the scheduler that its descriptor names, may refuse every constraint before it looks further. The
+    schema (ADM-025) speaks before either."""
+    registry = requirement.load()
+    unclaimed = [m for m in manifests.load() if m.applies(()) and not registry.get(m.requirement).feature]
+    asked = [m for m in unclaimed if "topologyConstraint" in str(m.object) and m.requirement != "ADM-025"]
+    assert [m.name for m in asked if not all("topologyConstraint" in error.at for error in m.errors)] == []

@@ -110,10 +110,10 @@ def test_a_member_s_pod():
         ("GROVE_PCS_INDEX", "0"),
         ("GROVE_PCLQ_NAME", "p-0-sg-1-wk"),
         ("GROVE_HEADLESS_SERVICE", "p-0.n.svc.cluster.local"),
-        ("GROVE_PCLQ_POD_INDEX", "field metadata.labels['grove.io/podclique-pod-index']"),
-        ("GROVE_PCSG_NAME", "field metadata.labels['grove.io/podcliquescalinggroup']"),
+        ("GROVE_PCLQ_POD_INDEX", "2"),
+        ("GROVE_PCSG_NAME", "p-0-sg"),
         ("GROVE_PCSG_TEMPLATE_NUM_PODS", "4"),
-        ("GROVE_PCSG_INDEX", "field metadata.labels['grove.io/podcliquescalinggroup-replica-index']"),
+        ("GROVE_PCSG_INDEX", "1"),
     ]
 
 

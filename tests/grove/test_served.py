@@ -25,8 +25,8 @@ def crd(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_the_reference_serves_its_kinds_as_documented(name: str) -> None:
     kind, found = KINDS[name], crd(name)
-    assert served.called(found) == kind.is_called
-    assert served.columns(found) == kind.columns
+    assert served.called(found, kind) == kind.is_called
+    assert served.columns(found, kind) == kind.columns
     assert {f.path: served.seen(found, f) for f in kind.fields} == {f.path: f.says for f in kind.fields}
 
 
@@ -48,5 +48,23 @@ def test_what_is_wrong_is_seen() -> None:
     wrong = {f.path for f in kind.fields if served.seen(found, f) != f.says}
     assert wrong == {"spec.minAvailable", "spec.cliqueNames", "spec.replicas"}
     version["served"] = False
-    assert served.columns(found) == []
-    assert served.called({})["scope"] == "" and served.seen({}, kind.fields[0])["is"] == ""
+    assert served.columns(found, kind) == []
+    assert served.called({}, kind)["scope"] == "" and served.seen({}, kind.fields[0])["is"] == ""
+
+
+def test_what_is_served_beyond_the_documents_is_let_through() -> None:
+    kind, found = KINDS["clustertopologybindings.grove.io"], copy.deepcopy(crd("clustertopologybindings.grove.io"))
+    version = found["spec"]["versions"][0]
+    found["spec"]["names"]["shortNames"].insert(0, "ctb")
+    version["additionalPrinterColumns"].insert(1, {"name": "Ready", "type": "string", "jsonPath": ".status.ready"})
+    levels = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["levels"]
+    key, says = levels["items"]["properties"]["key"], next(f for f in kind.fields if f.path == "spec.levels[].key")
+    for longest in (63, 317, None):
+        key["maxLength"] = longest
+        assert served.seen(found, says) == says.says, longest
+    assert served.called(found, kind) == kind.is_called and served.columns(found, kind) == kind.columns
+    key["maxLength"] = 62
+    version["additionalPrinterColumns"].reverse()
+    found["spec"]["names"]["shortNames"] = ["ctb"]
+    assert served.seen(found, says) != says.says
+    assert served.called(found, kind) != kind.is_called and served.columns(found, kind) != kind.columns

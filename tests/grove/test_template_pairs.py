@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.grove import template_hashes, template_pairs
+from conformance.grove.quantities import amount
 from conformance.grove.template_hashes import CANONICAL, LEGACY
+from reference_impl.plan import quantities
+from reference_impl.plan.hashing.quantity import dump
 from reference_impl.plan.hashing.schemes import SCHEMES, Template, of_template
 
 PAIRS = template_pairs.read()
@@ -28,6 +31,33 @@ def test_lists_without_an_order_differ_in_the_stored_form_only(pair):
 @pytest.mark.parametrize("pair", [*PAIRS.ordered, *PAIRS.changed], ids=lambda pair: pair.name)
 def test_everything_else_is_another_template(pair):
     assert not set(hashes(pair.before, CANONICAL)) & set(hashes(pair.after, CANONICAL))
+
+
+@pytest.mark.parametrize("pair", [*PAIRS.notations, *PAIRS.foreign_notations], ids=lambda pair: pair.name)
+def test_another_notation_is_the_same_amount_with_another_hash(pair):
+    (before, after) = (_request(each) for each in (pair.before, pair.after))
+    assert amount(before) == amount(after) is not None
+    assert dump(before) != dump(after)
+
+
+@pytest.mark.parametrize("pair", PAIRS.notations, ids=lambda pair: pair.name)
+def test_kubernetes_writes_a_notation_in_its_own_way(pair):
+    assert _written(pair.before) == _written(pair.after) == _request(pair.before)
+
+
+@pytest.mark.parametrize("pair", PAIRS.foreign_notations, ids=lambda pair: pair.name)
+def test_kubernetes_tells_foreign_notations_apart(pair):
+    assert _written(pair.before) != _written(pair.after)
+
+
+def _written(template):
+    return quantities.written(quantities.of_json(_request(template)))
+
+
+def _request(template):
+    (container,) = template["spec"]["podSpec"]["containers"]
+    (request,) = container["resources"]["requests"].values()
+    return request
 
 
 def test_no_name_ends_in_another_one():

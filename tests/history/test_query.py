@@ -47,21 +47,6 @@ def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(stor
     assert "pods/a1: gated" in text
 
 
-def test_a_state_between_two_records_is_seen_by_a_wait(story):
-    story.history.view()
-    story.live()
-    seen = []
-
-    def predicate(view):
-        seen.append(view.names("pods"))
-        return len(seen) == 3
-
-    for name in ("a1", "a2"):
-        story.pod(name, **A, after=0)
-    story.history.wait("two pods", lambda view: len(view.names("pods")) == 2, 1)
-    assert story.history.first(lambda view: view.names("pods") == ["a1"])[0].name == "a1"
-
-
 def test_events_wake_nobody(story):
     asked = []
     story.history.wait("first", lambda view: True, 0)
@@ -109,17 +94,6 @@ def test_labels_are_looked_up_in_every_state(story):
     ]
     story.gone("pods", "a1")
     assert story.history.wait("", lambda view: view.names("pods", wanted), 0) == ["b1"]
-
-
-def test_never_is_true_false_or_unknown(story):
-    story.pod("a1", **A)
-    mark = story.history.mark()
-    assert story.history.never("bound", bound, since=mark).holds is None
-    assert story.history.never("bound", bound, until=mark).holds is True
-    record = story.pod("a1", **A, node="n1")
-    found = story.history.never("bound", bound)
-    assert found.holds is False
-    assert found.records == (record,)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -91,6 +92,33 @@ def test_other_namespaces_stay_out_of_a_history(cluster: Cluster, recorder: Reco
     make(cluster, "elsewhere", "kube-public")
     assert History(recorder, "kube-public").wait("it is there", there("elsewhere"), 30)
     assert History(recorder, "default").view().get("services", "elsewhere") is None
+
+
+def test_what_has_happened_is_recorded_once_the_log_is_complete(cluster: Cluster, recorder: Recorder) -> None:
+    for number in range(5):
+        make(cluster, f"whole-{number}")
+        assert recorder.complete("default", 30).late == ""
+        assert History(recorder, "default").records("services", f"whole-{number}")
+
+
+def test_a_watch_that_lags_is_named_and_waited_for(
+    cluster: Cluster, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch whose events are held back on their way to the log."""
+    watch = next(feed.reflector for feed in recorder._feeds if feed.resource == SERVICES)
+    held: list[bytes] = []
+    monkeypatch.setattr(watch, "_take", held.append)
+    make(cluster, "held")
+    assert recorder.complete("default", 1).late == "services"
+    monkeypatch.undo()
+    answers: list[str] = []
+    waiting = threading.Thread(target=lambda: answers.append(recorder.complete("default", 30).late))
+    waiting.start()
+    for line in held:
+        recorder._loop.call_soon_threadsafe(watch._take, line)
+    waiting.join()
+    assert answers == [""]
+    assert [record.kind for record in History(recorder, "default").records("services", "held")] == ["ADDED"]
 
 
 def test_nothing_is_lost_when_the_api_server_dies(cluster: Cluster, recorder: Recorder) -> None:

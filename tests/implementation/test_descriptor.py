@@ -110,6 +110,20 @@ def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
     assert "old stands here twice" in line
 
 
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ('env: {"A=B": x}', '"A=B" has not the right form — the name of a variable, without ='),
+        ('env: {"": x}', '"" has not the right form — the name of a variable, without ='),
+        ('env: {A: "x\\0"}', "env.A: holds a NUL character — remove it"),
+        ("stop: {grace: .inf}", "stop.grace: is no number that can be reached: inf"),
+        ("stop: {grace: 1.0e+300}", "stop.grace: 1e+300 is greater than the maximum of 3600"),
+    ],
+)
+def test_what_no_process_can_be_given_is_refused(load, extra: str, told: str) -> None:
+    assert told in refusal(load, GOOD.replace("    ready:", f"    {extra}\n    ready:"))
+
+
 def test_the_scheduler_name_may_be_a_parameter(load) -> None:
     text = GOOD.replace("schedulerName: mine-scheduler", "schedulerName: ${set.level}")
     assert load(text).scheduler_name == "info"

@@ -39,6 +39,16 @@ def test_the_tutorials_descriptor_loads(tmp_path: Path) -> None:
         installation.check_webhook(path, configuration)
 
 
+def test_every_command_of_the_guide_can_be_called_as_it_stands() -> None:
+    for line in re.findall(r"^ *\$ (.*)$", GUIDE.read_text(), re.M):
+        assert line.startswith((".venv/bin/", "make ")), line
+
+
+def test_the_crds_that_the_guide_offers_are_there() -> None:
+    (path,) = set(re.findall(r"`crds: \[\"\$\{project\}/([^\"]*)\"\]`", GUIDE.read_text()))
+    assert list((PROJECT / path).glob("*.yaml"))
+
+
 def test_every_field_is_in_the_table() -> None:
     schema = json.loads((descriptor.folder() / "implementation.schema.json").read_text())
     table = part("All fields")

@@ -169,6 +169,31 @@ def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp
     assert hooks() == set()
 
 
+def test_webhooks_are_away_for_a_while_and_come_back_whatever_happens(cluster: Cluster, ask, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(OPERATOR.format(name="mine"))
+    (tmp_path / "mine-hooks.yaml").write_text(HOOKS.format(name="mine"))
+    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    ask(lambda client: installation.install_crds(client, [GADGET]))
+
+    def make(name: str) -> None:
+        metadata = {"name": name, "namespace": "default"}
+        gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": metadata}
+        ask(lambda client: client.create(GADGETS, gadget))
+
+    with Driver(descriptor.load(str(tmp_path / "mine.yaml")), facts, descriptor.load("reference")) as driver:
+        assert not driver.hooked
+        driver.install()
+        with pytest.raises(ApiError, match=r"mine\.example\.com"):
+            make("before")
+        with pytest.raises(RuntimeError), driver.without_webhooks():
+            make("meanwhile")
+            raise RuntimeError("the test goes wrong")
+        with pytest.raises(ApiError, match=r"mine\.example\.com"):
+            make("after")
+        assert driver.hooked
+    ask(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
+
+
 def test_a_manifest_of_another_kind_is_told(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"x\.yaml: holds an object of kind 'Pod' — only CustomResourceDefinition"):
         installation.read_manifests(

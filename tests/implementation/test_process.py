@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from conformance.implementation import supervisor
 from conformance.implementation.process import NotReady, ProcessGroup
+from tests.cluster.waiting import wait_for
 
 DEAF = """
 import signal, sys
@@ -26,6 +30,30 @@ import subprocess, sys, signal
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 print("child", child.pid, flush=True)
 signal.pause()
+"""
+ESCAPED = """
+import os, signal, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        code = "import os, signal; print('child', os.getpid(), flush=True); signal.pause()"
+        os.execve(sys.executable, [sys.executable, "-c", code], {})
+    os._exit(0)
+os.wait()
+signal.pause()
+"""
+ASKER = """
+import os, pathlib, signal, sys
+from conformance.implementation import supervisor
+from conformance.implementation.process import ProcessGroup
+code, log, detached = sys.argv[1:]
+argv = [sys.executable, "-c", code]
+group = ProcessGroup(argv, environment=os.environ, directory=pathlib.Path("."), log=pathlib.Path(log))
+if detached:
+    group.wait_ready(None, "child", 30)
+    group.detach()
+else:
+    signal.pause()
 """
 SERVER = """
 import http.server, sys
@@ -68,6 +96,14 @@ def free_port() -> int:
 def child_of(group: ProcessGroup) -> psutil.Process:
     group.wait_ready(None, r"^child \d+$", 10)
     return psutil.Process(int(group.log.read_text().split()[-1]))
+
+
+def supervisor_of(process: psutil.Process) -> psutil.Process:
+    """Its parent, which must be a supervisor: a test that breaks must never kill init, a shell, or what is theirs."""
+    parent = process.parent()
+    assert parent is not None and parent.pid != 1
+    assert any(argument.endswith("/supervisor.py") for argument in parent.cmdline()), parent.cmdline()
+    return parent
 
 
 def gone(process: psutil.Process) -> bool:
@@ -138,6 +174,62 @@ def test_members_of_the_group_die_with_a_kill(start: Start) -> None:
     child = child_of(group)
     group.kill()
     assert gone(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group ends")
+@pytest.mark.parametrize("how", ["killed", "stopped", "by itself"])
+def test_a_child_that_left_its_session_and_emptied_its_environment_dies_with_it(start: Start, how: str) -> None:
+    group = start(ESCAPED)
+    child = child_of(group)
+    assert os.getsid(child.pid) != group.pid and not child.environ() and child.ppid() != group.pid
+    match how:
+        case "killed":
+            group.kill()
+        case "stopped":
+            group.stop(10)
+        case _:
+            os.kill(group.pid, signal.SIGKILL)
+            group.wait()
+    assert gone(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group ends")
+@pytest.mark.parametrize("detached", [False, True])
+def test_all_of_it_ends_when_the_process_that_started_it_is_killed(tmp_path: Path, detached: bool) -> None:
+    log = tmp_path / "log"
+    asker = subprocess.Popen([sys.executable, "-c", ASKER, ESCAPED, str(log), "detached" if detached else ""])
+    wait_for(lambda: log.exists() and re.search(r"^child \d+$", log.read_text(), re.M))
+    child = psutil.Process(int(log.read_text().split()[-1]))
+    supervisor = supervisor_of(child)
+    if detached:
+        asker.wait(timeout=10)
+        assert child.is_running() and supervisor.is_running()
+        for program in supervisor.children():
+            program.kill()
+    else:
+        asker.kill()
+        asker.wait()
+    assert gone(child) and gone(supervisor)
+
+
+def test_a_process_that_lost_its_supervisor_is_told_as_killed_and_is(start: Start) -> None:
+    group = start(PARENT)
+    leader, child = psutil.Process(group.pid), child_of(group)
+    supervisor_of(leader).kill()
+    assert group.wait().code == -signal.SIGKILL
+    assert gone(leader) and gone(child)
+
+
+def test_a_descendant_that_runs_as_somebody_else_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([{4711}] * 3)
+
+    def refused(pid: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(supervisor, "descendants", lambda: next(looks))
+    monkeypatch.setattr(os, "kill", refused)
+    monkeypatch.setattr(os, "killpg", refused)
+    supervisor.end(4712)
 
 
 def test_members_of_the_group_die_when_the_leader_exits_by_itself(start: Start) -> None:

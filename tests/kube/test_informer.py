@@ -1,4 +1,4 @@
-"""The watch cache: identity, staleness, indices and handlers (anchors C-21, C-25, C-26)."""
+"""The watch cache: identity, staleness, indices and handlers."""
 
 from __future__ import annotations
 

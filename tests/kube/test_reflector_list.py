@@ -1,4 +1,4 @@
-"""Lists: pages, expired continue tokens, expired versions, objects that can't be read (anchors C-20, C-21)."""
+"""Lists: pages, expired continue tokens, expired versions, objects that can't be read."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_an_expired_continue_token_restarts_the_list_without_telling_half_
     assert server.asked == "LCLCW"
     assert diary.entries == [("LIST", "b c")]
     assert server.watched_from == ["9"]
-    assert len(naps.taken) == 1
+    assert naps.taken == []
 
 
 GONE: dict[str, Answer | Stream] = {
@@ -101,12 +101,24 @@ async def test_an_expired_version_lists_again_and_each_difference_is_told_once(g
     assert told[-1] == ("MODIFIED", "new/uid-new@16")
 
 
+@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
+async def test_the_first_expired_version_lists_at_once_however_long_the_back_off(gone: Answer | Stream) -> None:
+    silent = [watch()] * 6  # watches that end without an event: the back-off grows
+    seen = watch(event("ADDED", pod("b", 6)))
+    script = (page(version=5), *silent, gone, page(version=9), seen, gone, page(version=12), gone, held())
+    async with reflecting(*script) as (server, _, naps):
+        await server.until_asked(14)
+    assert server.asked == "L" + "W" * 7 + "LWWLWL"
+    # None before the two lists that follow a first refusal; one before the list after a second refusal in a row.
+    assert len(naps.taken) == 6 + 1
+
+
 async def test_a_server_that_always_says_gone_is_asked_less_and_less() -> None:
     script = [page(version=5), refusal(410, "Gone")] * 12
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(25)
     assert server.asked.startswith("LW" * 12)
-    assert len(naps.taken) >= 12
+    assert len(naps.taken) >= 11
 
 
 async def test_an_object_that_does_not_fit_its_type_counts_as_absent_and_blocks_nobody(

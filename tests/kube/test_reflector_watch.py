@@ -1,4 +1,4 @@
-"""Watches: bookmarks, silence, back-off, and bytes in any pieces (anchors C-22, C-23, C-24)."""
+"""Watches: bookmarks, silence, back-off, and bytes in any pieces."""
 
 from __future__ import annotations
 

@@ -50,19 +50,19 @@ def _validator(kind: str) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema(kind))
 
 
-def stored(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """An object as it is after defaulting."""
-    return _defaulted(obj)
+def stored(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """An object as it is after defaulting, created or in the place of `before`."""
+    return _defaulted(obj, before)
 
 
 def ask(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None, settings: Configuration = SETTINGS) -> Reply:
     """The answer to creating `obj`, or to replacing `before` by it."""
     kind = obj["kind"]
-    made = _defaulted(obj)
+    old = None if before is None else _defaulted(before)
+    made = _defaulted(obj, old)
     if wrong := [*_breaches(kind, made), *_twice(made, schema(kind), "")]:
         return Reply(422, errors=tuple(wrong), message=str([str(error) for error in wrong]))
     if kind == "PodCliqueSet":
-        old = None if before is None else _defaulted(before)
         verdict = podcliqueset.judge(made, old, settings, LEVELS)
     else:
         verdict = topologybinding.judge(made, settings)
@@ -79,15 +79,18 @@ def _reply(verdict: Verdict, made: dict[str, Any]) -> Reply:
     return Reply(status["code"], message=status["message"], errors=errors, warnings=told)
 
 
-def _defaulted(obj: Mapping[str, Any]) -> dict[str, Any]:
+def _defaulted(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     made = _schema_defaults(copy.deepcopy(dict(obj)), schema(obj["kind"]))
     if obj["kind"] == "PodCliqueSet":
-        for operation in defaults.patch(made):
-            *way, last = operation["path"].strip("/").split("/")
+        for operation in defaults.patch(made, before):
+            *way, last = (step.replace("~1", "/").replace("~0", "~") for step in operation["path"][1:].split("/"))
             at: Any = made
             for step in way:
                 at = at[int(step)] if isinstance(at, list) else at[step]
-            at[last] = copy.deepcopy(operation["value"])
+            if operation["op"] == "remove":
+                del at[last]
+            else:
+                at[last] = copy.deepcopy(operation["value"])
     return _schema_defaults(made, schema(obj["kind"]))
 
 

@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 from conformance.suite import requirement
 from reference_impl import cli, faults
+from reference_impl.faults import prove
 
 
 def test_an_unknown_fault_is_refused_with_a_suggestion():
-    with pytest.raises(faults.UnknownFaultError, match="did you mean 'partial-bind'"):
+    with pytest.raises(faults.UnknownNameError, match="did you mean 'partial-bind'"):
         faults.arm(["partial-bnd"], "gang-scheduler")
 
 
@@ -49,6 +50,17 @@ def test_each_fault_names_requirements_that_there_are():
     known = set(requirement.load().requirements)
     for fault in faults.registry().values():
         assert fault.caught_by and set(fault.caught_by) <= known, fault.name
+
+
+def test_the_selection_covers_each_profile_both_roles_and_the_invariants():
+    registry, known = requirement.load(), faults.registry()
+    chosen = [known[name] for name in prove.selection()]
+    claimed = {identity for fault in chosen for identity in fault.caught_by}
+    profiles = {entry.profile for entry in registry.requirements.values()}
+    assert {registry.requirements[identity].profile for identity in claimed} == profiles
+    assert {fault.role for fault in chosen} == {"operator", "gang-scheduler"}
+    assert any(identity.startswith(prove.INVARIANT) for identity in claimed)
+    assert len(chosen) <= 14, "make test is to stay short; make mutants proves all of them"
 
 
 def test_a_replacement_for_nothing_is_an_error():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_impl.scheduler import eligibility, rounds
@@ -130,6 +130,7 @@ shapes = st.lists(
 )
 
 
+@settings(deadline=None)  # a busy machine is no slow scheduler
 @given(shapes, st.lists(st.integers(0, 8), min_size=1, max_size=4))
 def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
     made = [gang(f"g{i}", *groups) for i, groups in enumerate(gangs)]
@@ -146,3 +147,32 @@ def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
         whole = all(count >= group.floor for count, group in zip(counts, item.groups, strict=True))
         assert whole or not any(counts)
         assert whole != (item.name in plan.waiting)
+
+
+def test_a_scaled_gang_follows_a_base_that_took_the_room_of_an_extra_pod():
+    """In the same round: the binding of its base begins no other one."""
+    wide, scaled = gang("wide", (1, 2, 4)), gang("scaled", (1, 1, 2))
+    base = Gang("base", [Group("base-0", 1, [gpu_pod("base-0-0", 4, nodeSelector={"only": "yes"})])])
+    scaled.base = "base"
+    nodes = [node("a", 4, labels={"only": "yes"}), node("b", 4), node("c", 2)]
+    plan = rounds.plan([wide, base, scaled], Room(nodes, {}))
+    assert plan.waiting == {}
+    assert {pod.metadata.name: at for pod, at in plan.bindings} == {"wide-0-1": "b", "base-0-0": "a", "scaled-0-0": "c"}
+
+
+def test_a_scaled_gang_that_does_not_fit_beside_such_a_base_says_what_it_lacks():
+    wide, scaled = gang("wide", (1, 2, 4)), gang("scaled", (1, 1, 8))
+    base = Gang("base", [Group("base-0", 1, [gpu_pod("base-0-0", 4, nodeSelector={"only": "yes"})])])
+    scaled.base = "base"
+    plan = rounds.plan([wide, base, scaled], Room([node("a", 4, labels={"only": "yes"}), node("b", 4)], {}))
+    assert GPU in str(plan.waiting["scaled"])
+
+
+def test_gangs_that_no_extra_pod_holds_up_cost_one_look_at_the_extra_pods(monkeypatch):
+    right, released = Room.release, []
+    monkeypatch.setattr(Room, "release", lambda *given: (released.append(given), right(*given)))
+    wide = gang("wide", (1, 50, 1))
+    waiting = [gang(f"big-{size}", (size, size, 16)) for size in range(2, 40)]
+    plan = rounds.plan([wide, *waiting], Room([node(f"n{i}", 8) for i in range(7)], {}))
+    assert placed(plan, "wide") == 50 and len(plan.waiting) == len(waiting)
+    assert len(released) <= 50

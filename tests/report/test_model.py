@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 
+import msgspec
 import pytest
 
 from conformance.errors import Exit
 from conformance.report import model
 from conformance.report.model import Outcome, Word
-from conformance.suite import ledger
+from conformance.suite import checklist, ledger
 from conformance.suite.requirement import Level, Registry, Requirement
 
 TODAY = date(2026, 11, 21)
@@ -53,12 +54,22 @@ def started(test: str, *ids: str, worker: str = "gw0") -> ledger.TestStarted:
     return ledger.TestStarted(wall=2.0, test=test, ids=ids, worker=worker)
 
 
-def check(test: str, id: str, outcome: str = "passed") -> ledger.Check:
-    return ledger.Check(wall=3.0, test=test, id=id, what="w", outcome=outcome, expected=1, seen=2)  # type: ignore[arg-type]
+def check(test: str, id: str, outcome: str = "passed", what: str = "w") -> ledger.Check:
+    return ledger.Check(wall=3.0, test=test, id=id, what=what, outcome=outcome, expected=1, seen=2)  # type: ignore[arg-type]
 
 
-def ended(test: str, outcome: str = "passed", reason: str = "", cause: str = "") -> ledger.TestFinished:
-    return ledger.TestFinished(wall=4.0, test=test, outcome=outcome, worker="gw0", reason=reason, cause=cause)  # type: ignore[arg-type]
+def ended(
+    test: str, outcome: str = "passed", reason: str = "", cause: str = "", *, by: str = ""
+) -> ledger.TestFinished:
+    return ledger.TestFinished(
+        wall=4.0,
+        test=test,
+        outcome=outcome,  # type: ignore[arg-type]
+        worker="gw0",
+        reason=reason,
+        cause=cause,  # type: ignore[arg-type]
+        ended_by=by,
+    )
 
 
 DONE = ledger.RunFinished(wall=9.0, interrupted=False, status=0)
@@ -83,10 +94,81 @@ def test_a_passed_check_of_a_finished_test_is_conformant() -> None:
     assert (only(report), report.verdict, report.exit) == (Outcome.PASSED, Word.CONFORMANT, Exit.CONFORMANT)
 
 
-@pytest.mark.parametrize("judged", ["failed", "unknown"])
-def test_what_is_not_a_pass_fails(judged: str) -> None:
+@pytest.mark.parametrize(("judged", "outcome"), [("failed", Outcome.FAILED), ("unknown", Outcome.BLOCKED)])
+def test_what_is_not_a_pass_is_not_conformant(judged: str, outcome: Outcome) -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001"), check("t", "AA-001", judged), ended("t", "failed"), DONE)
-    assert (only(report), report.exit) == (Outcome.FAILED, Exit.NOT_CONFORMANT)
+    assert (only(report), report.exit) == (outcome, Exit.NOT_CONFORMANT)
+
+
+def test_what_had_nothing_to_judge_says_so() -> None:
+    report = one(started("t", "AA-001"), check("t", "AA-001", "unknown"), ended("t", "failed"), DONE)
+    assert report.results[0].reason == "w: 2"
+    assert report.results[0].failures == ()
+
+
+ENDED_EARLY = [
+    started("t", "AA-001", "AA-002", "AA-003"),
+    check("t", "AA-001", what="it is made"),
+    check("t", "AA-003", what="it is whole"),
+    check("t", "AA-002", "failed", what="it is ready"),
+    ended("t", "failed", by="AA-002 failed (it is ready)"),
+    DONE,
+]
+
+
+def of_a_test_that_ended_early(known: checklist.Checklist) -> dict[str, model.Result]:
+    entries = registry(entry("AA-001"), entry("AA-002", level=Level.SHOULD), entry("AA-003"))
+    events = [begin({"t": ("AA-001", "AA-002", "AA-003")}), *ENDED_EARLY]
+    report = model.judge(entries, events, TODAY, known)
+    return {result.requirement.id: result for result in report.results}
+
+
+def test_a_requirement_whose_deciding_check_was_not_made_is_blocked() -> None:
+    known = {
+        "t": {"AA-001": {"it is made": 1, "it stays": 1}, "AA-002": {"it is ready": 1}, "AA-003": {"it is whole": 1}}
+    }
+    found = of_a_test_that_ended_early(known)
+    assert {id: str(result.outcome) for id, result in found.items()} == {
+        "AA-001": "blocked",
+        "AA-002": "failed",
+        "AA-003": "passed",
+    }
+    assert found["AA-001"].reason == "not judged to its end: t ended when AA-002 failed (it is ready)"
+    assert found["AA-001"].missing == ("it stays",)
+    assert found["AA-001"].cause == "implementation"
+
+
+def test_a_check_that_is_made_twice_is_missing_when_it_was_made_once() -> None:
+    known = {"t": {"AA-001": {"it is made": 2}, "AA-003": {"it is whole": 1}}}
+    assert of_a_test_that_ended_early(known)["AA-001"].outcome is Outcome.BLOCKED
+
+
+def test_what_was_judged_to_its_end_before_its_test_was_blocked_stands() -> None:
+    """A test that cannot stop a process blocks what it would have judged afterwards, and nothing that came before."""
+    known = {"t": {"AA-001": {"w": 1}, "AA-002": {"w": 1, "after the restart": 1}}}
+    both = ("AA-001", "AA-002")
+    events = [begin({"t": both}), started("t", *both), *(check("t", id) for id in both)]
+    events += [ended("t", "blocked", "its process cannot be killed", "circumstances"), DONE]
+    report = model.judge(registry(*map(entry, both)), events, TODAY, known)
+    assert [result.outcome for result in report.results] == [Outcome.PASSED, Outcome.BLOCKED]
+    assert (report.results[1].reason, report.results[1].missing) == (
+        "its process cannot be killed",
+        ("after the restart",),
+    )
+
+
+def test_what_is_not_known_of_a_test_that_ended_early_is_not_passed() -> None:
+    found = of_a_test_that_ended_early({})
+    assert found["AA-001"].outcome is found["AA-003"].outcome is Outcome.BLOCKED
+
+
+def test_a_test_that_came_to_its_end_has_made_all_its_checks() -> None:
+    """A soft failure ends no test, and an implementation may give a test less to check."""
+    known = {"t": {"AA-001": {"w": 1, "of a second one": 1}}}
+    entries = registry(entry("AA-001"), entry("AA-002", level=Level.SHOULD))
+    events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001", "AA-002"), check("t", "AA-001")]
+    events += [check("t", "AA-002", "failed"), ended("t", "failed"), DONE]  # type: ignore[list-item]
+    assert model.judge(entries, events, TODAY, known).verdict is Word.CONFORMANT
 
 
 def test_a_should_that_fails_does_not_decide() -> None:
@@ -138,6 +220,17 @@ def test_blocked_by_whom(cause: str, word: Word) -> None:
     assert (only(report), report.verdict) == (Outcome.BLOCKED, word)
 
 
+def test_an_invariant_that_a_test_did_not_reach_is_judged_by_the_others() -> None:
+    """A requirement of its own is not: each of its tests asks something else."""
+    entries = registry(entry("AA-001"), entry("INV-001"))
+    both = ("AA-001", "INV-001")
+    events = [begin({"t": both, "u": both}), started("t", *both), started("u", *both)]
+    events += [check("t", id) for id in both] + [ended("t")]
+    events += [ended("u", "blocked", "its process cannot be killed", "circumstances"), DONE]
+    report = model.judge(entries, events, TODAY)
+    assert [result.outcome for result in report.results] == [Outcome.BLOCKED, Outcome.PASSED]
+
+
 def test_what_circumstances_block_makes_a_run_partial() -> None:
     entries = registry(entry("AA-001"), entry("AA-002"))
     events = [
@@ -151,6 +244,33 @@ def test_what_circumstances_block_makes_a_run_partial() -> None:
     ]
     report = model.judge(entries, events, TODAY)
     assert report.exit is Exit.PARTIAL
+
+
+def selected(*ids: str, outcome: str = "passed", level: Level = Level.MUST) -> model.Report:
+    """A run that was asked for these ids."""
+    entries = registry(entry("AA-001"), entry("AA-002", level=level), entry("AA-003"))
+    head = msgspec.structs.replace(begin({"t": ("AA-001", "AA-002")}), ids=ids)
+    events: list[ledger.AnyEvent] = [head, started("t", "AA-001", "AA-002")]
+    if outcome == "blocked":
+        events += [ended("t", "blocked", "why", "circumstances")]
+    else:
+        events += [*(check("t", id, outcome) for id in ids), ended("t", outcome)]
+    return model.judge(entries, [*events, DONE], TODAY)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "level", "word", "code"),
+    [
+        ("passed", Level.MUST, Word.PARTIAL, Exit.CONFORMANT),
+        ("passed", Level.SHOULD, Word.PARTIAL, Exit.CONFORMANT),
+        ("failed", Level.SHOULD, Word.UNKNOWN, Exit.NOTHING_RAN),
+        ("blocked", Level.SHOULD, Word.UNKNOWN, Exit.NOTHING_RAN),
+        ("blocked", Level.MUST, Word.UNKNOWN, Exit.NOTHING_RAN),
+    ],
+)
+def test_what_was_selected_and_passed_is_a_success(outcome: str, level: Level, word: Word, code: Exit) -> None:
+    report = selected("AA-002", outcome=outcome, level=level)
+    assert (report.verdict, report.exit) == (word, code)
 
 
 def test_the_worst_of_several_tests_counts() -> None:

@@ -10,16 +10,18 @@ import msgspec
 import pytest
 from rich.console import Console
 from test_document import EVENTS, REGISTRY
+from test_model import DONE, TODAY, begin, check, ended, entry, started
 
 from conformance.report import model, terminal
 from conformance.report.progress import Progress
-from conformance.suite import ledger
+from conformance.suite import ledger, requirement
 
 
-def shown(events: list[ledger.AnyEvent], **how: object) -> str:
+def shown(events: list[ledger.AnyEvent], *, verbose: bool = True, **how: object) -> str:
     out = StringIO()
     console = Console(file=out, width=100, highlight=False, **how)  # type: ignore[arg-type]
-    terminal.show(model.judge(REGISTRY, events, date(2026, 11, 21)), Path("reports/r1/report.yaml"), console)
+    report = model.judge(REGISTRY, events, date(2026, 11, 21))
+    terminal.show(report, Path("reports/r1/report.yaml"), console, verbose=verbose)
     return out.getvalue()
 
 
@@ -53,15 +55,16 @@ def test_what_was_not_asked_for_is_one_line(how: dict[str, object]) -> None:
 
 def test_a_failure_says_all_that_is_needed() -> None:
     text = shown(EVENTS)
-    block = text[text.index("\n✗ AA-002") :]
+    block = text[text.index("1 cause of failures, 1 requirement held up:") :]
     for words in (
+        "1. the names\n",
         "✗ AA-002 Text of AA-002.",
-        "test:      t.py::test_one",
-        'expected:  [\n                 "ä",',
-        r"seen:      \x1b[31mline one",
-        "at:        1.250 s of the history",
-        "evidence:  reports/r1/bundles/one",
-        "--id AA-002",
+        "test:       t.py::test_one",
+        'expected:   [\n                  "ä",',
+        r"seen:       \x1b[31mline one",
+        "at:         1.250 s of the history",
+        "evidence:   reports/r1/bundles/one",
+        "--test t.py::test_one",
         "the role gang-scheduler was supplied by reference 0.1.0 and was not judged",
         "mine 1 is NOT conformant (core: 1 failed, 1 passed)",
         "report: reports/r1/report.yaml",
@@ -89,7 +92,20 @@ def test_a_failure_with_a_picture_says_where_it_is(tmp_path: Path) -> None:
     out = StringIO()
     report = model.judge(REGISTRY, EVENTS, date(2026, 11, 21))
     terminal.show(report, tmp_path / "report.yaml", Console(file=out, width=200, highlight=False))
-    assert f"picture:   {tmp_path}/bundles/one/timeline.svg" in out.getvalue()
+    assert f"picture:    {tmp_path}/bundles/one/timeline.svg" in out.getvalue()
+
+
+def test_what_an_expected_failure_kept_from_being_judged_is_told() -> None:
+    known = msgspec.structs.replace(
+        EVENTS[0].implementation,  # type: ignore[union-attr]
+        expected_failures=(ledger.ExpectedFailure("AA-002"),),
+    )
+    by = "AA-002 failed (the names)"
+    events = [msgspec.structs.replace(e, ended_by=by) if isinstance(e, ledger.TestFinished) else e for e in EVENTS[1:]]
+    for verbose in (True, False):
+        text = shown([msgspec.structs.replace(EVENTS[0], implementation=known), *events], verbose=verbose)
+        assert f"blocked: not judged to its end: t.py::test_one ended when {by} (AA-001)" in text
+        assert "causes of failures" not in text
 
 
 def test_the_same_failure_of_two_requirements_is_told_once() -> None:
@@ -101,7 +117,38 @@ def test_the_same_failure_of_two_requirements_is_told_once() -> None:
     ]
     text = shown(both)
     assert text.count("refused") == 1
-    assert "--id AA-001 --id AA-002" in text
+    assert text.count("--test t.py::test_one") == 1
+
+
+def many(outcome: str, tests: int) -> model.Report:
+    """A run of 15 profiles with 22 requirements each; so many tests fail, for 20 reasons and with many lines."""
+    entries = {f"P{chr(65 + profile)}-{number:03d}": f"p{profile}" for profile in range(15) for number in range(1, 23)}
+    registry = requirement.Registry(
+        {f"p{profile}": "A profile." for profile in range(15)},
+        {id: entry(id, profile=profile) for id, profile in entries.items()},
+        {},
+    )
+    plan = {f"t.py::test_{number}": ids for number, ids in enumerate(zip(*[iter(sorted(entries))] * 2, strict=True))}
+    events: list[ledger.AnyEvent] = [begin(plan)]
+    for number, (test, ids) in enumerate(plan.items()):
+        result = outcome if number < tests else "passed"
+        seen = "not seen\nnearest: " + "x" * (number % 20 + 1) + "\nlast state:\n" + "  a line\n" * 40
+        events += [started(test, *ids), check(test, ids[0])]
+        events += [ledger.Check(wall=3.0, test=test, id=ids[1], what="w", outcome=result, expected="w", seen=seen)]  # type: ignore[arg-type]
+        events += [ended(test, result)]
+    return model.judge(registry, [*events, DONE], TODAY)
+
+
+@pytest.mark.parametrize("report", [many("passed", 0), many("failed", 100)])
+def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model.Report) -> None:
+    page, everything = StringIO(), StringIO()
+    for out, verbose in ((page, False), (everything, True)):
+        console = Console(file=out, width=100, highlight=False)
+        terminal.show(report, Path("reports/r1/report.yaml"), console, verbose=verbose)
+    assert len(page.getvalue().splitlines()) <= 60
+    assert ("… 40 more lines in the report" in page.getvalue()) is bool(report.counts[model.Outcome.FAILED])
+    assert "report: reports/r1/report.yaml" in page.getvalue().splitlines()[-1]
+    assert sum(line.startswith(("  ✓", "  ✗")) for line in everything.getvalue().splitlines()) == 330
 
 
 def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
@@ -115,4 +162,7 @@ def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
     text = out.getvalue()
     assert "gw0: bringing the cluster up" in text
     assert "1/1 failed t.py::test_one (AA-002) 1.8 s" in text
+    failure = text.index("✗ AA-002 the names (t.py::test_one)")
+    assert failure < text.index('expected: ["ä","b"]') < text.index(r"seen:     \x1b[31mline one")
+    assert text.index(r"seen:     \x1b[31mline one") < text.index("1/1 failed")
     assert r"gw0: harness error: etcd \x1b[2J died" in text

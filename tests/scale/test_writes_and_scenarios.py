@@ -53,7 +53,7 @@ def test_a_scenario_gives_the_set_and_the_same_pods_without_an_operator() -> Non
     assert (
         "schedulerName" not in small.pod_clique_set("there", None)["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
     )
-    pods = small.plain_pods("there")
+    pods = small.plain_pods("there", "default-scheduler")
     assert len(pods) == small.pods == 20 == len({pod["metadata"]["name"] for pod in pods})
     assert {pod["spec"]["schedulerName"] for pod in pods} == {"default-scheduler"}
     assert pods[0]["spec"]["containers"] == clique["spec"]["podSpec"]["containers"]

@@ -72,6 +72,11 @@ class Ran:
         return [(line["id"], line["outcome"]) for line in lines if line["event"] == "check"]
 
     @property
+    def allure(self) -> list[str]:
+        """The statuses of all tests, as Allure has them."""
+        return sorted(json.loads(p.read_text())["status"] for p in (self.folder / "allure").glob("*-result.json"))
+
+    @property
     def outcomes(self) -> dict[str, str]:
         return {r["id"]: r["outcome"] for r in self.report["verdict"]["requirements"]}
 
@@ -143,7 +148,7 @@ def main(text: str) -> int:
 
     given = json.loads(text)
     expected = tuple(ledger.ExpectedFailure(**e) for e in given.pop("expected", ()))
-    for name in ("profiles", "ids", "roles", "features"):
+    for name in ("profiles", "ids", "only", "roles", "features"):
         if name in given:
             given[name] = tuple(given[name])
     settings = RunSettings(**given)

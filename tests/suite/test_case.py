@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from conformance.cluster.audit import AuditLog
+from conformance.errors import HarnessError
+from conformance.history.verdict import Verdict
+from conformance.implementation import descriptor
 from conformance.implementation.descriptor import Role, Upgrade
-from conformance.implementation.driver import NotStarted
+from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite.case import CALM, OWN, Case
-from conformance.suite.checks import CheckFailed, Checks
+from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.patience import Patience
+from conformance.suite.silence import Silence
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 
@@ -30,13 +36,22 @@ class Api:
     def delete(self, *given: object) -> None:
         pass
 
+    create_all = evict = delete
+
 
 @pytest.fixture
 def story() -> Story:
     return Story(Scripted())
 
 
-def play(story: Story, scale: float = 1, driver: object = None) -> Case:
+def play(
+    story: Story,
+    scale: float = 1,
+    driver: object = None,
+    sound: Callable[[bool], None] = lambda thoroughly: None,
+    silence: Silence | None = None,
+    audit: AuditLog | None = None,
+) -> Case:
     return Case(
         checks=Checks("test", ["AA-001"], lambda check: None),
         namespace=SPACE,
@@ -45,10 +60,12 @@ def play(story: Story, scale: float = 1, driver: object = None) -> Case:
         api=Api(),
         driver=driver or SimpleNamespace(descriptor=None, failures=tuple, logs=dict),
         kubeconfig=Path("kubeconfig"),
-        complaint=lambda: "",
+        sound=sound,
         patience=Patience(),
         time_scale=scale,
         randomness=random.Random(0),
+        silence=silence,
+        audit=audit,
     )
 
 
@@ -127,6 +144,18 @@ def test_a_silence_is_of_what_is_asked_for(story: Story) -> None:
     assert story.log.now() == 4.5
 
 
+def test_a_wait_ends_at_once_where_the_cluster_does_not_work(story: Story) -> None:
+    def sound(thoroughly: bool) -> None:
+        if story.log.now() >= 2:
+            raise HarnessError("the cluster is not well: etcd does not run")
+
+    case = play(story, sound=sound)
+    for act in (lambda: case.until("AA-001", "x", lambda view: None), lambda: case.settled("x", lambda view: False)):
+        with pytest.raises(HarnessError, match="etcd does not run"):
+            act()
+    assert story.log.now() < 5 and case.checks.made == []
+
+
 class Broken:
     """A driver of whose operators none comes up."""
 
@@ -155,12 +184,69 @@ class Broken:
 )
 def test_an_operator_that_does_not_start_is_named(story: Story, begin: Any, who: str) -> None:
     driver = Broken()
-    driver.alive = lambda role: True
+    driver.controls = lambda role: True
     case = play(story, driver=driver)
     with pytest.raises(CheckFailed):
         begin(case.roles)()
     [check] = case.checks.made
     assert (check.what, check.seen) == (who, "mine: the operator ended with exit code 3")
+
+
+RUNNING = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: there
+version: "1"
+roles: [operator, gang-scheduler]
+schedulerName: there
+start: running
+"""
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda roles: roles.kill("operator"),
+        lambda roles: roles.stop("operator"),
+        lambda roles: roles.restart("gang-scheduler"),
+        lambda roles: roles.elect(),
+        lambda roles: roles.hand_over(kill=True),
+    ],
+    ids=["kill", "stop", "restart", "elect", "hand over"],
+)
+def test_what_the_driver_does_not_control_blocks_the_test(story: Story, tmp_path: Path, act: Any) -> None:
+    (tmp_path / "there.yaml").write_text(RUNNING)
+    facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path, {}, lambda index: 0)
+    case = play(story, driver=Driver(descriptor.load(str(tmp_path / "there.yaml")), facts))
+    with pytest.raises(
+        Blocked, match=r"the driver does not control the process of the (operator|gang-scheduler)"
+    ) as it:
+        act(case.roles)
+    assert it.value.cause == "circumstances"
+    assert case.roles.pause("gang-scheduler") is False
+
+
+def test_webhooks_that_the_driver_has_not_installed_cannot_be_taken_away(story: Story, tmp_path: Path) -> None:
+    (tmp_path / "there.yaml").write_text(RUNNING)
+    facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path, {}, lambda index: 0)
+    case = play(story, driver=Driver(descriptor.load(str(tmp_path / "there.yaml")), facts))
+    with pytest.raises(Blocked, match="the driver has not installed the webhooks") as it, case.roles.without_hooks():
+        pytest.fail("the test went on")
+    assert it.value.cause == "circumstances"
+
+
+def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Story) -> None:
+    deaths: list[str] = []
+    driver = SimpleNamespace(
+        descriptor=None,
+        failures=lambda: deaths,
+        logs=dict,
+        controls=lambda role: True,
+        kill=lambda role: deaths.append("mine: the operator exited with code 2"),  # seen when it is to be killed
+    )
+    case = play(story, driver=driver)
+    case.roles.kill("operator")
+    assert case.roles.dead() == "mine: the operator exited with code 2"
 
 
 def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> None:
@@ -169,3 +255,28 @@ def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> Non
     case.outdate("a2")
     case.delete("podcliques", "a3")
     assert case.excused_pods() == {"a1", "a2"}
+
+
+def test_a_verdict_without_records_is_of_the_moment_in_which_it_fell(story: Story) -> None:
+    story.pod("a1")
+    case = play(story)
+    case.holds("AA-001", "a rule", Verdict("", "a rule", False, "because"))
+    case.holds("AA-001", "a rule", Verdict("", "a rule", True))
+    case.holds("AA-001", "a rule", False)
+    case.holds("AA-001", "a rule", True)
+    now = round(story.history.now(), 3)
+    assert [check.at for check in case.checks.made] == [now, None, now, None]
+
+
+def test_a_comparison_that_fails_says_since_when_its_objects_are_so(story: Story) -> None:
+    first, second, third = story.pod("a1"), story.pod("b1"), story.pod("a1", node="n1")
+    story.pod("c1")
+    case = play(story)
+    case.expect("AA-001", "nodes of pods", {"a1": "", "b1": "n1"}, {"a1": "", "b1": ""})
+    case.expect("AA-001", "nodes of pods", ["b1"], ["b1", "a1"])
+    case.expect("AA-001", "what a1 says", "x", "y")
+    case.expect("AA-001", "an answer", "x", "y")
+    case.expect("AA-001", "an answer", "x", "x")
+    now = round(story.history.now(), 3)
+    assert first.at < second.at < third.at
+    assert [check.at for check in case.checks.made] == [second.at, third.at, third.at, now, None]

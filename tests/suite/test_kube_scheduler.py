@@ -34,12 +34,12 @@ def test_it_tears_services_apart(tmp_path: Path) -> None:
         [failure] = failures[id]
         assert sum(failure["expected"].values()) == 0 and sum(failure["seen"].values()) >= 5
         assert seen is None or failure["seen"] == seen
-        shown(path.parent / failure["bundle"], id, ran.stdout)
+        shown(path.parent / failure["bundle"], id, failure["test"], (path.parent / "report.txt").read_text())
 
 
-def shown(folder: Path, id: str, out: str) -> None:
+def shown(folder: Path, id: str, test: str, out: str) -> None:
     """The bundle has objects, picture, the words of those who acted, and the command."""
-    assert f"picture:   {folder}/timeline.svg" in out
+    assert f"picture:    {folder}/timeline.svg" in out
     picture = (folder / "timeline.svg").read_text()
     assert "TORN: " in picture and f"{id} failed: " in picture
     kinds = {each["kind"] for each in yaml.safe_load_all((folder / "objects.yaml").read_text())}
@@ -49,6 +49,6 @@ def shown(folder: Path, id: str, out: str) -> None:
     words = (folder / "logs" / "cluster" / "kube-scheduler.log").read_text()
     assert "Successfully bound pod to node" in words and "serve-0-decode" in words
     reproduce = (folder / "reproduce.txt").read_text()
-    assert "run --implementation kube-scheduler" in reproduce and f"--id {id}" in reproduce
+    assert "run --implementation kube-scheduler" in reproduce and f"--test {test}" in reproduce
     index = (folder / "README.md").read_text()
     assert all(path.name in index for path in folder.rglob("*") if path.is_file() and path.name != "README.md")

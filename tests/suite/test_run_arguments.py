@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from conformance import cli
-from conformance.suite import commands
+from conformance.suite import commands, launch, requirement
+from conformance.suite.selection import scope
 from conformance.suite.settings import RunSettings
 
 
@@ -31,6 +32,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (("--profile", "cor"), ("unknown profile 'cor'", 'did you mean "core"?', "core, gang, hashes, lifecycle")),
         (("--id", "CORE-999"), ("unknown requirement 'CORE-999'", "did you mean")),
         (("--profile", "gang", "--id", "CORE-001"), ("CORE-001 is of profile core", "--profile core")),
+        (("--test", "core/test_x.py::test_y"), ("--test: unknown test 'core/test_x.py::test_y'", "known")),
         (("--workers", "many"), ("--workers: 'many' is no number of workers", "auto")),
         (("--workers", "-1"), ("--workers", "0 to 64")),
         (("--time-scale", "fast"), ("--time-scale: 'fast' is no time scale", "0.1 to 100")),
@@ -73,6 +75,34 @@ def test_the_command_that_reproduces_says_what_was_taken_over_from() -> None:
     assert given[given.index("--from") :][:4] == ["--from", "old one.yaml", "--from-set", "hashes=canonical"]
     assert given[given.index("--set") + 1] == "binary=a b"
     assert "--from" not in commands._reproduce(msgspec.structs.replace(settings, earlier=""), [], [])
+
+
+def test_the_command_that_reproduces_asks_for_what_the_run_was_asked_for() -> None:
+    settings = RunSettings(run="r1", directory="", implementation="x", profiles=("core",), ids=("CORE-001",), repeat=3)
+    assert "--profile core --id CORE-001 --repeat 3 " in commands._reproduce(settings, [], [])
+    assert "--repeat" not in commands._reproduce(msgspec.structs.replace(settings, repeat=1), [], [])
+
+
+def test_the_command_that_reproduces_can_be_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings = RunSettings(run="r1", directory="", implementation="x")
+    program = tmp_path / "bin" / "grove-conformance"
+    program.parent.mkdir()
+    program.touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bin/grove-conformance", "run"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commands._reproduce(settings, [], []).startswith("bin/grove-conformance run --implementation x")
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert commands._reproduce(settings, [], []).startswith("grove-conformance run --implementation x")
+
+
+def test_a_named_test_is_judged_by_what_it_declares_of_the_selection() -> None:
+    registry = requirement.load()
+    plan = launch.Plan({"t": ("CORE-001", "GANG-001"), "u": ()}, {"t": ("CORE-001", "GANG-001")})
+    settings = RunSettings(run="r1", directory="", implementation="x", only=("t",))
+    for profiles, ids in ((["core"], ("CORE-001",)), ([], ("CORE-001", "GANG-001"))):
+        chosen = scope(registry, profiles, (), settings.roles, ())
+        assert commands._of_tests(settings, plan, chosen) == ids
 
 
 DESCRIPTOR = """\

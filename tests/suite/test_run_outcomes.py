@@ -119,7 +119,7 @@ def test_a_soft_failure_goes_on_and_a_hard_one_ends_the_test(faked: Faked) -> No
     assert first["failures"] == [
         {"test": "test_fake.py::test_soft", "what": "names", "expected": ["a"], "seen": ["b"], "bundle": "bundles/one"}
     ]
-    assert "reproduce: grove-conformance run --id AA-003" in ran.out
+    assert "reproduce:  grove-conformance run --test test_fake.py::test_hard" in ran.out
     assert "Traceback" not in ran.out + ran.err
 
     cases = {c.get("name"): c for c in ET.parse(ran.folder / "junit.xml").iter("testcase")}
@@ -128,6 +128,7 @@ def test_a_soft_failure_goes_on_and_a_hard_one_ends_the_test(faked: Faked) -> No
     assert cases["test_hard"].find("failure") is not None
 
     results = [json.loads(p.read_text()) for p in (ran.folder / "allure").glob("*-result.json")]
+    assert {r["name"]: r["status"] for r in results} == {"test_soft": "failed", "test_hard": "failed"}
     soft = next(r for r in results if r["name"] == "test_soft")
     labels = {(label["name"], label["value"]) for label in soft["labels"]}
     assert {("epic", "core"), ("severity", "critical")} <= labels
@@ -153,6 +154,7 @@ def test_a_test_that_is_wrong_itself_is_a_harness_error(faked: Faked, body: str,
     assert ran.exit == 3
     assert ran.outcomes == {"AA-001": "harness-error"}
     assert words in ran.report["verdict"]["harnessErrors"][0]
+    assert ran.allure == ["broken"]
     assert "Traceback" not in ran.out + ran.err
 
 
@@ -177,6 +179,7 @@ def test_an_implementation_that_cannot_start_blocks_everything_and_is_told_once(
     assert ran.exit == 1, ran.err
     assert set(ran.outcomes.values()) == {"blocked"}
     assert ran.out.count("it exited with code 3") == 1
+    assert ran.allure == ["failed", "failed"]
 
 
 def test_a_cluster_that_cannot_start_is_a_harness_error(faked: Faked) -> None:
@@ -195,12 +198,37 @@ def test_a_run_without_tests_says_so(faked: Faked) -> None:
     assert ran.report["verdict"]["result"] == "unknown"
 
 
-def test_selection_by_id_is_partial(faked: Faked) -> None:
+def test_selection_by_id_that_passes_is_partial_and_a_success(faked: Faked) -> None:
     faked.write(PASSING)
     ran = faked.run(ids=["AA-002"])
-    assert ran.exit == 6
+    assert ran.exit == 0
+    assert (ran.report["verdict"]["result"], ran.report["verdict"]["exitCode"]) == ("partial", 0)
+    assert "passed all that was selected (partial) (core: 1 not-run, 1 passed)" in ran.out
     assert ran.outcomes == {"AA-001": "not-run", "AA-002": "passed"}
     assert [t["test"] for t in ran.report["run"]["tests"]] == ["test_fake.py::test_two"]
+
+
+def test_a_test_that_is_named_runs_alone(faked: Faked) -> None:
+    faked.write(
+        """
+        import pytest
+
+        @requirements("AA-001")
+        @pytest.mark.parametrize("what", ["x y", "y"])
+        def test_one(case, what):
+            case.expect("AA-001", what, 1, 2)
+
+        @requirements("AA-001", "AA-002")
+        def test_two(case):
+            case.expect("AA-001", "z", 1, 1)
+            case.expect("AA-002", "z", 1, 1)
+        """
+    )
+    ran = faked.run(only=["test_fake.py::test_one[x y]"])
+    assert ran.exit == 1
+    assert [t["test"] for t in ran.report["run"]["tests"]] == ["test_fake.py::test_one[x y]"]
+    assert ran.report["verdict"]["selection"]["tests"] == ["test_fake.py::test_one[x y]"]
+    assert "reproduce:  grove-conformance run --test 'test_fake.py::test_one[x y]'\n" in ran.out
 
 
 def test_a_role_that_is_not_played_is_not_claimed(faked: Faked) -> None:

@@ -15,7 +15,7 @@ def chosen(*features: str, profiles: tuple[str, ...] = (), ids: tuple[str, ...] 
     return scope(REGISTRY, profiles, ids, BOTH, features)
 
 
-@pytest.mark.parametrize("profiles", [(), ("operations",), ("core",)])
+@pytest.mark.parametrize("profiles", [(), ("operations",)])
 def test_what_is_about_a_feature_runs_for_who_claims_it(profiles: tuple[str, ...]) -> None:
     """Also where only the invariants of another profile are asked for."""
     declared = ("OPS-003", "OPS-004", "INV-004")
@@ -36,3 +36,11 @@ def test_what_was_not_asked_for_does_not_run() -> None:
     assert not chosen(ids=("CORE-002",)).takes(("CORE-001", "INV-004"))
     assert chosen(ids=("INV-004",)).takes(("CORE-001", "INV-004"))
     assert not chosen(profiles=("gang",)).takes(("CORE-001",))
+
+
+def test_invariants_select_no_test_of_another_profile() -> None:
+    """A short run would else be mostly made of tests that have nothing to do with what was asked for."""
+    declared = ("UPD-001", "INV-004")
+    assert not chosen(profiles=("core",)).takes(declared)
+    assert chosen(profiles=("core",)).takes(("CORE-001", "INV-004"))
+    assert chosen(profiles=("core",), ids=("INV-004",)).takes(declared)

@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from conformance.suite.bench import folder_name, randomness, short_name
-from conformance.suite.session import _lasting
 
 LONG = "gang/test_gangs.py::test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appear"
-
-
-def test_a_complaint_that_goes_away_is_none() -> None:
-    answers = iter(["late", "late", ""])
-    assert _lasting(lambda: next(answers), 5) == ""
-
-
-def test_a_complaint_that_stays_is_one() -> None:
-    assert _lasting(lambda: "etcd: refused", 0.3) == "etcd: refused"
 
 
 def test_names_are_short_unique_labels() -> None:

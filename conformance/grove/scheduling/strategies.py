@@ -39,6 +39,23 @@ def instances() -> SearchStrategy[Instance]:
 
 
 @st.composite
+def preferences(draw: DrawFn) -> Instance:
+    """One gang alone, without extra pods and with one preference: how well it is met depends on nothing else."""
+    nodes = tuple(draw(_plain_node(number)) for number in range(draw(st.integers(3, 5))))
+    sizes = draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=2, max_size=3))
+    groups = tuple(
+        Group(letter, floor, floor, {"gpus": gpus}) for letter, (floor, gpus) in zip("pqr", sizes, strict=False)
+    )
+    return Instance(nodes, (Gang("g0", groups, preferred=draw(st.sampled_from((HOST, HOST, RACK)))),), name="generated")
+
+
+@st.composite
+def _plain_node(draw: DrawFn, number: int) -> Node:
+    rack = draw(st.integers(0, 2))
+    return Node(f"n{number}", {"gpus": draw(st.integers(1, 4))}, {HOST: f"n{number}", RACK: f"r{rack}"})
+
+
+@st.composite
 def _instances(draw: DrawFn, *, crowded: bool) -> Instance:
     nodes = tuple(draw(_node(i)) for i in range(draw(st.sampled_from((1, 2, 3, 3, 4, 4, 5)))))
     gangs: list[Gang] = []

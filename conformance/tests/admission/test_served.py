@@ -22,8 +22,8 @@ def test_the_kinds_are_served_as_they_are_documented(case: Case) -> None:
     for kind, reply in zip(kinds, replies, strict=True):
         case.expect("CRD-001", f"{kind.name} is there", "accepted", str(reply))
         crd = reply.object
-        same(case, "CRD-001", f"what {kind.name} is called and has", kind.is_called, served.called(crd))
-        case.expect("CRD-002", f"printer columns of {kind.name}", kind.columns, served.columns(crd))
+        same(case, "CRD-001", f"what {kind.name} is called and has", kind.is_called, served.called(crd, kind))
+        case.expect("CRD-002", f"printer columns of {kind.name}", kind.columns, served.columns(crd, kind))
         _fields(case, "CRD-003", kind, crd, lambda fact: not fact.startswith(POD))
         if any(field.fact.startswith(POD) for field in kind.fields):
             _fields(case, "CRD-004", kind, crd, lambda fact: fact.startswith(POD))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from conformance.grove import labels
+from conformance.grove.fields import Document
 from conformance.history.differences import differing
 from conformance.suite.case import Case
+from conformance.suite.checks import ABSENT, Absent
+
+T = TypeVar("T")
 
 COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
 """Labels of CORE-002; all others are of CORE-003."""
@@ -18,10 +23,24 @@ def same(case: Case, id: str, what: str, wanted: Mapping[str, object], seen: Map
 
 
 def same_labels(
-    case: Case, what: str, wanted: Mapping[str, Mapping[str, str]], seen: Mapping[str, Mapping[str, str]]
+    case: Case, what: str, wanted: Mapping[str, Mapping[str, str]], seen: Mapping[str, Mapping[str, str] | Absent]
 ) -> None:
     """Expects each object to carry its labels; others are allowed beside them."""
     for id, common in (("CORE-002", True), ("CORE-003", False)):
         right = {found: {k: v for k, v in tags.items() if (k in COMMON) == common} for found, tags in wanted.items()}
-        have = {found: {k: seen.get(found, {}).get(k) for k in tags} for found, tags in right.items()}
-        same(case, id, what, right, have)
+        same(case, id, what, right, carried(right, seen))
+
+
+def of(found: Document | None, seen: T) -> T | Absent:
+    """What was read off an object, or that there is no such object."""
+    return ABSENT if found is None else seen
+
+
+def carried(
+    wanted: Mapping[str, Mapping[str, str]], seen: Mapping[str, Mapping[str, str] | Absent]
+) -> dict[str, dict[str, str | None] | Absent]:
+    """What each object has of the labels or annotations that it is to carry."""
+    return {
+        found: ABSENT if have is ABSENT else {key: have.get(key) for key in wanted[found]}
+        for found, have in seen.items()
+    }

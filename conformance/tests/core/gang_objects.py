@@ -10,36 +10,39 @@ from conformance.history.query import History
 from conformance.history.record import DELETED
 from conformance.history.view import View
 from conformance.suite.case import Case
-from conformance.tests.core.comparison import same
+from conformance.suite.checks import ABSENT, Absent
+from conformance.tests.core.comparison import of, same
 
-References = dict[str, list[str] | None]
+References = dict[str, list[str] | Absent | None]
 """By PodGroup: the pods, as namespace/name."""
 
 
 def check_gangs(case: Case, wanted: Expected, view: View) -> None:
     """GANG-001, GANG-002, GANG-003, GANG-004, GANG-005, GANG-023, GANG-024."""
-    floors, seen_floors, tied, seen_tied = {}, {}, {}, {}
+    floors, tied, initialized = dict[str, object](), dict[str, object](), dict[str, object]()
+    seen_floors, seen_tied, seen_initialized = dict[str, object](), dict[str, object](), dict[str, object]()
     for gang in wanted.gangs.values():
         found = view.get("podgangs", gang.name)
         groups = items(found, "spec", "podgroups")
         floors[gang.name] = sorted([group, floor] for group, floor in gang.floors.items())
-        seen_floors[gang.name] = sorted([text(g, "name"), number(g, "minReplicas")] for g in groups)
+        seen_floors[gang.name] = of(found, sorted([text(g, "name"), number(g, "minReplicas")] for g in groups))
         tied[gang.name] = {"scheduler": case.implementation.scheduler_name, "priorityClassName": gang.priority}
-        seen_tied[gang.name] = {
-            "scheduler": label(found, labels.SCHEDULER),
-            "priorityClassName": text(found, "spec", "priorityClassName"),
-        }
-        case.expect("GANG-004", f"Initialized of {gang.name}", "True", condition_is(found, "Initialized"))
+        scheduler, priority = label(found, labels.SCHEDULER), text(found, "spec", "priorityClassName")
+        seen_tied[gang.name] = of(found, {"scheduler": scheduler, "priorityClassName": priority})
+        initialized[gang.name] = "True"
+        seen_initialized[gang.name] = of(found, condition_is(found, "Initialized"))
     same(case, "GANG-001", "PodGroups with their floors", floors, seen_floors)
     same(case, "GANG-002", "podReferences", *references(wanted, view))
+    same(case, "GANG-004", "Initialized of gangs", initialized, seen_initialized)
     same(case, "GANG-003", "scheduler and priority of gangs", tied, seen_tied)
     there = bool(case.history.records("pods"))
     made, early = made_ungated(case.history), before_their_gang(case.history)
-    case.expect("GANG-005", "pods created without the gate", [], made if there else "there were no pods")
+    case.expect("GANG-005", "pods created without the gate", [], made if there else ABSENT)
     first, right = first_groups(case.history), {gang.name: sorted(gang.floors) for gang in wanted.gangs.values()}
-    same(case, "GANG-023", "PodGroups of gangs as they were made", right, first)
+    seen_first: dict[str, object] = {**dict.fromkeys(right, ABSENT), **first}
+    same(case, "GANG-023", "PodGroups of gangs as they were made", right, seen_first)
     case.expect("GANG-023", "references to pods that had not been made", [], early_references(case.history))
-    case.expect("GANG-024", "pods that were made before their gang", [], early if there else "there were no pods")
+    case.expect("GANG-024", "pods that were made before their gang", [], early if there else ABSENT)
 
 
 def references(wanted: Expected, view: View) -> tuple[References, References]:
@@ -47,12 +50,13 @@ def references(wanted: Expected, view: View) -> tuple[References, References]:
     right: References = {}
     seen: References = {}
     for gang in wanted.gangs.values():
-        groups = items(view.get("podgangs", gang.name), "spec", "podgroups")
+        found = view.get("podgangs", gang.name)
+        groups = items(found, "spec", "podgroups")
         listed = {text(group, "name"): [_spelled(pod) for pod in items(group, "podReferences")] for group in groups}
         for clique in gang.floors:
             there = sights.pods_of(view, clique)
             right[clique] = sorted(_spelled(at(pod, "metadata")) for pod in there)
-            seen[clique] = listed.get(clique)
+            seen[clique] = of(found, listed.get(clique))
     return right, seen
 
 

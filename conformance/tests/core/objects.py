@@ -24,7 +24,7 @@ from conformance.history import sights
 from conformance.history.record import ADDED, Record
 from conformance.history.view import View
 from conformance.suite.case import Case
-from conformance.tests.core.comparison import same, same_labels
+from conformance.tests.core.comparison import of, same, same_labels
 
 PLURALS = {
     "PodCliqueSet": "podcliquesets",
@@ -43,7 +43,7 @@ def check_names_and_labels(case: Case, wanted: Expected, view: View) -> None:
     }
     for resource, objects in managed.items():
         case.expect("CORE-001", f"{resource} by name", sorted(objects), view.names(resource))
-        seen = {found: labels_of(view.get(resource, found)) for found in objects}
+        seen = {found: of(one := view.get(resource, found), labels_of(one)) for found in objects}
         same_labels(case, f"labels of {resource}", objects, seen)
     of_base = [clique.name for clique in wanted.cliques.values() if not clique.base_gang]
     marked = [found for found in of_base if labels.BASE_GANG in labels_of(view.get("podcliques", found))]
@@ -65,14 +65,22 @@ def check_owners(case: Case, wanted: Expected, view: View) -> None:
     }
     for resource, owners in owned.items():
         right = {found: _reference(owner, view) for found, owner in owners.items()}
-        seen = {found: _shown(view.get(resource, found)) for found in owners}
+        seen = {
+            found: of(_owner(owner, view), of(one := view.get(resource, found), _shown(one)))
+            for found, owner in owners.items()
+        }
         same(case, "CORE-004", f"controllers of {resource}", right, seen)
 
 
 def _reference(owner: Owner, view: View) -> dict[str, object]:
     kind, owner_name = owner
-    uid = text(view.get(PLURALS[kind], owner_name), "metadata", "uid")
-    return {"kind": kind, "name": owner_name, "uid": uid or "(no such object)", "blockOwnerDeletion": True}
+    uid = text(_owner(owner, view), "metadata", "uid")
+    return {"kind": kind, "name": owner_name, "uid": uid, "blockOwnerDeletion": True}
+
+
+def _owner(owner: Owner, view: View) -> Document | None:
+    kind, owner_name = owner
+    return view.get(PLURALS[kind], owner_name)
 
 
 def _shown(seen: Document | None) -> dict[str, object]:
@@ -82,14 +90,14 @@ def _shown(seen: Document | None) -> dict[str, object]:
 
 def check_finalizers(case: Case, wanted: Expected, view: View, set_name: str) -> None:
     """CORE-005."""
-    held = (
+    parts = (
         (labels.SET_FINALIZER, "podcliquesets", [set_name]),
         (labels.CLIQUE_FINALIZER, "podcliques", list(wanted.cliques)),
         (labels.GROUP_FINALIZER, "podcliquescalinggroups", list(wanted.groups)),
     )
-    for finalizer, resource, found in held:
-        without = [one for one in found if finalizer not in finalizers(view.get(resource, one))]
-        case.expect("CORE-005", f"{resource} without the finalizer {finalizer}", [], without)
+    for finalizer, resource, found in parts:
+        held = {one: of(it := view.get(resource, one), finalizer in finalizers(it)) for one in found}
+        same(case, "CORE-005", f"{resource} with the finalizer {finalizer}", dict.fromkeys(found, True), held)
         if resource != "podcliquesets":  # users make those
             late = sorted({r.name for r in _made(case, resource) if finalizer not in finalizers(r.object)})
             case.expect("CORE-005", f"{resource} made without the finalizer {finalizer}", [], late)
@@ -102,7 +110,8 @@ def _made(case: Case, resource: str) -> list[Record]:
 
 def check_services(case: Case, wanted: Expected, view: View) -> None:
     """CORE-006."""
-    right, seen = {}, {}
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
     for service in wanted.services.values():
         found = view.get("services", service.name)
         right[service.name] = {
@@ -111,43 +120,54 @@ def check_services(case: Case, wanted: Expected, view: View) -> None:
             "publishNotReadyAddresses": service.publish_not_ready,
             "ports": [],
         }
-        seen[service.name] = {
-            "clusterIP": text(found, "spec", "clusterIP"),
-            "selector": mapping(found, "spec", "selector"),
-            "publishNotReadyAddresses": truth(found, "spec", "publishNotReadyAddresses") is True,
-            "ports": items(found, "spec", "ports"),
-        }
+        seen[service.name] = of(
+            found,
+            {
+                "clusterIP": text(found, "spec", "clusterIP"),
+                "selector": mapping(found, "spec", "selector"),
+                "publishNotReadyAddresses": truth(found, "spec", "publishNotReadyAddresses") is True,
+                "ports": items(found, "spec", "ports"),
+            },
+        )
     same(case, "CORE-006", "headless Services", right, seen)
 
 
 def check_specs(case: Case, wanted: Expected, view: View) -> None:
     """CORE-015."""
-    right: dict[str, dict[str, object]] = {}
-    seen: dict[str, dict[str, object]] = {}
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
     for clique in wanted.cliques.values():
-        spec = at(view.get("podcliques", clique.name), "spec")
+        found = view.get("podcliques", clique.name)
+        spec = at(found, "spec")
         right[clique.name] = {
             "replicas": clique.template.replicas,
             "minAvailable": clique.template.floor,
             "roleName": clique.template.role,
             "podSpec": clique.template.pod_spec,
         }
-        seen[clique.name] = {
-            "replicas": number(spec, "replicas"),
-            "minAvailable": number(spec, "minAvailable"),
-            "roleName": text(spec, "roleName"),
-            "podSpec": expected_pods.kept(clique.template.pod_spec, at(spec, "podSpec")),
-        }
+        seen[clique.name] = of(
+            found,
+            {
+                "replicas": number(spec, "replicas"),
+                "minAvailable": number(spec, "minAvailable"),
+                "roleName": text(spec, "roleName"),
+                "podSpec": expected_pods.kept(clique.template.pod_spec, at(spec, "podSpec")),
+            },
+        )
     for group in wanted.groups.values():
-        spec = at(view.get("podcliquescalinggroups", group.name), "spec")
+        found = view.get("podcliquescalinggroups", group.name)
+        spec = at(found, "spec")
         right[group.name] = {
             "replicas": group.replicas,
             "minAvailable": group.floor,
             "cliqueNames": sorted(group.cliques),
         }
-        seen[group.name] = {
-            "replicas": number(spec, "replicas"),
-            "minAvailable": number(spec, "minAvailable"),
-            "cliqueNames": sorted(texts(spec, "cliqueNames")),
-        }
+        seen[group.name] = of(
+            found,
+            {
+                "replicas": number(spec, "replicas"),
+                "minAvailable": number(spec, "minAvailable"),
+                "cliqueNames": sorted(texts(spec, "cliqueNames")),
+            },
+        )
     same(case, "CORE-015", "specs of cliques and scaling groups", right, seen)

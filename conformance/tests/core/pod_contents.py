@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from conformance.grove import expected_pods
+from conformance.grove import expected_pods, variables
 from conformance.grove.expected import Clique, Expected
 from conformance.grove.fields import Document, controller, labels, name, text
 from conformance.history import sights
@@ -53,6 +53,6 @@ def _check_template(case: Case, clique: Clique, right: expected_pods.Pod, pod: D
 
 def _check_environment(case: Case, right: expected_pods.Pod, pod: Document, container: Document) -> None:
     what = f"variables of {name(pod)}/{text(container, 'name')}"
-    seen = expected_pods.environment(container)
+    seen = variables.environment(container, pod)
     same(case, "CORE-008", what, right.environment, {key: seen.get(key) for key in right.environment})
     case.expect("CORE-009", f"first {what}", list(right.environment), list(seen)[: len(right.environment)])

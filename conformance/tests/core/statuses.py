@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from conformance.grove import labels
 from conformance.grove.expected import Expected
 from conformance.grove.fields import condition, label, number, text
+from conformance.grove.selectors import normal
 from conformance.history import sights
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.suite.checks import ABSENT, Absent
 from conformance.tests.core.comparison import same
 
-Statuses = dict[str, dict[str, dict[str, object]]]
-"""By requirement and object: what a status says."""
+Statuses = dict[str, dict[str, dict[str, object] | Absent]]
+"""By requirement and object: what a status says; nothing where there is no such object."""
 
 HEALTHY_CLIQUE: Mapping[str, tuple[str, str]] = {
     "PodCliqueScheduled": ("True", "SufficientScheduledPods"),
@@ -32,10 +34,11 @@ def check_statuses(case: Case, wanted: Expected, view: View, set_name: str) -> N
         same(case, id, "statuses", statuses, seen[id])
 
 
-def told(wanted: Expected, view: View, set_name: str) -> tuple[Statuses, Statuses]:
+def told(wanted: Expected, view: View, set_name: str) -> tuple[Mapping[str, Mapping[str, object]], Statuses]:
     """What the statuses are to say, and what they say."""
-    right: Statuses = {id: {} for id in ("CORE-010", "CORE-011", "CORE-012", "CORE-013", "CORE-030")}
-    seen: Statuses = {id: {} for id in right}
+    ids = ("CORE-010", "CORE-011", "CORE-012", "CORE-013", "CORE-030")
+    right: dict[str, dict[str, dict[str, object]]] = {id: {} for id in ids}
+    seen: dict[str, dict[str, dict[str, object]]] = {id: {} for id in ids}
 
     def counts(id: str, resource: str, name: str, numbers: dict[str, int]) -> None:
         found = view.get(resource, name)
@@ -51,8 +54,8 @@ def told(wanted: Expected, view: View, set_name: str) -> tuple[Statuses, Statuse
         seen[id].setdefault(name, {}).update({k: [text(c, "status"), text(c, "reason")] for k, c in shown.items()})
 
     def selector(resource: str, name: str, key: str, value: str) -> None:
-        right["CORE-013"][name] = {key: value}
-        seen["CORE-013"][name] = {key: text(view.get(resource, name), "status", key)}
+        right["CORE-013"][name] = {key: normal(value)}
+        seen["CORE-013"][name] = {key: normal(text(view.get(resource, name), "status", key))}
 
     def hashes(resource: str, name: str, wish: Mapping[str, str]) -> None:
         right["CORE-030"][name] = {key: value or "(some hash)" for key, value in wish.items()}
@@ -82,4 +85,15 @@ def told(wanted: Expected, view: View, set_name: str) -> tuple[Statuses, Statuse
         conditions("CORE-012", "podcliquescalinggroups", group.name, HEALTHY_GROUP)
         selector("podcliquescalinggroups", group.name, "selector", group.selector)
         hashes("podcliquescalinggroups", group.name, generation)
-    return right, seen
+    absent = {
+        about
+        for resource, names in (("podcliques", wanted.cliques), ("podcliquescalinggroups", wanted.groups))
+        for one in names
+        if view.get(resource, one) is None
+        for about in (one, f"pods of {one}")
+    }
+    said: Statuses = {
+        id: {about: ABSENT if about in absent else status for about, status in statuses.items()}
+        for id, statuses in seen.items()
+    }
+    return right, said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, condition_is, number, text
 from conformance.history import sights
@@ -9,7 +11,7 @@ from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.tests.core.comparison import of, same
 from conformance.tests.resources.observed import there
 
 Statuses = dict[str, dict[str, object]]
@@ -72,10 +74,10 @@ def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
     case.until("SCHED-002", "and the scaled gangs are bound", sights.all_bound(scaled))
 
 
-def _statuses(based: list[Clique], scaled: list[Clique], view: View) -> tuple[Statuses, Statuses]:
+def _statuses(based: list[Clique], scaled: list[Clique], view: View) -> tuple[Statuses, Mapping[str, object]]:
     """What the cliques are to say of pods that nobody has scheduled, and what they say."""
     right: Statuses = {}
-    seen: Statuses = {}
+    seen: dict[str, object] = {}
     for clique in (*based, *scaled):
         found, pods = view.get("podcliques", clique.name), clique.template.replicas
         right[clique.name] = {
@@ -90,7 +92,7 @@ def _statuses(based: list[Clique], scaled: list[Clique], view: View) -> tuple[St
         for kind in ("PodCliqueScheduled", BREACHED):
             one = condition(found, kind)
             told[kind] = [text(one, "status"), text(one, "reason")]
-        seen[clique.name] = told
+        seen[clique.name] = of(found, told)
     return right, seen
 
 

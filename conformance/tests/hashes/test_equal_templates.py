@@ -45,7 +45,7 @@ def test_the_order_of_cliques_counts_where_they_start_in_order(case: Case) -> No
     found = case.until("TMPL-009", "every set has a generation hash", hashes_of(list(wanted)))
     unordered = ["plain", "plain-swapped", "any", "any-swapped", "explicit", "explicit-swapped", "grouped"]
     alike = {name: found[name] for name in unordered if found[name] != found["plain"]}
-    case.expect("TMPL-009", f"sets that have not the hash of {found['plain']}", {}, alike)
+    case.expect("TMPL-009", "sets with another hash than the plain one", {}, alike)
     case.expect("TMPL-009", "hash of equal sets that start in order", found["ordered"], found["ordered-again"])
     for first, second in (("ordered", "ordered-swapped"), ("twins", "twins-swapped"), ("ordered", "any")):
         what = f"{first} and {second} have hashes of their own"
@@ -55,7 +55,7 @@ def test_the_order_of_cliques_counts_where_they_start_in_order(case: Case) -> No
     view = case.history.view()
     of_a = {name: _of_first(view, name, "a") for name in [*unordered, "ordered", "ordered-swapped"]}
     wrong = {name: hash for name, hash in of_a.items() if hash != of_a["plain"]}
-    case.expect("TMPL-009", f"sets whose clique a has not the hash {of_a['plain']}", {}, wrong)
+    case.expect("TMPL-009", "sets whose clique a has another hash than that of the plain one", {}, wrong)
     badly = sorted({hash for hash in [*found.values(), *of_a.values()] if not _label_value(hash)})
     case.expect("TMPL-011", "hashes that are no value of a label", [], badly)
     sets.judge_exact(case, "TMPL-010", wanted)

@@ -36,7 +36,7 @@ def test_a_real_change_among_others_is_rolled_out_where_it_is(case: Case) -> Non
     sets.become(case, sets.made(case, "s", after, groups=GROUPS))
     touched = (f"s-0-{alone}-", "s-0-g-")
     old = {pod: uid for pod, uid in uids.items() if pod.startswith(touched)}
-    case.until("TMPL-012", f"clique {alone} and group g, of which {member} has changed, are new", renewed(old))
+    case.until("TMPL-012", "the changed clique and the group of the changed member are new", renewed(old))
     case.until("TMPL-012", "and the set has all its pods", sets.have_pods({"s": pods}))
     view = case.quiet(1)
     kept = {pod: uid for pod, uid in uids.items() if pod not in old}

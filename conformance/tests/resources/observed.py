@@ -10,7 +10,7 @@ from conformance.history import sights
 from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.case import Case
-from conformance.tests.core.comparison import same
+from conformance.tests.core.comparison import carried, of, same
 
 PLURALS = {
     "PodCliqueSet": "podcliquesets",
@@ -23,18 +23,17 @@ def same_owners(case: Case, id: str, resource: str, owners: Mapping[str, Owner],
     """Each object (by name) has this controller, and no other of that name."""
     right, seen = {}, {}
     for name, (kind, owner) in owners.items():
-        uid = text(view.get(PLURALS[kind], owner), "metadata", "uid")
-        right[name] = {"kind": kind, "name": owner, "uid": uid or "(no such object)"}
-        reference = controller(view.get(resource, name))
-        seen[name] = {key: reference.get(key) for key in ("kind", "name", "uid")}
+        above, found = view.get(PLURALS[kind], owner), view.get(resource, name)
+        right[name] = {"kind": kind, "name": owner, "uid": text(above, "metadata", "uid")}
+        reference = controller(found)
+        seen[name] = of(above, of(found, {key: reference.get(key) for key in ("kind", "name", "uid")}))
     same(case, id, f"controllers of {resource}", right, seen)
 
 
 def same_labels(case: Case, id: str, resource: str, wanted: Mapping[str, Mapping[str, str]], view: View) -> None:
     """Each object carries its labels; others are allowed beside them."""
-    have = {name: labels(view.get(resource, name)) for name in wanted}
-    seen = {name: {key: have[name].get(key) for key in tags} for name, tags in wanted.items()}
-    same(case, id, f"labels of {resource}", wanted, seen)
+    have = {name: of(found := view.get(resource, name), labels(found)) for name in wanted}
+    same(case, id, f"labels of {resource}", wanted, carried(wanted, have))
 
 
 def there(resource: str, names: Iterable[str]) -> sights.Sight:
@@ -84,6 +83,15 @@ def replaced(resource: str, name: str, uid: str) -> sights.Sight:
 def errors(found: Document | None) -> list[str]:
     """The codes in `status.lastErrors`."""
     return [text(entry, "code") for entry in items(found, "status", "lastErrors")]
+
+
+def complains(set_name: str) -> sights.Sight:
+    """The set reports any error."""
+
+    def seen(view: View) -> bool | Miss:
+        return errors(view.get("podcliquesets", set_name)) != [] or Miss("its lastErrors is empty")
+
+    return seen
 
 
 def claims_of_pod(pod: Document) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from conformance.grove import expected_attendants, labels, names
 from conformance.grove.expected import expected
 from conformance.grove.fields import Document, controller, mapping, name, text
@@ -12,6 +14,8 @@ from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.resources import observed
+
+GROVE = "grove.io/v1alpha1"
 
 
 @requirements("RES-007", "RES-008", "RES-009")
@@ -85,6 +89,36 @@ def test_a_secret_of_somebody_else_is_not_taken(case: Case) -> None:
     case.eventually("RES-011", "the set gets its own Secret", _controlled(secret, "robbed"))
     case.eventually("RES-011", "and its pods", sights.all_exist(list(wanted.cliques.values())))
     case.eventually("RES-011", "and reports no error any more", _told("robbed", ""))
+
+
+@requirements("RES-093")
+def test_a_conflict_is_reported_while_the_token_is_waited_for(case: Case) -> None:
+    workload = case.workload("frontend", setName="tokenless", replicas=0)
+    secret = names.token_secret("tokenless")
+    uid = text(case.create(workload), "metadata", "uid")
+    case.until("RES-093", "the token Secret exists", observed.there("secrets", [secret]))
+    case.quiet(1)
+    case.roles.stop("operator")
+    # An authorizer that does not answer would refuse to have the Secret exchanged.
+    guarded = "authorizer" in case.implementation.features
+    with case.roles.without_hooks() if guarded else contextlib.nullcontext():
+        case.delete("secrets", secret)
+        case.until("RES-093", "the token Secret is gone", observed.gone("secrets", [secret]))
+        # Kubernetes writes a token into Secrets of another type only.
+        case.create(
+            _owned("Secret", secret, {"kind": "PodCliqueSet", "apiVersion": GROVE, "name": "tokenless", "uid": uid})
+        )
+        somebody = case.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
+        owner = {"kind": "ConfigMap", "apiVersion": "v1", "name": "somebody", "uid": text(somebody, "metadata", "uid")}
+        case.create({**_owned("Service", names.service("tokenless", 0), owner), "spec": {"clusterIP": "None"}})
+    case.roles.restart("operator")
+    case.patch("podcliquesets", "tokenless", {"spec": {"replicas": 1}})
+    case.eventually("RES-093", "the set reports an error", observed.complains("tokenless"))
+
+
+def _owned(kind: str, of_name: str, owner: Document) -> Object:
+    reference = {**owner, "controller": True}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": of_name, "ownerReferences": [reference]}}
 
 
 def _told(set_name: str, code: str) -> sights.Sight:

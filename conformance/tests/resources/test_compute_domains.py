@@ -9,7 +9,7 @@ from conformance.history import sights
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.tests.core.comparison import of, same
 from conformance.tests.resources import observed
 
 DOMAINS = "computedomains"
@@ -26,7 +26,10 @@ def test_linked_cliques_share_a_compute_domain(case: Case) -> None:
     _check_domains(case, workload, view)
     _check_channels(case, workload, wanted, view)
     asked = {f"p-{i}-{g}": expected_domains.annotation_of_group(workload, g) for i in (0, 1) for g in ("sg", "plain")}
-    seen = {found: observed.annotation(view.get("podcliquescalinggroups", found), labels.MNNVL) for found in asked}
+    seen = {
+        group: of(found := view.get("podcliquescalinggroups", group), observed.annotation(found, labels.MNNVL))
+        for group in asked
+    }
     same(case, "RES-071", "groups that scaling groups name", asked, seen)
 
     case.patch("podcliquesets", "p", {"spec": {"replicas": 1}})
@@ -49,15 +52,14 @@ def _check_domains(case: Case, workload: Document, view: View) -> None:
     case.expect("RES-071", "domains by name", sorted(wanted), view.names(DOMAINS))
     observed.same_labels(case, "RES-070", DOMAINS, {one.name: one.labels for one in wanted.values()}, view)
     observed.same_owners(case, "RES-070", DOMAINS, dict.fromkeys(wanted, ("PodCliqueSet", name(workload))), view)
-    right, seen = {}, {}
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
     for domain in wanted:
         found = view.get(DOMAINS, domain)
         right[domain] = {"template": domain, "numNodes": 0, "finalizer": True}
-        seen[domain] = {
-            "template": text(found, "spec", "channel", "resourceClaimTemplate", "name"),
-            "numNodes": number(found, "spec", "numNodes"),
-            "finalizer": expected_domains.FINALIZER in finalizers(found),
-        }
+        template = text(found, "spec", "channel", "resourceClaimTemplate", "name")
+        nodes, held = number(found, "spec", "numNodes"), expected_domains.FINALIZER in finalizers(found)
+        seen[domain] = of(found, {"template": template, "numNodes": nodes, "finalizer": held})
     same(case, "RES-070", "specs of domains", right, seen)
 
 
@@ -66,7 +68,7 @@ def _check_channels(case: Case, workload: Document, wanted: Expected, view: View
     for clique in wanted.cliques.values():
         domain = expected_domains.of_clique(workload, clique)
         found = view.get("podcliques", clique.name)
-        specs = [(clique.name, found.get("spec", {}).get("podSpec") if found else None)]
+        specs = [(clique.name, found.get("spec", {}).get("podSpec"))] if found else []
         specs += [(name(pod), pod.get("spec")) for pod in sights.pods_of(view, clique.name)]
         for what, spec in specs:
             named = {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}

@@ -11,8 +11,9 @@ from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
+from conformance.suite.checks import ABSENT, Absent
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.tests.core.comparison import carried, of, same
 from conformance.tests.resources import observed
 
 OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClassName": "other.example.com"}}]}}
@@ -96,43 +97,47 @@ def _check_attendants(case: Case, workload: Document, view: View) -> None:
         observed.same_labels(case, "RES-002", one.resource, {one.name: one.labels}, view)
         observed.same_owners(case, "RES-003", one.resource, {one.name: ("PodCliqueSet", name(workload))}, view)
         made = [record.revision for record in case.history.records(one.resource, one.name)]
-        early = bool(made and cliques) and min(made) < min(cliques)
+        early = min(made) < min(cliques) if made and cliques else ABSENT
         case.expect("RES-005", f"{one.resource}/{one.name} exists before the first clique", True, early)
     account, role = wanted[0].name, wanted[1].name
+    found_role, binding = view.get("roles", role), view.get("rolebindings", role)
     rules = [
         {key: sorted(values) for key, values in rule.items() if isinstance(values, list)}
-        for rule in items(view.get("roles", role), "rules")
+        for rule in items(found_role, "rules")
     ]
-    case.expect("RES-004", "rules of the Role", expected_attendants.rules(), rules)
-    binding = view.get("rolebindings", role)
+    case.expect("RES-004", "rules of the Role", expected_attendants.rules(), of(found_role, rules))
     bound = {
         "role": [text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")],
         "subjects": [[text(s, key) for key in ("kind", "name", "namespace")] for s in items(binding, "subjects")],
     }
     right = {"role": ["Role", role], "subjects": [["ServiceAccount", account, case.namespace]]}
-    same(case, "RES-004", "what the RoleBinding binds", right, bound)
+    same(case, "RES-004", "what RoleBindings bind", {role: right}, {role: of(binding, bound)})
 
 
 def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected, view: View) -> None:
     """RES-020, RES-023."""
     for kind in ("labels", "annotations"):
-        right = {gang: mirrored(workload, kind) for gang in wanted.gangs}
+        right = dict.fromkeys(wanted.gangs, mirrored(workload, kind))
         same(case, "RES-020", f"{kind} of the set on its gangs", right, _on_gangs(workload, wanted, view, kind))
     tagged = {gang: mapping(view.get("podgangs", gang), "metadata", "labels") for gang in wanted.gangs}
     foo = [gang for gang, tags in tagged.items() if "grove.io/foo" in tags]
     case.expect("RES-020", "gangs with a grove.io label of the set", [], foo)
-    managers = {gang: tags.get(labels.MANAGED_BY) for gang, tags in tagged.items()}
+    managers = {gang: of(view.get("podgangs", gang), tags.get(labels.MANAGED_BY)) for gang, tags in tagged.items()}
     same(case, "RES-020", "who manages the gangs", dict.fromkeys(wanted.gangs, labels.OPERATOR), managers)
     for clique in wanted.cliques.values():
         pods = sights.pods_of(view, clique.name)
         for what, found in ((clique.name, view.get("podcliques", clique.name)), *((name(p), p) for p in pods)):
             own = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
             have = mapping(found, "metadata", "labels")
-            same(case, "RES-023", f"labels of {what}", own, {key: have.get(key) for key in own})
+            same(case, "RES-023", "labels", {what: own}, {what: of(found, {key: have.get(key) for key in own})})
             kept: dict[str, str | None] = {**clique.template.annotations, labels.TOPOLOGY: None}
             notes = mapping(found, "metadata", "annotations")
-            same(case, "RES-023", f"annotations of {what}", kept, {key: notes.get(key) for key in kept})
-    kinds = {group: observed.annotation(view.get("podcliquescalinggroups", group), KIND) for group in wanted.groups}
+            noted = {what: of(found, {key: notes.get(key) for key in kept})}
+            same(case, "RES-023", "annotations", {what: kept}, noted)
+    kinds = {
+        group: of(found := view.get("podcliquescalinggroups", group), observed.annotation(found, KIND))
+        for group in wanted.groups
+    }
     given = {text(config, "name"): text(config, "annotations", KIND) for config in _groups(workload)}
     right_kinds = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
     same(case, "RES-023", "annotations of scaling groups", right_kinds, kinds)
@@ -151,10 +156,10 @@ def mirrored(workload: Document, kind: str) -> dict[str, str]:
     return {k: v for k, v in own.items() if not k.startswith(labels.OWN_PREFIX) and k != labels.MANAGED_BY}
 
 
-def _on_gangs(workload: Document, wanted: Expected, view: View, kind: str) -> dict[str, dict[str, str | None]]:
+def _on_gangs(workload: Document, wanted: Expected, view: View, kind: str) -> dict[str, dict[str, str | None] | Absent]:
     """What the gangs have for the labels or annotations that they are to carry; they may have others beside them."""
-    have = {gang: mapping(view.get("podgangs", gang), "metadata", kind) for gang in wanted.gangs}
-    return {gang: {key: have[gang].get(key) for key in mirrored(workload, kind)} for gang in wanted.gangs}
+    have = {gang: of(found := view.get("podgangs", gang), mapping(found, "metadata", kind)) for gang in wanted.gangs}
+    return carried(dict.fromkeys(wanted.gangs, mirrored(workload, kind)), have)
 
 
 def _mirrored(workload: Document, wanted: Expected) -> sights.Sight:
@@ -166,15 +171,16 @@ def _check_autoscalers(case: Case, workload: Document, view: View) -> None:
     """RES-030, RES-031."""
     wanted = expected_attendants.autoscalers(workload)
     case.expect("RES-030", "autoscalers by name", sorted(wanted), view.names("horizontalpodautoscalers"))
-    right: dict[str, dict[str, object]] = {}
-    seen: dict[str, dict[str, object]] = {}
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
     for one in wanted.values():
-        spec = at(view.get(one.resource, one.name), "spec")
+        found = view.get(one.resource, one.name)
+        spec = at(found, "spec")
         right[one.name] = {"target": list(one.target), "min": one.least, "max": one.most, "metrics": one.metrics}
         target = [text(spec, "scaleTargetRef", "kind"), text(spec, "scaleTargetRef", "name")]
         metrics = expected_pods.kept(one.metrics, at(spec, "metrics"))
-        seen[one.name] = {"target": target, "min": number(spec, "minReplicas"), "max": number(spec, "maxReplicas")}
-        seen[one.name]["metrics"] = metrics
+        least, most = number(spec, "minReplicas"), number(spec, "maxReplicas")
+        seen[one.name] = of(found, {"target": target, "min": least, "max": most, "metrics": metrics})
     same(case, "RES-030", "specs of autoscalers", right, seen)
     resource = "horizontalpodautoscalers"
     observed.same_labels(case, "RES-031", resource, {one.name: one.labels for one in wanted.values()}, view)
@@ -189,7 +195,8 @@ def _check_claims(case: Case, workload: Document, planned: dict[str, Claim], vie
     observed.same_owners(case, "RES-041", "resourceclaims", {c.name: c.owner for c in planned.values()}, view)
     right = {claim.name: expected_claims.own_spec(workload, claim) for claim in planned.values()}
     seen = {
-        found: expected_pods.kept(spec, at(view.get("resourceclaims", found), "spec")) for found, spec in right.items()
+        found: of(claim := view.get("resourceclaims", found), expected_pods.kept(spec, at(claim, "spec")))
+        for found, spec in right.items()
     }
     same(case, "RES-042", "specs of claims", right, seen)
 

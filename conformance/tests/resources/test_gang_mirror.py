@@ -9,6 +9,7 @@ from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import of
 from conformance.tests.resources import observed
 from conformance.tests.resources.test_attendants import trigger
 
@@ -78,7 +79,9 @@ def test_the_priority_class_of_a_set_is_that_of_its_gangs_and_pods(case: Case) -
     case.create(workload)
     case.until("RES-025", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
     view = case.quiet(1)
-    classes = {gang: text(view.get("podgangs", gang), "spec", "priorityClassName") for gang in wanted.gangs}
+    classes = {
+        gang: of(found := view.get("podgangs", gang), text(found, "spec", "priorityClassName")) for gang in wanted.gangs
+    }
     case.expect("RES-024", "classes of the gangs", dict.fromkeys(wanted.gangs, "system-cluster-critical"), classes)
     pods = [pod for clique in wanted.cliques for pod in sights.pods_of(view, clique)]
     of_pods = {text(pod, "spec", "priorityClassName") for pod in pods}

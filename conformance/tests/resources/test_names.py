@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from conformance.grove import labels
-from conformance.grove.expected import expected
-from conformance.grove.fields import controller, items, name, text
+from conformance.grove.expected import Clique, expected
+from conformance.grove.fields import condition_is, controller, items, number, text
 from conformance.history import sights
 from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core import objects, pod_contents
+from conformance.tests.core import objects
+from conformance.tests.core.comparison import same
 from conformance.tests.resources import observed
 
+TIER = "example.com/tier"
+"""A label of a template of the workload `namesakes`."""
 
-@requirements("RES-050", "CORE-002", "CORE-003", "CORE-006", "CORE-007", "CORE-008", "CORE-009", "CORE-014", "CORE-015")
+
+@requirements("RES-050", "CORE-006")
 def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> None:
     workload = case.workload("namesakes")
     wanted = expected(workload)
@@ -22,13 +29,31 @@ def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> Non
     case.until("RES-050", "every clique exists", observed.there("podcliques", wanted.cliques))
     every = (sights.all_exist(list(wanted.cliques.values())), observed.there("services", wanted.services))
     view = case.settled("all pods and Services exist", observed.all_of(*every))
-    for clique in wanted.cliques.values():
-        images = {text(c, "image") for p in sights.pods_of(view, clique.name) for c in items(p, "spec", "containers")}
-        right = [text(container, "image") for container in items(clique.template.pod_spec, "containers")]
-        case.expect("RES-050", f"images of the pods of {clique.name}", right, sorted(images))
-    objects.check_specs(case, wanted, view)
+    right = {clique.name: _from_template(clique) for clique in wanted.cliques.values()}
+    seen = {found: _seen(view, found) for found in right}
+    same(case, "RES-050", "cliques, and the images of their pods", right, seen)
     objects.check_services(case, wanted, view)
-    pod_contents.check_pods(case, wanted, view, name(workload))
+
+
+def _from_template(clique: Clique) -> dict[str, object]:
+    return {
+        "replicas": clique.template.replicas,
+        "minAvailable": clique.template.floor,
+        "roleName": clique.template.role,
+        TIER: clique.labels.get(TIER, ""),
+        "images": [text(container, "image") for container in items(clique.template.pod_spec, "containers")],
+    }
+
+
+def _seen(view: View, clique: str) -> dict[str, object]:
+    found, pods = view.get("podcliques", clique), sights.pods_of(view, clique)
+    return {
+        "replicas": number(found, "spec", "replicas"),
+        "minAvailable": number(found, "spec", "minAvailable"),
+        "roleName": text(found, "spec", "roleName"),
+        TIER: text(found, "metadata", "labels", TIER),
+        "images": sorted({text(c, "image") for pod in pods for c in items(pod, "spec", "containers")}),
+    }
 
 
 @requirements("RES-053")
@@ -56,8 +81,9 @@ def test_two_sets_whose_gangs_would_have_one_name_leave_each_other_alone(case: C
     case.create(first)
     case.until("RES-051", "the gang of the first set exists", observed.there("podgangs", [contested]))
     before = case.quiet(1)
-    case.create(second)
-    case.eventually("RES-051", "the second set reports an error", _complains("a-0-b"))
+    if not _refused(case, "RES-051", second):
+        case.create(second)
+        case.eventually("RES-051", "the second set reports an error", observed.complains("a-0-b"))
     view = case.quiet(1)
     seen = {
         "owner": text(controller(view.get("podgangs", contested)), "name"),
@@ -74,7 +100,12 @@ def test_two_cliques_of_one_name_do_not_pass_in_silence(case: Case) -> None:
     workload = case.workload("namesakes")
     cliques = workload["spec"]["template"]["cliques"]
     worker = next(clique for clique in cliques if clique["name"] == "worker")
-    cliques.append({"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake"}})
+    # It has as many pods, so that whoever takes the one for the other finds nothing amiss.
+    cliques.append({"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake", "replicas": 2}})
+    workload["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"] = 1
+    if _refused(case, "RES-052", workload):
+        return
+    case.nodes("dgx-h100", 1)
     case.create(workload)
     contested = "alike-0-sg-0-leader"
     case.until("RES-052", "one of the two exists", observed.there("podcliques", [contested]))
@@ -83,6 +114,43 @@ def test_two_cliques_of_one_name_do_not_pass_in_silence(case: Case) -> None:
     view = case.settled("the other cliques of the set exist", observed.there("podcliques", others))
     made = [clique for clique in others if view.get("podcliques", clique) is not None]
     case.expect("RES-052", "the other cliques of the set", others, made)
+    case.settled("the pods of the other cliques are Ready", _ready(others))
+    available = number(case.quiet(2).get("podcliquesets", "alike"), "status", "availableReplicas")
+    case.expect("RES-052", "available replicas of a set that lacks a clique", 0, available or 0)
+
+
+@requirements("RES-054")
+def test_two_autoscalers_of_one_name_do_not_pass_in_silence(case: Case) -> None:
+    # A standalone clique and a scaling group of one name would share one HorizontalPodAutoscaler (OBJ-123).
+    workload = case.workload("namesakes")
+    template = workload["spec"]["template"]
+    worker, group = template["cliques"][0], template["podCliqueScalingGroups"][0]
+    worker["name"] = group["name"]
+    worker["spec"]["autoScalingConfig"] = group["scaleConfig"] = {"minReplicas": 1, "maxReplicas": 3}
+    group["replicas"] = group["minAvailable"] = 1
+    if not _refused(case, "RES-054", workload):
+        case.create(workload)
+        scaler = f"alike-0-{group['name']}"
+        case.until("RES-054", "one of the two exists", observed.there("horizontalpodautoscalers", [scaler]))
+        case.eventually("RES-054", "the set reports an error", observed.complains("alike"))
+
+
+def _refused(case: Case, id: str, workload: Mapping[str, Any]) -> bool:
+    """Whether admission refuses a set because of its names, which is as good as a report."""
+    reply = case.asking.ask(case.asking.create(dict(workload)))
+    wrong = "" if reply.accepted or reply.refused else str(reply)
+    case.expect(id, "how the set is neither accepted nor refused with a reason", "", wrong)
+    return reply.refused
+
+
+def _ready(cliques: list[str]) -> sights.Sight:
+    """Each of these cliques has pods, and all of them are Ready."""
+
+    def seen(view: View) -> bool:
+        pods = [sights.pods_of(view, clique) for clique in cliques]
+        return all(pods) and all(condition_is(pod, "Ready") == "True" for own in pods for pod in own)
+
+    return seen
 
 
 def _one_complains(set_name: str, group: str) -> sights.Sight:
@@ -97,8 +165,23 @@ def _groups(view: View, gang: str) -> list[str]:
     return sorted(text(group, "name") for group in items(view.get("podgangs", gang), "spec", "podgroups"))
 
 
-def _complains(set_name: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
-        return observed.errors(view.get("podcliquesets", set_name)) != [] or Miss("its lastErrors is empty")
-
-    return seen
+@requirements("RES-091")
+def test_a_conflict_of_a_scaling_group_is_reported_while_its_gang_waits(case: Case) -> None:
+    # The scaling group belongs to somebody else, so its cliques never come and the gang waits for them.
+    owner = case.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": text(owner, "metadata", "uid")}
+    case.create(
+        {
+            "apiVersion": "grove.io/v1alpha1",
+            "kind": "PodCliqueScalingGroup",
+            "metadata": {
+                "name": "alike-0-sg",
+                "labels": {labels.BY_HAND: "somebody"},  # so that invariants do not take it for the operator's
+                "ownerReferences": [{**reference, "controller": True}],
+            },
+            "spec": {"replicas": 1, "cliqueNames": ["leader"]},
+        }
+    )
+    case.create(case.workload("namesakes"))
+    case.until("RES-091", "the standalone cliques exist", observed.there("podcliques", ["alike-0-worker"]))
+    case.eventually("RES-091", "the set reports an error", observed.complains("alike"))

@@ -5,21 +5,23 @@ from __future__ import annotations
 from conformance.grove import expected_topology, labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.expected_topology import Levels
-from conformance.grove.fields import Document, condition, text
+from conformance.grove.fields import Document, at, condition, text
 from conformance.history import sights
 from conformance.history.query import Miss
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.tests.core.comparison import of, same
 from conformance.tests.resources import observed
 
 LEVELS = {"zone": "example.com/zone", "rack": "example.com/rack", "host": "example.com/host"}
 """Domain → node label key, from wide to narrow."""
+LOOKS = 8
+"""How often the operator looks at a set: a random order of two domains is the same each time once in 128 runs."""
 
 
-@requirements("RES-060", "RES-061", "RES-062", "RES-063", "RES-064", "RES-065", "RES-066")
+@requirements("RES-060", "RES-061", "RES-062", "RES-063", "RES-064", "RES-065", "RES-066", "RES-092")
 def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
     binding = case.namespace  # a binding is of the whole cluster: no other test may have this name
     workload = case.workload("packed", binding=binding)
@@ -44,10 +46,11 @@ def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
         observed.rest(case, wanted)  # nothing but the binding is to make the operator look at the set
         fewer = {domain: key for domain, key in LEVELS.items() if domain != "rack"}
         case.patch("clustertopologybindings", binding, {"spec": _spec(fewer)})
-        told = _condition("True", "ClusterTopologyLevelsUnavailable", "rack")
-        case.eventually("RES-065", "the set names the level that is no more", told)
+        told = _condition("True", "ClusterTopologyLevelsUnavailable")
+        case.eventually("RES-065", "the set says that a level is no more", told)
         view = case.settled("the gangs have lost it", _placed(workload, wanted, fewer, binding))
         _check(case, "RES-063", workload, wanted, fewer, view)
+        _several_missing(case, binding)
     finally:
         case.delete("clustertopologybindings", binding)
     told = _condition("Unknown", "ClusterTopologyNotFound")
@@ -55,6 +58,21 @@ def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
     view = case.settled("the gangs are free", _placed(workload, wanted, {}, ""))
     _check(case, "RES-064", workload, wanted, {}, view)
     same(case, "RES-061", "the binding that free gangs name", dict.fromkeys(wanted.gangs, ""), _named(wanted, view))
+
+
+def _several_missing(case: Case, binding: str) -> None:
+    """Two levels are missing, and the operator looks at the set again and again."""
+    case.patch("clustertopologybindings", binding, {"spec": _spec({"zone": LEVELS["zone"]})})
+    told, other = (_condition("True", "ClusterTopologyLevelsUnavailable", domain) for domain in ("rack", "host"))
+    case.settled("the set names both levels, in whatever words", observed.all_of(told, other))
+    since = case.history.mark()
+    for hours in range(5, 5 + LOOKS):
+        case.patch("podcliquesets", "p", {"spec": {"template": {"terminationDelay": f"{hours}h0m0s"}}})
+        case.settled("the operator has looked at the set", _observed("p"), 5)
+    records = case.history.records("podcliquesets", "p", since=since)
+    messages = {text(condition(record.object, "TopologyLevelsUnavailable"), "message") for record in records}
+    first = sorted(messages)[:1]
+    case.expect("RES-092", "messages about the same missing levels", first, sorted(messages))
 
 
 def topology_binding(binding: str, levels: Levels) -> Object:
@@ -87,7 +105,16 @@ def _named(wanted: Expected, view: View) -> dict[str, str]:
 
 def _check(case: Case, id: str, workload: Document, wanted: Expected, levels: Levels, view: View) -> None:
     for gang, right in expected_topology.placements(workload, wanted, levels).items():
-        case.expect(id, f"constraints of {gang}", right, expected_topology.seen(view.get("podgangs", gang)))
+        found = view.get("podgangs", gang)
+        case.expect(id, f"constraints of {gang}", right, of(found, expected_topology.seen(found)))
+
+
+def _observed(of: str) -> sights.Sight:
+    def seen(view: View) -> bool:
+        found = view.get("podcliquesets", of)
+        return at(found, "status", "observedGeneration") == at(found, "metadata", "generation")
+
+    return seen
 
 
 def _condition(status: str, reason: str, word: str = "", of: str = "p") -> sights.Sight:

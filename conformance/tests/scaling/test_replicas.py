@@ -10,7 +10,7 @@ from conformance.history import lives, sights
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.tests.core.comparison import of, same
 from conformance.tests.resources.observed import all_of, gone, there
 from conformance.tests.scaling.scaled import pods_are, scale
 from conformance.tests.termination import scenes
@@ -79,13 +79,17 @@ def judge_scaled_out(case: Case, before: Mapping[tuple[str, str], str], generati
     view = case.quiet(1)
     judge_kept(case, "SCALE-001", "uids of what was there before", before)
     case.expect("SCALE-005", "indices of the scaled clique's pods", ["0", "1", "2", "3"], indices(view, "s-0-a"))
-    groups = {text(group, "name"): group for group in items(view.get(GANGS, "s-0"), "spec", "podgroups")}
+    base = view.get(GANGS, "s-0")
+    groups = {text(group, "name"): group for group in items(base, "spec", "podgroups")}
     referenced = sorted(text(each, "name") for each in items(groups.get("s-0-a"), "podReferences"))
     own = sorted(name(pod) for pod in sights.pods_of(view, "s-0-a"))
-    case.expect("SCALE-005", "pods that the gang names of it", own, referenced)
-    case.expect("SCALE-005", "its floor in the gang", 1, count(groups.get("s-0-a"), "minReplicas"))
+    case.expect("SCALE-005", "pods that the gang names of it", own, of(base, referenced))
+    case.expect("SCALE-005", "its floor in the gang", 1, of(base, count(groups.get("s-0-a"), "minReplicas")))
     gangs = {f"s-0-g-{j}": [f"s-0-g-{j + 1}-b", f"s-0-g-{j + 1}-c"] for j in range(3)}
-    seen = {gang: sorted(text(g, "name") for g in items(view.get(GANGS, gang), "spec", "podgroups")) for gang in gangs}
+    seen = {
+        gang: of(found := view.get(GANGS, gang), sorted(text(g, "name") for g in items(found, "spec", "podgroups")))
+        for gang in gangs
+    }
     same(case, "SCALE-006", "PodGroups of the scaled gangs", gangs, seen)
     told = text(view.get(SETS, "s"), "status", "currentGenerationHash")
     case.expect("SCALE-005", "hash of the set's generation", generation, told)

@@ -1,5 +1,5 @@
-"""What services of several components need, and a scheduler of single PodGroups cannot give: the gaps of the upstream
-issue that asks for it, each by its name. Operator and scheduler together."""
+"""What services of several components need and a scheduler of single PodGroups cannot give. Each test is named after a
+gap. Operator and scheduler together."""
 
 from __future__ import annotations
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from conformance.grove import startup, template
 from conformance.grove.expected import Clique, expected
-from conformance.grove.fields import at, items, name, text, texts
+from conformance.grove.fields import Document, at, name, texts
 from conformance.history import sights
 from conformance.history.differences import differing
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.tests.core.comparison import of
 
 
 @requirements(
@@ -53,7 +54,7 @@ def check(case: Case, workload: dict[str, Any], view: View) -> None:
         parents = startup.parents(wanted, place)
         assert parents is not None, "no workload of this test asks for what the specification leaves open"
         found = view.get("podcliques", clique.name)
-        stored = "no such PodClique" if found is None else texts(found, "spec", "startsAfter")
+        stored = of(found, texts(found, "spec", "startsAfter"))
         case.expect(_id(wanted, place), f"startsAfter of {clique.name}", list(parents), stored)
         check_pods(case, clique, wanted, parents, view)
 
@@ -67,22 +68,33 @@ def _id(wanted: template.SetTemplate, place: startup.Seat) -> str:
 
 
 def check_pods(case: Case, clique: Clique, wanted: template.SetTemplate, parents: dict[str, int], view: View) -> None:
-    alike = "START-009" if wanted.name == "alike" else "START-007"
     for pod in sights.pods_of(view, clique.name):
         waiter, what = startup.waiter(pod), name(pod)
         case.expect("START-006", f"{what} has {startup.WAITER}", bool(parents), bool(waiter))
-        if wanted.name == "alike":
-            images = [text(one, "image") for one in items(pod, "spec", "containers")]
-            own = [text(one, "image") for one in items(clique.template.pod_spec, "containers")]
-            case.expect("START-009", f"images of {what}", own, images)
         if not parents or not waiter:
             continue
         arguments = [f"--podcliques={parent}:{floor}" for parent, floor in parents.items()]
-        case.expect(alike, f"arguments of {what}/{startup.WAITER}", arguments, at(waiter, "args"))
+        if wanted.name == "alike":
+            case.expect(
+                "START-009", f"parents taken for others by {what}", [], taken_for_others(wanted, waiter, parents)
+            )
+        else:
+            case.expect("START-007", f"arguments of {what}/{startup.WAITER}", arguments, at(waiter, "args"))
         right, seen = startup.MOUNTS, startup.mounts(waiter)
         case.expect("START-008", f"mounts of {what}/{startup.WAITER}", *differing(right, _only(seen, right)))
         volumes, found = startup.volumes(wanted.name), startup.seen_volumes(pod)
         case.expect("START-008", f"volumes of {what}", *differing(volumes, _only(found, volumes)))
+
+
+def taken_for_others(wanted: template.SetTemplate, waiter: Document, parents: dict[str, int]) -> list[str]:
+    """List the arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
+    namesakes = {
+        f"--podcliques={parent}:{clique.floor}"
+        for parent, floor in parents.items()
+        for clique in wanted.cliques
+        if parent.endswith(clique.name) and clique.floor != floor
+    }
+    return sorted(namesakes.intersection(texts(waiter, "args")))
 
 
 def _only(seen: dict[str, Any], wanted: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
 from conformance.tests.resources.observed import all_of
 from conformance.tests.scaling.scaled import pods_are, scale
-from conformance.tests.termination import scenes
+from conformance.tests.termination import delays, scenes
 from conformance.tests.termination.scenes import CLIQUES, GANGS, GROUPS
 
 LATER, SECONDS, PAIR = "1h0m0s", 6, 2
@@ -56,13 +56,8 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     everything = [clique for set in shapes.values() for clique in expected(set).cliques]
     gone = [name for name in lives.ends(case.history, CLIQUES) if name in everything]
     case.expect("TERM-002", "cliques deleted within the hour", [], gone)
-    causes = {
-        "pair": lives.since(case.history, CLIQUES, "pair-1-a", scenes.BREACHED, "True"),
-        "strict": lives.since(case.history, GROUPS, "strict-0-g", scenes.BREACHED, "True"),
-        "loose": lives.since(case.history, CLIQUES, "loose-0-g-0-c", scenes.BREACHED, "True"),
-        "torn": lives.since(case.history, GROUPS, "torn-0-g", scenes.BREACHED, "True"),
-    }
     uids = lives.uids(case.history.view(), CLIQUES)
+    causes = {name: delays.breaches(case.history, name, LAST) for name in uids}
     scenes.delay(case, shapes, f"{SECONDS}s")
     pair = [f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c")]
     strict = ["strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc")]
@@ -72,7 +67,10 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     case.eventually("TERM-008", "the replica of the scaling group is made anew", anew(one, uids), 120)
     case.eventually("TERM-011", "all of a replica whose group is breached is made anew", anew(torn, uids), 120)
     ends = lives.ends(case.history, CLIQUES)
-    judge_delays(case, causes, ends, {"pair": pair, "strict": strict, "loose": one, "torn": torn}, since)
+    deleted = {name: ends[name] for name in (*pair, *strict, *one, *torn) if name in ends}
+    case.expect(
+        "TERM-002", f"cliques deleted before {SECONDS} s were over", [], delays.early(causes, deleted, SECONDS, since)
+    )
 
     # As long as no node takes pods it stays at that, however short the delay.
     groups = ["pair-1-g", "strict-0-g", "torn-0-g"]
@@ -170,19 +168,6 @@ def has_had(case: Case, wanted: dict[str, int]) -> sights.Sight:
         return scenes.counts(case, wanted) == wanted
 
     return seen
-
-
-def judge_delays(
-    case: Case, causes: dict[str, Record | None], ends: dict[str, Record], cliques: dict[str, list[str]], since: float
-) -> None:
-    """Nothing goes before the delay is over."""
-    early = []
-    for each, cause in causes.items():
-        for name in cliques[each]:
-            waited = scenes.waited(cause, ends.get(name), since)
-            if name in ends and waited < SECONDS:
-                early.append(f"{name} was deleted {waited:g} s after the breach")
-    case.expect("TERM-002", f"cliques deleted before {SECONDS} s were over", [], early)
 
 
 def judge_surroundings(case: Case, before: View, view: View) -> None:

@@ -6,7 +6,7 @@ update can be looked at, on any machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from conformance.grove import labels, pods, updates
@@ -146,15 +146,16 @@ def left(clique: str, wanted: Iterable[str]) -> sights.Sight:
     return seen
 
 
-def anew(clique: str, before: Iterable[str], count: int, total: int) -> sights.Sight:
-    """Of these pods (uids) of a clique so many have gone, and it has `total` bound pods in all."""
+def anew(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> sights.Sight:
+    """One of `counts` of these pods (uids) of a clique have been replaced, and it has `total` bound pods in all."""
     known = set(before)
 
     def seen(view: View) -> bool | Miss:
         found = sights.pods_of(view, clique)
         gone, bound = len(known - {uid(pod) for pod in found}), sum(map(pods.bound, found))
-        return (gone, bound) == (count, total) or Miss(
-            f"{clique}: {gone} of {len(known)} pods have gone, wanted {count}; {bound} are bound, wanted {total}"
+        return (gone in counts and bound == total) or Miss(
+            f"{clique}: {gone} of {len(known)} pods have gone, wanted {' or '.join(map(str, counts))}; "
+            f"{bound} are bound, wanted {total}"
         )
 
     return seen

@@ -49,13 +49,13 @@ def lacking(history: History, sizes: Mapping[str, int], since: int, until: int |
     return worst
 
 
-def together(history: History, sizes: Mapping[str, int], part: Part, since: int, until: int | None = None) -> list[str]:
-    """Moments at which cliques of different parts lacked Ready pods, the first few in words."""
+def together(history: History, sizes: Mapping[str, int], part: Part, since: int, *, most: int = 1) -> list[str]:
+    """Moments at which the cliques of more than `most` parts lacked Ready pods, the first few in words."""
     found: list[str] = []
-    for record, state in moments(history, since, until):
+    for record, state in moments(history, since):
         have = serving(state)
         down = {part(clique) for clique, size in sizes.items() if have.get(clique, 0) < size} - {""}
-        if len(down) > 1 and len(found) < 3:
+        if len(down) > most and len(found) < 3:
             found.append(f"+{record.at:.3f}s {', '.join(sorted(down))} (pods/{record.name})")
     return found
 

@@ -110,7 +110,8 @@ def announced(case: Case, before: dict[str, str]) -> None:
 
     what = "set, cliques and groups say when it has begun, and ended"
     case.eventually("UPD-038", what, all_of(changes.begun("o", before["o"]), seen))
-    selected = [str(r) for kind, each in parts for r in case.history.records(kind, each) if updates.selection(r.object)]
+    records = [record for kind, each in parts for record in case.history.records(kind, each)]
+    selected = [str(record) for record in records if updates.selection(record.object) is not None]
     turns = [str(r) for r in case.history.records(SETS, "o") if updates.turns(r.object)]
     running = [str(r) for r in case.history.records(SETS, "o") if updates.running(r.object)]
     case.expect("UPD-038", "states in which something is selected", [], [*selected, *turns])

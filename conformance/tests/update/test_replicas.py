@@ -58,8 +58,10 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
     case.eventually("UPD-027", "the replica that was being made anew goes", gone(CLIQUES, members["shrinks"][1:]))
     case.eventually("UPD-028", "the first replica is made anew once more", waits(members["again"][0], "3"))
     case.quiet(1, real=True)
-    other = replay.sequence(case.history, of_group("again"), since)
-    case.expect("UPD-028", "replicas that went before the first was Ready", ["again-0-g-0"], other)
+    # The first replica may or may not count as the selected one (CHG-RU-60), so the second may be recreated beside it.
+    recreated = replay.sequence(case.history, of_group("again"), since)
+    third = [replica for replica in recreated if replica == "again-0-g-2"]
+    case.expect("UPD-028", "replicas recreated before the selected one is available", [], third)
 
     ends = {"sick": "UPD-025", "grows": "UPD-026", "shrinks": "UPD-027", "again": "UPD-028"}
     before["again"] = again
@@ -86,8 +88,8 @@ def judge_groups(case: Case, since: int) -> None:
         tags = {f"{each}-0-g-{j}-b": [tag] for j in range(size)}
         same(case, id, "templates of the pods", tags, {clique: changes.images(view, clique) for clique in tags})
     sizes = {f"again-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
-    both = replay.together(case.history, sizes, of_group("again"), since)
-    case.expect("UPD-028", "moments at which two replicas lacked Ready pods", [], both)
+    three = replay.together(case.history, sizes, of_group("again"), since, most=2)
+    case.expect("UPD-028", "moments at which three replicas lacked Ready pods", [], three)
 
 
 def waits(clique: str, tag: str = "2") -> sights.Sight:

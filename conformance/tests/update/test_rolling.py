@@ -304,7 +304,7 @@ def behind(view: View) -> list[str]:
         found = view.get(kind, each)
         if not updates.ended(found):
             wrong.append(f"{each}: its update has not ended")
-        if updates.selection(found):
+        if updates.selection(found) is not None:
             wrong.append(f"{each}: something is still selected")
         reached = updates.reached(found)
         if reached.get("currentPodCliqueSetGenerationHash") != generation:

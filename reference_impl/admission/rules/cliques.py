@@ -17,7 +17,6 @@ from reference_impl.api.models import AutoScaling, PodCliqueSet, PodCliqueSpec, 
 
 POSITIVE = "must be greater than 0"
 FLOOR = "minAvailable must not be greater than replicas"
-IGNORED_POLICY = "restartPolicy will be ignored, it will be set to Always"
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
@@ -42,10 +41,12 @@ def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldErr
 
 
 def warnings(pcs: PodCliqueSet) -> Iterator[str]:
-    """VAL-44 done right (DFT-03): only of what the user has chosen."""
+    """VAL-44 done right (DFT-03, OBJ-257): only of what the user has chosen, and what becomes of it."""
     for i, clique in enumerate(pcs.spec.template.cliques):
-        if clique.spec.pod_spec.get("restartPolicy") not in (None, "", "Always"):
-            yield f"{paths.clique(i)}.spec.podSpec.restartPolicy: {IGNORED_POLICY}"
+        policy = clique.spec.pod_spec.get("restartPolicy")
+        if policy not in (None, "", "Always"):
+            path = f"{paths.clique(i)}.spec.podSpec.restartPolicy"
+            yield f"{path}: pods run with {policy}; a pod that has ended is replaced by a new one"
 
 
 def _sizes(path: str, spec: PodCliqueSpec) -> Iterator[FieldError]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -66,4 +67,4 @@ def mappings(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def repeated(values: list[str]) -> list[str]:
     """What stands there more than once, in order of appearance."""
-    return [value for value in dict.fromkeys(values) if values.count(value) > 1]
+    return [value for value, count in Counter(values).items() if count > 1]

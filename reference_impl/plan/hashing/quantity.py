@@ -3,18 +3,12 @@ depends on the notation as well as on the amount."""
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any
 
-_TEXT = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(.*)", re.DOTALL)
-_DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_EXPONENT = re.compile(r"[eE]([+-]?\d+)")
+from reference_impl.plan.quantities import Quantity, parse
+
 _MOST = 2**63 - 1
-_DIGITS = 18
-_BINARY_DIGITS = 15
-_LOWEST_SCALE = -9
 _WORD = 2**64
 
 
@@ -37,56 +31,25 @@ def dump(value: Any) -> str:
 
 @lru_cache(4096)
 def _parsed(text: str) -> str:
+    quantity = parse(text)
+    if quantity is None:
+        return ABSENT
     if text == "0":
         return _dump(0, 0, "<nil>", "0", "DecimalSI")
-    match = _TEXT.fullmatch(text)
-    assert match is not None  # every text fits
-    sign, whole, fraction, suffix = match[1], match[2].lstrip("0"), match[3] or "", match[4]
-    if not match[2] and not fraction:
-        return ABSENT
-    if suffix in _DECIMAL:
-        base, exponent, form = 10, _DECIMAL[suffix], "DecimalSI"
-    elif suffix in _BINARY:
-        base, exponent, form = 2, _BINARY[suffix], "BinarySI"
-    elif power := _EXPONENT.fullmatch(suffix):
-        base, exponent, form = 10, int(power[1]), "DecimalExponent"
-    else:
-        return ABSENT
-    whole = whole or "0"
-    return _fast(text, sign, whole, fraction, base, exponent, form) or _slow(
-        sign, whole, fraction, base, exponent, form
-    )
+    if (small := quantity.small) is None:
+        return _slow(quantity)
+    value, scale = small
+    cache = text if quantity.kept else ""
+    return _dump(-value if quantity.sign == "-" else value, scale, "<nil>", cache, quantity.form)
 
 
-def _fast(text: str, sign: str, whole: str, fraction: str, base: int, exponent: int, form: str) -> str:
-    """The amount as an int64 with a decimal scale (HASH-064, HASH-065); empty where it does not fit."""
-    digits = int(whole + fraction)
-    multiplier, scale = 1, exponent
-    if base == 10:
-        precision = _DIGITS - len(whole) - len(fraction)
-    elif fraction:
-        return ""
-    else:
-        precision = _BINARY_DIGITS - len(whole) - exponent * 3 // 10 - 1
-        multiplier, scale = 2**exponent, 0
-    scale -= len(fraction)
-    value = digits * multiplier
-    if precision < 0 or scale < _LOWEST_SCALE or value > _MOST:
-        return ""
-    if base == 2:
-        kept = exponent % 10 == 0 and digits & 7 != 0
-    else:
-        kept = scale % 3 == 0 and not (whole + fraction).endswith("000") and whole[0] != "0"
-    return _dump(-value if sign == "-" else value, scale, "<nil>", text if kept else "", form)
-
-
-def _slow(sign: str, whole: str, fraction: str, base: int, exponent: int, form: str) -> str:
+def _slow(quantity: Quantity) -> str:
     """The amount as an arbitrary decimal (HASH-067)."""
-    unscaled, scale = int(whole + fraction), len(fraction)
-    if base == 10:
-        scale -= exponent
+    unscaled, scale, form = int(quantity.whole + quantity.fraction), len(quantity.fraction), str(quantity.form)
+    if quantity.base == 10:
+        scale -= quantity.exponent
     else:
-        unscaled *= 2**exponent
+        unscaled *= 2**quantity.exponent
     if unscaled:
         exact = unscaled * 10 ** max(0, 9 - scale)
         divisor = 10 ** max(0, scale - 9)
@@ -96,7 +59,7 @@ def _slow(sign: str, whole: str, fraction: str, base: int, exponent: int, form: 
                 unscaled, scale = _MOST, 0
             elif unscaled < 10**9:
                 form = "DecimalSI"
-    negative = "true" if sign == "-" and unscaled else "false"
+    negative = "true" if quantity.sign == "-" and unscaled else "false"
     decimal = f"{{unscaled:(big.Int){{neg:(bool){negative} abs:(big.nat){_words(unscaled)}}} scale:(inf.Scale){scale}}}"
     return _dump(0, 0, decimal, "", form)
 

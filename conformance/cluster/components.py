@@ -1,0 +1,135 @@
+"""The processes of one cluster: those that kwokctl starts and names in its pid files, and those beside them.
+
+A pid alone is never trusted: a process without the cluster's marker in its environment is somebody else's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from conformance.cluster import processes, startup
+from conformance.cluster.assets import Assets
+from conformance.errors import HarnessError
+
+_children: list[subprocess.Popen[bytes]] = []
+"""Processes that may outlive whoever started them; kept so that a dead one can be reaped."""
+
+
+class Components:
+    """The processes of the cluster `name` below its folder. `marker` is what their environments have in common."""
+
+    def __init__(self, name: str, directory: Path, marker: dict[str, str]) -> None:
+        self._name, self._directory, self._marker = name, directory, marker
+        self.home = directory / "kwok"
+        """kwokctl's own home."""
+        self.workspace = self.home / "clusters" / name
+
+    def named(self) -> dict[str, int]:
+        """Component → pid, of those that were started, dead ones included."""
+        found = {}
+        for file in sorted((self.workspace / "pids").glob("*.pid")):
+            with suppress(FileNotFoundError):  # the component is being started again
+                text = file.read_text()
+                if text.isdigit():
+                    found[file.stem] = int(text)
+        return found
+
+    def process(self, component: str) -> psutil.Process | None:
+        """The process of a component while it lives."""
+        pid = self.named().get(component)
+        try:
+            process = psutil.Process(pid) if pid is not None else None
+            return process if process is not None and self.is_mine(process.environ()) else None
+        except psutil.Error:  # gone, a zombie, or somebody else's by now
+            return None
+
+    def alive(self) -> dict[str, int]:
+        """Component → pid, of those that live."""
+        return {name: pid for name, pid in self.named().items() if self.process(name) is not None}
+
+    def is_mine(self, environment: Mapping[str, str]) -> bool:
+        """Whether a process with this environment belongs to the cluster."""
+        return environment.get(processes.CLUSTER) == self._marker[processes.CLUSTER]
+
+    def forget_dead(self) -> None:
+        """Removes the pid files of dead components: kwokctl takes a zombie, or whoever has the pid now, for running
+        (FC-026)."""
+        for name in self.named().keys() - self.alive().keys():
+            (self.workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
+
+    def require_alive(self) -> None:
+        """Raises HarnessError if a component that was started is dead: nobody starts it again."""
+        for name, pid in self.named().items():
+            if processes.identity(pid) is None:
+                raise self.failure(f"{name} died: {last_words(self.log(name))}")
+
+    def log(self, component: str) -> Path:
+        """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
+        return self.workspace / "logs" / f"{component}.log"
+
+    def failure(self, what: str) -> HarnessError:
+        """What is wrong, said of this cluster."""
+        return HarnessError(what, where=f"cluster {self._name}")
+
+    def start_startup_order(self, server: str) -> None:
+        """The process that plays waiting init containers: not one of kwokctl's, but a component like the others."""
+        process = self.spawn(startup.command(server, self.workspace / "pki"), self.log(startup.COMPONENT))
+        (self.workspace / "pids" / f"{startup.COMPONENT}.pid").write_text(str(process.pid))
+
+    def spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
+        """Starts a process of the cluster that outlives this one."""
+        process = self._popen(command, log, os.environ | self._marker)
+        _children.append(process)
+        return process
+
+    def kwokctl(self, assets: Assets, kubectl: Path, *arguments: str) -> None:
+        """Runs kwokctl. Raises HarnessError when it fails, or a component dies meanwhile."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("KWOK_")}
+        environment |= self._marker | {
+            "KWOK_WORKDIR": str(self.home),
+            # FC-004: kwokctl prefers a kubectl on PATH to the configured one.
+            "PATH": f"{kubectl.parent}:{os.environ.get('PATH', os.defpath)}",
+        }
+        output = self._directory / "kwokctl.log"
+        process = self._popen([str(assets.kwokctl), "--name", self._name, *arguments], output, environment)
+        try:
+            while process.poll() is None:
+                self.require_alive()  # kwokctl itself would go on for two minutes (FC-023)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=0.1)
+        except BaseException:  # Ctrl-C included
+            process.kill()
+            process.wait()
+            raise
+        if process.returncode:
+            raise self.failure(f"kwokctl {' '.join(arguments[:2])} failed: {last_words(output)}")
+
+    def _popen(self, command: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        with log.open("w") as output:
+            return subprocess.Popen(
+                command,
+                env=environment,
+                cwd=self._directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                umask=0o077,  # FC-022: kwokctl writes keys for everybody to read
+                start_new_session=True,  # Ctrl-C on our terminal is for us; we end the whole cluster
+            )
+
+
+def reap() -> None:
+    """Reaps the dead of all that `spawn` has started."""
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+def last_words(log: Path, length: int = 400) -> str:
+    """The last characters of a file, on one line."""
+    text = log.read_text(errors="replace").strip()
+    return " | ".join(line.strip() for line in text[-length:].splitlines()) or "(empty)"

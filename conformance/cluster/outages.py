@@ -1,0 +1,232 @@
+"""Records when a component of a cluster did not work, and when the process that records did not run itself.
+
+Nothing that happens during an outage says anything about an implementation. An outage that has passed leaves no trace
+in the state of the cluster, so each component is looked at all the time: its process and, over a connection that is
+kept open, its health page.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import psutil
+
+from conformance.cluster import startup
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.health import COMPONENTS
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at the processes and the clocks."""
+ASK_EVERY = 2.0
+"""Seconds between two requests for a health page."""
+SILENCE = 10.0
+"""Seconds without an answer that are an outage: a busy machine answers late now and then."""
+UNNOTICED = 5.0
+"""Seconds by which the recording process may be late, or the wall clock may jump, before that counts as an outage."""
+DEAD = "does not run"
+STOPPED = "is stopped (SIGSTOP)"
+SUITE = "the suite"
+
+
+@dataclass(frozen=True)
+class Component:
+    """What is looked at. Both functions give a complaint, or nothing where all is well: `process` at once, `page`
+    within seconds."""
+
+    name: str
+    process: Callable[[], str] | None = None
+    page: Callable[[], str] | None = None
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A time in which a component did not work, in seconds of the monotonic clock; `end` is None while it lasts."""
+
+    component: str
+    what: str
+    begin: float
+    end: float | None = None
+
+    @property
+    def final(self) -> bool:
+        """Whether it cannot pass: nobody starts a component again."""
+        return self.what == DEAD and self.end is None
+
+    def __str__(self) -> str:
+        if self.final:
+            return f"{self.component} {self.what}"
+        lasted = "" if self.end is None else f", for {self.end - self.begin:.0f} s"
+        return f"{self.component} {self.what}{lasted}"
+
+
+@dataclass
+class _Line:
+    """The looks at one side of a component. `good` and `looked`: when the last good look, and the last one, began."""
+
+    name: str
+    grace: float
+    good: float
+    looked: float
+    outage: Outage | None = None
+
+
+class Watcher:
+    """Looks at components from threads of its own, from `start` to `stop`. Any thread may ask."""
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        *,
+        silence: float = SILENCE,
+        time_scale: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        at_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`at_end` closes what the functions of the components have opened. A `time_scale` above 1 is that of a slow
+        machine: components may be silent, and this process late, for as much longer."""
+        silence, self._unnoticed = silence * max(1.0, time_scale), UNNOTICED * max(1.0, time_scale)
+        self._clock, self._wall, self._silence, self._at_end = clock, wall, silence, at_end
+        now = clock()
+        self._processes = [(_Line(c.name, 0.0, now, now), c.process) for c in components if c.process is not None]
+        self._pages = [(_Line(c.name, silence, now, now), c.page) for c in components if c.page is not None]
+        self._lines = [line for line, _ in (*self._processes, *self._pages)]
+        self._past: deque[Outage] = deque(maxlen=1000)
+        self._ran, self._offset = now, wall() - now
+        self._news = threading.Condition(threading.RLock())
+        self._looking = threading.Lock()
+        self._over = threading.Event()
+        self._hurry = [threading.Event() for _ in self._pages]
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._ran = self._clock()
+        self._threads = [threading.Thread(target=self._watch_processes, name="outages", daemon=True)]
+        for (line, page), hurry in zip(self._pages, self._hurry, strict=True):
+            target = threading.Thread(
+                target=self._watch_page, args=(line, page, hurry), name=f"outages-{line.name}", daemon=True
+            )
+            self._threads.append(target)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Ends the looking; outages are kept."""
+        self._over.set()
+        for hurry in self._hurry:
+            hurry.set()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        self._at_end()
+
+    def since(self, begin: float) -> list[Outage]:
+        """The outages that overlap the time from `begin` until now, the first one first."""
+        with self._news:
+            known = [*(line.outage for line in self._lines if line.outage is not None), *self._past]
+        return sorted(
+            (outage for outage in known if outage.end is None or outage.end >= begin), key=lambda each: each.begin
+        )
+
+    def settled(self, begin: float) -> list[Outage]:
+        """As `since`, after every component has been looked at: what has just begun is known, too."""
+        self.look()
+        if found := self.since(begin):
+            return found
+        asked = self._clock()
+        for hurry in self._hurry:
+            hurry.set()
+        with self._news:
+            self._news.wait_for(
+                lambda: any(line.outage for line in self._lines) or all(line.good >= asked for line, _ in self._pages),
+                timeout=2 * self._silence + 2,
+            )
+        return self.since(begin)
+
+    def over(self, timeout: float) -> list[Outage]:
+        """Waits until no outage lasts any more; gives those that do after `timeout` seconds, or cannot pass."""
+        begin = self._clock()
+
+        def lasting() -> list[Outage]:
+            return [line.outage for line in self._lines if line.outage is not None]
+
+        self.settled(begin)
+        with self._news:
+            self._news.wait_for(lambda: not lasting() or any(outage.final for outage in lasting()), timeout)
+            return lasting()
+
+    def look(self) -> None:
+        """Looks at the clocks and the processes."""
+        with self._looking:
+            self._look_at_clocks()
+            for line, process in self._processes:
+                begin = self._clock()
+                self._note(line, process(), begin)
+            self._ran = self._clock()
+
+    def _look_at_clocks(self) -> None:
+        now, offset = self._clock(), self._wall() - self._clock()
+        if now - self._ran > LOOK_EVERY + self._unnoticed:
+            with self._news:
+                self._past.append(Outage(SUITE, "did not run itself", self._ran, now))
+        elif abs(offset - self._offset) > self._unnoticed:  # the machine was asleep, or somebody has set its clock
+            with self._news:
+                self._past.append(Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._ran, now))
+        self._offset = offset
+
+    def _watch_processes(self) -> None:
+        while not self._over.wait(LOOK_EVERY):
+            self.look()
+
+    def _watch_page(self, line: _Line, page: Callable[[], str], hurry: threading.Event) -> None:
+        while not self._over.is_set():
+            hurry.clear()
+            begin = self._clock()
+            complaint = page()
+            self._note(line, f"does not answer: {complaint}" if complaint else "", begin)
+            # A complaint is followed closely, so that the outage is known as soon as it is one.
+            hurry.wait(LOOK_EVERY if complaint else ASK_EVERY)
+
+    def _note(self, line: _Line, complaint: str, begin: float) -> None:
+        now = self._clock()
+        with self._news:
+            line.looked = begin
+            if not complaint:
+                if line.outage is not None:
+                    self._past.append(replace(line.outage, end=now))
+                    line.outage = None
+                line.good = begin
+            elif line.outage is not None:
+                line.outage = replace(line.outage, what=complaint)
+            elif now - line.good >= line.grace:
+                line.outage = Outage(line.name, complaint, line.good)
+            self._news.notify_all()
+
+
+def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
+    """Looks at every component of a cluster of ours. Not started yet."""
+
+    def process(name: str) -> Callable[[], str]:
+        return lambda: _complaint(cluster.process(name))
+
+    health = cluster.health()
+    found = [
+        Component(COMPONENTS[port], process(COMPONENTS[port]), lambda port=port: health.ask(port))  # type: ignore[misc]
+        for port in cluster.components()
+    ]
+    found.append(Component(startup.COMPONENT, process(startup.COMPONENT)))
+    return Watcher(found, time_scale=time_scale, at_end=health.close)
+
+
+def _complaint(process: psutil.Process | None) -> str:
+    try:
+        status = process.status() if process is not None else psutil.STATUS_DEAD
+    except psutil.NoSuchProcess:
+        status = psutil.STATUS_DEAD
+    if status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
+        return STOPPED
+    return DEAD if status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE) else ""

@@ -1,0 +1,57 @@
+"""A process of each cluster that takes the cluster down when the process that it belongs to has ended.
+
+It is started first and lives in a session of its own: so whatever moment a run is killed at, with its process group or
+without, nothing of its cluster is left a few seconds later. A cluster that belongs to no process has none.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tenacity import RetryError
+
+from conformance.cluster import processes
+from conformance.cluster.ports import Ports
+from conformance.cluster.state import State
+from conformance.errors import UsageError
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at the owner."""
+
+
+def command(root: Path, name: str, uid: str) -> list[str]:
+    """How the process is started."""
+    return [sys.executable, "-m", "conformance.cluster.owner_watch", str(root), name, uid]
+
+
+def take_down(state: State, name: str, uid: str) -> list[str]:
+    """Ends every process of a cluster but this one, and removes all of it; returns what was ended."""
+    with state.lock():
+        ended = processes.end(lambda environment: environment.get(processes.CLUSTER) == uid)
+        record = state.read(name)
+        if record is None or record.uid == uid:  # else another cluster has the name by now
+            Ports().release(state.directory(name))
+            state.remove(name)
+    return ended
+
+
+def watch(state: State, name: str, uid: str, pause: Callable[[float], None] = time.sleep) -> None:
+    """Returns when the cluster is gone or belongs to nobody, after taking it down if its owner has ended."""
+    while True:
+        record = state.read(name)
+        if record is None or record.uid != uid or (record.phase == "ready" and record.owner is None):
+            return
+        if state.abandoned(name):
+            # Somebody does not release the lock, the disk is read-only, or a process is slow to die: try again.
+            with suppress(UsageError, RetryError):
+                take_down(state, name, uid)
+                return
+        pause(LOOK_EVERY)
+
+
+if __name__ == "__main__":
+    watch(State(Path(sys.argv[1])), sys.argv[2], sys.argv[3])

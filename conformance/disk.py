@@ -1,0 +1,65 @@
+"""Folders that we write to: a full or read-only disk costs the user one line, and no reader ever finds half a file."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from conformance.errors import UsageError
+
+_USERS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
+    | {errno.ENAMETOOLONG, errno.ELOOP}
+)
+"""What the user of a disk can mend. Everything else that an operating system reports is a fault of ours."""
+
+
+def make(folder: Path, *, where: str, mend: str, mode: int = 0o777) -> None:
+    """Makes `folder` where there is none. Raises UsageError."""
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=where, mend=mend) from error
+
+
+def require(folder: Path, size: int, *, where: str, mend: str) -> None:
+    """Makes `folder` where there is none. Raises UsageError unless it can be written and `size` bytes are free."""
+    make(folder, where=where, mend=mend)
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=where, mend=mend) from error
+    if free < size:
+        raise UsageError(
+            f"no space: {free >> 20} MiB are free, {size >> 20} MiB are needed", where=where, mend=mend
+        ) from None
+
+
+@contextmanager
+def errors(where: str, mend: str) -> Iterator[None]:
+    """Raises UsageError in place of the errors of a disk that is full or must not be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _USERS:
+            raise
+        file = f" ({error.filename})" if error.filename else ""
+        raise UsageError(f"cannot be written: {error.strerror}{file}", where=where, mend=mend) from error
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file that is for its user alone (0600), whole or not at all."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        beside.touch(mode=0o600)
+        beside.write_text(text)
+        beside.rename(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise

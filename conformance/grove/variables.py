@@ -1,0 +1,36 @@
+"""The environment variables of a container as its process sees them, by the rules of the kubelet. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from conformance.grove.fields import Document, items, mapping, text
+
+_ENTRY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+_FIELDS = ("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName")
+_REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
+
+
+def environment(container: Document, pod: Document) -> dict[str, str]:
+    """Return the variables of a container of a pod by name, in their order, with their values: literals with references
+    to earlier variables expanded, and fields of the pod read. Of two variables with one name the last value counts."""
+    found: dict[str, str] = {}
+    for variable in items(container, "env"):
+        path = text(variable, "valueFrom", "fieldRef", "fieldPath")
+        found[text(variable, "name")] = _field(pod, path) if path else _expanded(text(variable, "value"), found)
+    return found
+
+
+def _field(pod: Document, path: str) -> str:
+    if entry := _ENTRY.fullmatch(path):
+        value = mapping(pod, "metadata", entry[1]).get(entry[2], "")
+        return value if isinstance(value, str) else ""
+    return text(pod, *path.split(".")) if path in _FIELDS else f"field {path}"
+
+
+def _expanded(value: str, known: Mapping[str, str]) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        return "$" if match[1] is None else known.get(match[1], match[0])
+
+    return _REFERENCE.sub(replaced, value)

@@ -1,0 +1,68 @@
+"""The output of one process, in a file that it appends to: read on from where the last look ended, and kept small."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+MOST = 64 << 20
+"""Bytes that the file of a talkative process may have; beyond them what was written first is dropped."""
+KEPT = 1 << 20
+"""Bytes of it that are kept then."""
+PIECE = 1 << 20
+"""Bytes that are read at a time. A line that is longer is cut."""
+LAST = 1 << 16
+
+
+class Output:
+    """What is written to `path` from now on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin = self._read = path.stat().st_size
+        self._found: set[str] = set()
+
+    def has(self, pattern: str) -> bool:
+        """Whether a line matches the regular expression, or has in an earlier look for it."""
+        if pattern in self._found:
+            return True
+        wanted = re.compile(pattern)
+        with self._path.open("rb") as file:
+            if self._read > file.seek(0, os.SEEK_END):  # the file was cut
+                self._begin = self._read = 0
+            file.seek(self._read)
+            while piece := file.read(PIECE):
+                lines = [line.decode("utf-8", "replace") for line in piece.splitlines()]
+                if any(wanted.search(line) for line in lines):
+                    self._found.add(pattern)
+                    return True
+                end = piece.rfind(b"\n") + 1
+                self._read += end or (len(piece) if len(piece) == PIECE else 0)  # a line that is not whole comes again
+                if not end and len(piece) < PIECE:
+                    break
+                file.seek(self._read)
+        return False
+
+    def last_lines(self, most: int) -> list[str]:
+        """The last lines, without blank ones."""
+        with self._path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            begin = self._begin if self._begin <= end else 0
+            file.seek(max(begin, end - LAST))
+            lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
+        return [line for line in lines if line][-most:]
+
+
+def bound(path: Path) -> None:
+    """Drops the beginning of a file that has become too large. Whoever appends to it goes on behind what is kept."""
+    with contextlib.suppress(FileNotFoundError), path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size <= MOST:
+            return
+        file.seek(size - KEPT)
+        kept = file.read().partition(b"\n")[2]
+        file.truncate(0)
+        file.seek(0)
+        file.write(b"(more than %d MiB of output: what came before was dropped)\n" % (MOST >> 20) + kept)

@@ -1,0 +1,129 @@
+"""The parent of one program: nothing that the program has started outlives it, or the process that asked for it.
+
+Run as a script, with `python -I -S`: it imports little, so that it costs each role some milliseconds and megabytes. On
+Linux it is a subreaper: whatever leaves its process group and its session, and empties its environment, is still a
+descendant and is found. Elsewhere only the process group ends.
+
+Standard input is the way from the asker: `T` is SIGTERM to the group, `K` ends everything, `D` lets it outlive the
+asker; the end of the stream, when the asker is gone, ends everything. The descriptor given as first argument is the way
+back: `started PID` or `failed ERRNO`, then `ended CODE`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def main(back: int, argv: list[str]) -> None:
+    with suppress(OSError, AttributeError):  # no such call on this system
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    awake, wake = os.pipe()
+    os.set_blocking(wake, False)  # as set_wakeup_fd wants it
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(wake)
+    leader = start(argv, back)
+    _tell(back, f"started {leader}")
+    listening, leaving = True, True
+    while (status := reap(leader)) is None:
+        ready, _, _ = select.select([awake, *([0] if listening else [])], [], [])
+        if awake in ready:
+            os.read(awake, 4096)
+        if 0 in ready:
+            for order in os.read(0, 64).decode() or "E":
+                leaving = leaving and order != "D"
+                listening = order != "E"
+                if order == "T":
+                    signal_group(leader, signal.SIGTERM)
+                elif order == "K" or (order == "E" and leaving):
+                    end(leader)
+    end(leader)
+    _tell(back, f"ended {os.waitstatus_to_exitcode(status)}")
+
+
+def start(argv: list[str], back: int) -> int:
+    """Pid of the program, in a session of its own. Ends this process where it cannot be started."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):  # the last two are ignored by Python
+                signal.signal(number, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.execvp(argv[0], argv)  # noqa: S606 - a list, never shell text
+        except OSError as error:
+            os.write(write, str(error.errno).encode())
+        os._exit(127)
+    os.close(write)
+    failed = os.read(read, 16).decode()
+    os.close(read)
+    if failed:
+        os.waitpid(pid, 0)
+        _tell(back, f"failed {failed}")
+        sys.exit(1)
+    return pid
+
+
+def reap(leader: int) -> int | None:
+    """Reap what has ended. Return the status of the program if it is among them."""
+    status = None
+    with suppress(ChildProcessError):  # none left
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            status = ended[1] if ended[0] == leader else status
+    return status
+
+
+def end(leader: int) -> None:
+    """SIGKILL to the program, its group and every descendant, until all are dead but those that we may not kill.
+
+    The program may have been reaped an instant ago: its number is not given away while its group has members.
+    """
+    signal_group(leader, signal.SIGKILL)
+    refused: set[int] = set()
+    while alive := descendants() - refused:
+        for pid in alive:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except PermissionError:  # it runs as somebody else, by sudo or the like
+                refused.add(pid)
+            except ProcessLookupError:
+                continue
+        select.select([], [], [], 0.002)
+
+
+def signal_group(leader: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
+def descendants() -> set[int]:
+    """Living processes below this one; none where the system does not tell (there is no /proc)."""
+    parents = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208 - pathlib is slow to import
+        if name.isdigit():
+            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                state, parent, *_ = file.read().rpartition(b")")[2].split()
+                if state not in (b"Z", b"X"):
+                    parents[int(name)] = int(parent)
+    found = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {os.getpid()}
+
+
+def _tell(back: int, text: str) -> None:
+    with suppress(BrokenPipeError):
+        os.write(back, f"{text}\n".encode())
+
+
+if __name__ == "__main__":
+    os.set_inheritable(int(sys.argv[1]), False)
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,115 @@
+"""Failures grouped by what caused them, the causes ranked by how many requirements they hold up. Pure.
+
+A wait that fails says what came nearest. Waits of different tests whose nearest misses say the same of other objects
+have one cause, and so have comparisons of the same name with the same differences. Requirements that were not judged
+because a test ended with such a failure are held up by its cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from conformance.history.differences import reduced
+from conformance.report.model import Failure, Outcome, Report, Result
+from conformance.suite.checks import brief
+from conformance.suite.requirement import Level
+
+NEAREST, IN_VAIN = "nearest: ", "not seen within "
+_MASKS = (
+    (r"\"[^\"]*\"|'[^']*'", "…"),  # quoted values
+    (r"\{[^{}]*\}|\[[^\[\]]*\]", "…"),  # and collections of them
+    (r"(?<=[a-z]/)[a-z0-9][a-z0-9.-]*", "…"),  # podcliques/NAME
+    (r"\b[a-z][a-z0-9]*(-[a-z0-9]+)*-[0-9][a-z0-9-]*", "…"),  # NAME-0-…
+    (r"\d+(\.\d+)?|\bNone\b", "#"),
+    (r"…(, …)+", "…"),
+)
+"""What tells the objects and numbers of tests apart, and says nothing of the cause."""
+
+
+@dataclass
+class Cause:
+    """What made requirements fail, and kept others from being judged."""
+
+    failures: list[Failure] = field(default_factory=list)
+    """Each different one once; several requirements may fail of it."""
+    failed: list[Result] = field(default_factory=list)
+    held_up: list[Result] = field(default_factory=list)
+
+    @property
+    def results(self) -> list[Result]:
+        return [*self.failed, *self.held_up]
+
+    @property
+    def tests(self) -> list[str]:
+        return sorted({failure.test for failure in self.failures})
+
+    @property
+    def title(self) -> str:
+        return nearest(self.failures[0].seen) or self.failures[0].what
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """MUSTs first, then all."""
+        return sum(result.requirement.level is Level.MUST for result in self.results), len(self.results)
+
+
+def of(report: Report) -> list[Cause]:
+    """The causes of all failures that were not expected, the one that holds up most first."""
+    found: dict[str, Cause] = {}
+    ended: dict[tuple[str, str], Cause] = {}
+    for result in report.results:
+        if result.outcome not in (Outcome.FAILED, Outcome.STALE_EXPECTATION):
+            continue
+        for failure in result.failures:
+            cause = found.setdefault(signature(failure), Cause())
+            _add(cause.failed, result)
+            if not any(replace(failure, at=None) == replace(known, at=None) for known in cause.failures):
+                cause.failures.append(failure)
+            ended[failure.test, f"{result.requirement.id} failed ({failure.what})"] = cause
+    for result in report.results:
+        if result.outcome is Outcome.BLOCKED:
+            for by in result.ended_by:
+                if (holder := ended.get(by)) is not None:
+                    _add(holder.held_up, result)
+    return sorted(found.values(), key=lambda cause: cause.weight, reverse=True)
+
+
+def nearest(seen: object) -> str:
+    """What a wait in vain came nearest to, or what ended it (a process that died); empty where it is no wait."""
+    lines = seen.splitlines() if isinstance(seen, str) else []
+    begin = next((number for number, line in enumerate(lines) if line.startswith(IN_VAIN)), None)
+    if begin:
+        return lines[0]
+    return next((line.removeprefix(NEAREST) for line in lines if line.startswith(NEAREST)), "")
+
+
+def signature(failure: Failure) -> str:
+    """The same for failures with the same cause, as far as their words say."""
+    if miss := nearest(failure.seen):
+        return _masked(miss)
+    expected, seen = reduced(failure.expected, failure.seen)
+    if isinstance(expected, Mapping) and isinstance(seen, Mapping):
+        return f"{_masked(failure.what)}: {_masked_leaves(expected)} {_masked_leaves(seen)}"
+    first = seen.partition("\n")[0] if isinstance(seen, str) else brief(seen)
+    return f"{_masked(failure.what)}: {_masked(first)}"
+
+
+def _masked(text: str) -> str:
+    """The different things that a text says, without names and numbers."""
+    for pattern, mask in _MASKS:
+        text = re.sub(pattern, mask, text)
+    return "; ".join(sorted(set(text.split("; "))))
+
+
+def _masked_leaves(value: object) -> str:
+    """What differs: the leaves of a mapping of objects, whichever objects these are."""
+    if isinstance(value, Mapping):
+        return " ".join(sorted({f"{_masked(str(key))}={_masked_leaves(inner)}" for key, inner in value.items()}))
+    return _masked(brief(value))
+
+
+def _add(results: list[Result], result: Result) -> None:
+    if all(known.requirement.id != result.requirement.id for known in results):
+        results.append(result)

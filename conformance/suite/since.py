@@ -1,0 +1,24 @@
+"""Since when something is as a comparison has seen it."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from conformance.history.differences import reduced
+from conformance.history.query import UNASKED, History
+from conformance.suite.checks import plain
+
+_WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
+
+
+def last_change(history: History, what: str, expected: object, seen: object) -> float:
+    """The last change of the objects that are named where two values differ, or else in what is compared; the present
+    where none is. Objects that are gone count, too."""
+    records = [record for record in history.records() if record.resource not in UNASKED]
+    for text in (msgspec.json.encode(reduced(plain(expected), plain(seen))).decode(), what):
+        words = set(_WORD.findall(text))
+        if moments := [record.at for record in records if record.name in words]:
+            return max(moments)
+    return history.now()

@@ -1,0 +1,28 @@
+"""ResourceQuotas by which tests have the API server refuse pods."""
+
+from __future__ import annotations
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from conformance.errors import HarnessError
+from conformance.grove.fields import mapping
+from conformance.suite.case import Case
+
+ENFORCED_WITHIN = 30.0
+"""Seconds within which the quota controller counts a new quota."""
+
+
+def limit_pods(case: Case, name: str, pods: int) -> None:
+    """Create a ResourceQuota for pods, and wait until it has been counted: before that, pods may pass it."""
+    hard = {"pods": str(pods)}
+    case.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}})
+
+    def counted() -> bool:
+        quota = case.asking.ask(case.asking.get("resourcequotas", name)).object
+        return mapping(quota, "status", "hard") == hard
+
+    stop = stop_after_delay(ENFORCED_WITHIN * max(1.0, case.time_scale))
+    try:
+        Retrying(retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.1), stop=stop)(counted)
+    except RetryError:
+        raise HarnessError(f"the ResourceQuota {name} is not counted", where=case.namespace) from None

@@ -1,0 +1,73 @@
+"""A pod that waits says why, where people and autoscalers look: in its condition and in an event about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.grove.expected import Clique, expected
+from conformance.grove.fields import condition, name, text
+from conformance.history import sights
+from conformance.history.query import Miss
+from conformance.history.view import View
+from conformance.suite.case import Case
+from conformance.suite.requirement import requirements
+
+CONDITION, REASON = "PodScheduled", "Unschedulable"
+
+
+@requirements("SCHED-064", "SCHED-065")
+def test_pods_that_wait_for_their_gang_say_why(case: Case) -> None:
+    """One node holds one of two pods, so that neither is bound and both have to say so."""
+    case.nodes("dgx-h100", 1)
+    waits = case.workload("frontend", setName="waits", gpus=8)
+    cliques = list(expected(waits).cliques.values())
+    case.create(waits)
+    case.until("SCHED-064", "the waiting pods lose their gates", sights.all_ungated(cliques))
+    what = f"each waiting pod has the condition {CONDITION}=False, reason {REASON}, with a message"
+    case.eventually("SCHED-064", what, _told(cliques))
+
+    # A later gang is bound: the scheduler has looked at everything again, and the reason is the same.
+    begin = case.history.mark()
+    later = case.workload("frontend", setName="later")
+    case.create(later)
+    case.until("SCHED-064", "a later gang is bound", sights.all_bound(list(expected(later).cliques.values())))
+    case.quiet(2, real=True)
+    before = _messages(case.history.view(begin), cliques)
+    after = _messages(case.history.view(), cliques)
+    written = [record.name for record in case.history.records("pods", since=begin) if record.name in before]
+    case.expect("SCHED-064", "writes to pods whose reason stayed the same", [], written if before == after else [])
+
+    what = "a Warning event about each waiting pod says why"
+    case.until("SCHED-065", what, _warned(cliques), resources=["events"])
+
+
+def _messages(view: View, cliques: Sequence[Clique]) -> dict[str, str]:
+    """The message of each pod's condition, by the pod's name."""
+    found = [pod for clique in cliques for pod in sights.pods_of(view, clique.name)]
+    return {name(pod): text(condition(pod, CONDITION), "message") for pod in found}
+
+
+def _told(cliques: Sequence[Clique]) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        for clique in cliques:
+            for pod in sights.pods_of(view, clique.name):
+                told = condition(pod, CONDITION)
+                found = [text(told, "status"), text(told, "reason")]
+                if found != ["False", REASON] or not text(told, "message"):
+                    return Miss(f"{name(pod)} says {CONDITION}={found[0]}, {found[1]}: {text(told, 'message')!r}")
+        return True
+
+    return seen
+
+
+def _warned(cliques: Sequence[Clique]) -> sights.Sight:
+    def seen(view: View) -> bool | Miss:
+        about = {
+            text(event.get("regarding") or event.get("involvedObject"), "name")
+            for event in view.list("events")
+            if text(event, "type") == "Warning" and (text(event, "note") or text(event, "message"))
+        }
+        silent = [name(pod) for c in cliques for pod in sights.pods_of(view, c.name) if name(pod) not in about]
+        return not silent or Miss(f"no Warning event is about {', '.join(silent)}")
+
+    return seen

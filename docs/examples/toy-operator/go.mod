@@ -1,0 +1,3 @@
+module example.com/toy-operator
+
+go 1.21

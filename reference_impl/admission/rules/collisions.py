@@ -1,0 +1,83 @@
+"""Objects of one set that would have one name (OBJ-123 b, c). Only the first of them could be created.
+
+Which replicas a scaling group has does not matter: it is scaled without admission.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+
+from reference_impl.admission.errors import FieldError, invalid
+from reference_impl.admission.rules import paths
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
+
+MOST = 100
+"""Collisions that are reported; what is known of a stored set is ten times as much."""
+_LONGEST = 63
+"""Characters of a name. Longer ones are refused anyhow, and would take long to take apart."""
+_INDEX = re.compile(r"0|[1-9][0-9]*")
+
+
+def violations(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
+    """The collisions that a set has, and its stored form does not: stored sets stay editable."""
+    had = {_identity(error) for error in islice(_collisions(old), 10 * MOST)} if old is not None else set()
+    yield from (error for error in islice(_collisions(pcs), MOST) if _identity(error) not in had)
+
+
+def _identity(error: FieldError) -> tuple[object, str]:
+    """What a collision is, wherever its clique is in the list."""
+    return error.value, error.detail
+
+
+def _collisions(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    groups = pcs.spec.template.pod_clique_scaling_groups or []
+    by_name = {group.name: group for group in groups}
+    members = {(group.name, member) for group in groups for member in group.clique_names}
+    grouped = {member for _, member in members}
+    for i, clique in enumerate(pcs.spec.template.cliques):
+        if clique.name in grouped:
+            continue
+        found = [split for split in _splits(clique.name) if split in members]
+        shared = [
+            f"PodCliques of '{member}' in PodCliqueScalingGroup '{group}' have this name" for group, member in found
+        ]
+        if clique.name in by_name:
+            shared += _beside(clique, by_name[clique.name])
+        yield from (invalid(f"{paths.clique(i)}.name", clique.name, what) for what in shared)
+    yield from _of_members(groups)
+
+
+def _splits(name: str) -> Iterator[tuple[str, str]]:
+    """What stands before and after each index in a name: `sg-0-wk` → (`sg`, `wk`)."""
+    parts = name.split("-") if len(name) <= _LONGEST else []
+    for place, part in enumerate(parts):
+        if _INDEX.fullmatch(part):
+            yield "-".join(parts[:place]), "-".join(parts[place + 1 :])
+
+
+def _beside(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
+    """What a standalone clique and a scaling group of one name have, besides, of one name."""
+    if clique.spec.auto_scaling_config is not None and group.scale_config is not None:
+        yield "a PodCliqueScalingGroup of this name is autoscaled, too; their HorizontalPodAutoscalers have one name"
+    own = {(sharing.name, sharing.scope) for sharing in clique.resource_sharing or ()}
+    for name, scope in sorted(own & {(sharing.name, sharing.scope) for sharing in group.resource_sharing or ()}):
+        shares = f"a PodCliqueScalingGroup of this name shares '{name}' with scope {scope}"
+        yield f"{shares}, too; their ResourceClaims have one name"
+
+
+def _of_members(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]:
+    """Members of two scaling groups of one name, as in `a`-0-`1-b` and `a-0`-1-`b`."""
+    longer: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for number, group in enumerate(groups):
+        for before, after in _splits(group.name):
+            for member in group.clique_names:
+                longer[before, after, member].append(number)
+    for group in groups:
+        for member in group.clique_names:
+            for rest, other in _splits(member):
+                for number in longer.get((group.name, rest, other), ()):
+                    what = f"PodCliques of '{member}' in PodCliqueScalingGroup '{group.name}' and of '{other}' in this"
+                    yield invalid(f"{paths.group(number)}.name", groups[number].name, f"{what} have one name")

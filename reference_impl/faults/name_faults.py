@@ -1,0 +1,52 @@
+"""Faults of an operator that accepts sets in which two objects would have one name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kube.informer import Informer
+from kube.objects import Object
+from reference_impl.admission.rules import collisions
+from reference_impl.control import podcliqueset
+from reference_impl.control.cache import Cache
+from reference_impl.control.writer import Writer
+from reference_impl.faults import fault, replace
+from reference_impl.plan.troubles import Trouble
+
+
+def accept_collisions() -> None:
+    """Admission lets such sets through, as upstream's does."""
+    replace(collisions, "violations", lambda pcs, old: ())
+
+
+@fault("collision-unreported", "operator", "passes over a clique whose name is taken", "RES-052")
+def _collision_unreported() -> None:
+    accept_collisions()
+    right = Writer._look_at
+
+    async def look_at(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
+        if manifest["kind"] != "PodClique":
+            await right(self, informer, manifest)
+
+    replace(Writer, "_look_at", look_at)
+
+
+@fault("collision-counted", "operator", "counts what has a name, whoever owns it", "RES-052")
+def _collision_counted() -> None:
+    accept_collisions()
+
+    def child(self: Cache, informer: Informer[Any], owner: Object) -> Callable[[str], Any]:
+        return lambda name: informer.get(owner.metadata.namespace, name)
+
+    replace(Cache, "child", child)
+
+
+@fault("autoscaler-collision-unreported", "operator", "passes over an autoscaler whose name is taken", "RES-054")
+def _autoscaler_collision_unreported() -> None:
+    accept_collisions()
+
+    async def refuse(trouble: Trouble) -> None:
+        return None
+
+    replace(podcliqueset, "_refuse", refuse)

@@ -1,0 +1,116 @@
+"""The notation of the quantities in a PodCliqueSet. Template hashes depend on it (HASH-068), but it means nothing.
+
+The defaulting webhook writes quantities as upstream's does (HASH-085), but on every request (HASH-087 done right). On
+an update, a quantity that equals the stored one keeps the stored notation. So a template does not change if its
+manifest is applied again, before or after a take-over, or with the same amounts in another notation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kube.gotypes import pod_template_types
+from reference_impl.plan import quantities
+
+Operation = dict[str, Any]
+_POD_SPEC = "v1.PodSpec"
+_METRIC_TARGETS = ("value", "averageValue")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A part of a set: where it is, by indices, and by the names of list items, which stay when their order changes."""
+
+    pointer: str
+    identity: str
+    value: Any
+
+    def within(self, key: str | int, item: Any) -> _Place:
+        """The place of a member of a mapping, or of an item of a list."""
+        name = item.get("name", key) if isinstance(key, int) and isinstance(item, Mapping) else key
+        step = str(key).replace("~", "~0").replace("/", "~1")
+        return _Place(f"{self.pointer}/{step}", f"{self.identity}/{name}", item)
+
+
+def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
+    """Writes the quantities of a set in one notation, as JSON patch operations. `stored` is the set as it is, None if
+    it is created."""
+    before = {place.identity: place.value for place in _quantities(stored)}
+    for place in _quantities(pcs):
+        wanted = _notation(place.value, before.get(place.identity), known=place.identity in before)
+        if wanted == place.value:
+            continue
+        if wanted is None:
+            yield {"op": "remove", "path": place.pointer}
+        else:
+            yield {"op": "add", "path": place.pointer, "value": wanted}
+
+
+def _notation(value: Any, stored: Any, *, known: bool) -> Any:
+    given = _read(value)
+    if given is None:  # the schema refuses it
+        return value
+    before = _read(stored) if known else None
+    return stored if before is not None and before.nanos == given.nanos else quantities.written(given)
+
+
+def _read(value: Any) -> quantities.Quantity | None:
+    return quantities.of_json(0 if value is None else value)
+
+
+def _quantities(pcs: Any) -> Iterator[_Place]:
+    template = _at(_Place("", "", pcs), "spec", "template")
+    for clique in _items(_at(template, "cliques")):
+        yield from _of(_POD_SPEC, _at(clique, "spec", "podSpec"))
+        yield from _of_metrics(_at(clique, "spec", "autoScalingConfig", "metrics"))
+    for group in _items(_at(template, "podCliqueScalingGroups")):
+        yield from _of_metrics(_at(group, "scaleConfig", "metrics"))
+
+
+def _of_metrics(metrics: _Place) -> Iterator[_Place]:
+    for metric in _items(metrics):
+        for source in _members(metric):
+            target = _at(source, "target")
+            yield from (place for key in _METRIC_TARGETS if (place := _at(target, key)).value is not None)
+
+
+def _of(type_name: str, place: _Place) -> Iterator[_Place]:
+    """The quantities in a value of a Go type."""
+    types = pod_template_types()
+    type_name = types.kinds.get(type_name, type_name)
+    if type_name.startswith("*"):
+        yield from _of(type_name[1:], place)
+    elif type_name == "resource.Quantity":
+        if place.value is not None:
+            yield place
+    elif type_name.startswith("[]"):
+        for item in _items(place):
+            yield from _of(type_name[2:], item)
+    elif type_name.startswith("map["):
+        for member in _members(place):
+            yield from _of(type_name.partition("]")[2], member)
+    elif type_name in types.structs and isinstance(place.value, Mapping):
+        for field in types.structs[type_name]:
+            inner = place if field.embedded and not field.json else _at(place, field.json)
+            if field.type == "resource.Quantity":
+                yield inner  # not a pointer: Go writes 0 if it is absent
+            elif inner.value is not None:
+                yield from _of(field.type, inner)
+
+
+def _at(place: _Place, *path: str) -> _Place:
+    for key in path:
+        place = place.within(key, place.value.get(key) if isinstance(place.value, Mapping) else None)
+    return place
+
+
+def _members(place: _Place) -> Iterator[_Place]:
+    for key, value in place.value.items() if isinstance(place.value, Mapping) else ():
+        yield place.within(str(key), value)
+
+
+def _items(place: _Place) -> Iterator[_Place]:
+    for number, item in enumerate(place.value if isinstance(place.value, list) else ()):
+        yield place.within(number, item)

@@ -1,0 +1,122 @@
+"""Kubernetes quantities as the API machinery reads and writes them (spec HASH-060 to HASH-069)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_TEXT = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(.*)", re.DOTALL)
+_EXPONENT = re.compile(r"[eE]([+-]?\d+)")
+_SUFFIXES = {exponent: suffix for suffix, exponent in DECIMAL.items()}
+_BINARY_SUFFIXES = ("", *BINARY)
+_MOST = 2**63 - 1
+_NANO = 10**9
+_LONGEST, _MOST_EXPONENT = 256, 999
+"""Limits of a text and its exponent. To compute with longer ones could take all time and memory."""
+_DIGITS = 18
+_BINARY_DIGITS = 15
+_LOWEST_SCALE = -9
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity as it is written: `sign` `whole`.`fraction` × `base`^`exponent`. `text` is all of it."""
+
+    text: str
+    sign: str
+    whole: str
+    fraction: str
+    base: Literal[2, 10]
+    exponent: int
+    form: Literal["BinarySI", "DecimalSI", "DecimalExponent"]
+
+    @property
+    def small(self) -> tuple[int, int] | None:
+        """The amount without its sign as an int64 and a decimal scale, if it fits (HASH-064, HASH-065)."""
+        multiplier, scale = 1, self.exponent
+        if self.base == 10:
+            precision = _DIGITS - len(self.whole) - len(self.fraction)
+        elif self.fraction:
+            return None
+        else:
+            precision = _BINARY_DIGITS - len(self.whole) - self.exponent * 3 // 10 - 1
+            multiplier, scale = 2**self.exponent, 0
+        scale -= len(self.fraction)
+        if precision < 0 or scale < _LOWEST_SCALE:
+            return None
+        value = int(self.whole + self.fraction) * multiplier
+        return (value, scale) if value <= _MOST else None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the API machinery writes it as it was sent (HASH-065, HASH-066)."""
+        if self.text == "0":
+            return True
+        digits = self.whole + self.fraction
+        if (small := self.small) is None:
+            return False
+        if self.base == 2:
+            return self.exponent % 10 == 0 and int(digits) & 7 != 0
+        return small[1] % 3 == 0 and not digits.endswith("000") and self.whole[0] != "0"
+
+    @property
+    def nanos(self) -> int:
+        """The amount in billionths, rounded away from zero; a binary one is at most an int64 (HASH-067)."""
+        digits = int(self.whole + self.fraction)
+        if self.base == 2:
+            exact = min(-(-digits * _NANO * 2**self.exponent // 10 ** len(self.fraction)), _MOST * _NANO)
+        elif (power := self.exponent - len(self.fraction) + 9) >= 0:
+            exact = digits * 10**power
+        else:
+            exact = -(-digits // 10**-power)
+        return -int(exact) if self.sign == "-" else int(exact)
+
+
+@lru_cache(4096)
+def parse(text: str) -> Quantity | None:
+    """Reads a quantity; None if it is none."""
+    if len(text) > _LONGEST:
+        return None
+    match = _TEXT.fullmatch(text)
+    assert match is not None  # every text fits
+    whole, fraction, suffix = match[2].lstrip("0") or "0", match[3] or "", match[4]
+    if not match[2] and not fraction:
+        return None
+    if suffix in DECIMAL:
+        return Quantity(text, match[1], whole, fraction, 10, DECIMAL[suffix], "DecimalSI")
+    if suffix in BINARY:
+        return Quantity(text, match[1], whole, fraction, 2, BINARY[suffix], "BinarySI")
+    if (power := _EXPONENT.fullmatch(suffix)) and abs(int(power[1])) <= _MOST_EXPONENT:
+        return Quantity(text, match[1], whole, fraction, 10, int(power[1]), "DecimalExponent")
+    return None
+
+
+def of_json(value: Any) -> Quantity | None:
+    """Reads a quantity from JSON, where it may be a number; None if it is none."""
+    if isinstance(value, str):
+        return parse(value.strip(" "))
+    return parse(repr(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def written(quantity: Quantity) -> str:
+    """The text that the API machinery writes for a quantity that it has read (HASH-069)."""
+    if quantity.kept:
+        return quantity.text
+    nanos = quantity.nanos
+    whole, rest = divmod(nanos, _NANO)
+    if quantity.form == "BinarySI" and not rest and abs(whole) >= 1024:
+        power = 0
+        while whole % 1024 == 0 and power < len(BINARY):
+            whole, power = whole // 1024, power + 1
+        return f"{whole}{_BINARY_SUFFIXES[power]}"
+    mantissa, exponent = nanos, -9 if nanos else 0
+    while mantissa and mantissa % 1000 == 0:
+        mantissa, exponent = mantissa // 1000, exponent + 3
+    if quantity.form == "DecimalExponent":
+        return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+    # There is no suffix above exa: the API machinery drops it, and with it most of the amount.
+    return f"{mantissa}{_SUFFIXES[exponent]}" if exponent in _SUFFIXES else quantity.text

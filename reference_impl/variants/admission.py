@@ -1,0 +1,37 @@
+"""Variants in what admission says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reference_impl.admission.rules import cliques, topology
+from reference_impl.faults import replace
+from reference_impl.faults.admission_faults import FORCED_POLICY
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.pods import PodBuilder
+from reference_impl.variants import variant
+
+
+@variant("policy-forced", "operator", "sets the restart policy of pods to Always, and says so", "ADM-026", "ADM-046")
+def _policy_forced() -> None:
+    warnings, pod = cliques.warnings, PodBuilder.pod
+
+    def forced(self: PodBuilder, index: int) -> Manifest:
+        manifest = pod(self, index)
+        return {**manifest, "spec": {**manifest["spec"], "restartPolicy": "Always"}}
+
+    replace(cliques, "warnings", lambda pcs: [FORCED_POLICY for _ in warnings(pcs)])
+    replace(PodBuilder, "pod", forced)
+
+
+@variant("warnings-in-other-words", "operator", "warns of a coarser preferred domain in its own words", "ADM-033")
+def _warnings_in_other_words() -> None:
+    right = topology.warnings
+
+    def warnings(pcs: Any, known: Any) -> Iterator[str]:
+        for warning in right(pcs, known):
+            field = warning.split(" ", 1)[0]
+            yield f"{field}: has no effect, as the required domain is narrower"
+
+    replace(topology, "warnings", warnings)

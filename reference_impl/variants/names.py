@@ -1,0 +1,36 @@
+"""Variants in what becomes of sets whose objects would have one name: refused, or accepted and reported."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from reference_impl.admission.server import Hooks
+from reference_impl.admission.verdict import Verdict
+from reference_impl.faults import replace
+from reference_impl.faults.name_faults import accept_collisions
+from reference_impl.variants import variant
+
+_GANG_OF_ANOTHER = re.compile(r"(?P<set>.+)-(?:0|[1-9]\d*)-(?P<group>.+)")
+
+
+@variant("collisions-reported", "operator", "accepts sets with two objects of one name", "RES-052", "RES-054")
+def _collisions_reported() -> None:
+    accept_collisions()
+
+
+@variant("foreign-gang-refused", "operator", "refuses sets whose gangs have names of another set's", "RES-051")
+def _foreign_gang_refused() -> None:
+    right = Hooks._validate_set
+
+    async def validate_set(self: Hooks, request: Any) -> Verdict:
+        metadata = (request.get("object") or {}).get("metadata") or {}
+        found = _GANG_OF_ANOTHER.fullmatch(str(metadata.get("name", "")))
+        if found is not None and request.get("operation") == "CREATE":
+            other = await self._cluster.pod_clique_set(metadata.get("namespace", ""), found["set"]) or {}
+            template = other.get("spec", {}).get("template", {})
+            if found["group"] in [group["name"] for group in template.get("podCliqueScalingGroups", ())]:
+                return Verdict(refusal=f"PodGangs of PodCliqueSet {found['set']} have these names")
+        return await right(self, request)
+
+    replace(Hooks, "_validate_set", validate_set)

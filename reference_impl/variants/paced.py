@@ -1,0 +1,35 @@
+"""Variants in when the operator works."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from kube.workqueue import WorkQueue
+from reference_impl.faults import replace
+from reference_impl.variants import variant
+
+EVERY, FOR = 20.0, 5.0
+"""Seconds between two turns, and how long one lasts."""
+
+
+@variant(
+    "works-in-turns",
+    "operator",
+    "works for five seconds of every twenty, and asks for nothing in between",
+    "CORE-010",
+    "CORE-018",
+    "CORE-020",
+    time_scale=1.0,
+)
+def _works_in_turns() -> None:
+    take = WorkQueue.take
+
+    async def in_turn(self: WorkQueue[Any]) -> Any:
+        key = await take(self)
+        if (late := time.monotonic() % EVERY) > FOR:
+            await asyncio.sleep(EVERY - late)
+        return key
+
+    replace(WorkQueue, "take", in_turn)

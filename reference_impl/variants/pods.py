@@ -1,0 +1,32 @@
+"""Variants in how pods are written."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from reference_impl.faults import replace
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.pods import PodBuilder
+from reference_impl.variants import variant
+
+
+@variant(
+    "literal-variables", "operator", "writes values of variables, not references to labels", "CORE-008", "CORE-009"
+)
+def _literal_variables() -> None:
+    right = PodBuilder.pod
+
+    def pod(self: PodBuilder, index: int) -> Manifest:
+        manifest = copy.deepcopy(right(self, index))
+        by_path = {f"metadata.labels['{key}']": value for key, value in manifest["metadata"]["labels"].items()}
+        spec: dict[str, Any] = manifest["spec"]
+        for container in (*spec.get("initContainers", ()), *spec["containers"]):
+            for variable in container.get("env", ()):
+                path = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
+                if path in by_path:
+                    del variable["valueFrom"]
+                    variable["value"] = by_path[path]
+        return manifest
+
+    replace(PodBuilder, "pod", pod)

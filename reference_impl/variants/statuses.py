@@ -1,0 +1,50 @@
+"""Variants in what statuses say."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import msgspec
+
+from reference_impl.api.models import CliqueUpdateProgress, Condition, PodClique, PodSelection
+from reference_impl.faults import replace
+from reference_impl.plan import statuses, topology, updates_of_cliques
+from reference_impl.plan.updates_of_cliques import Step
+from reference_impl.variants import variant
+
+
+@variant("selectors-turned-round", "operator", "lists the terms of selectors in another order", "CORE-013")
+def _selectors_turned_round() -> None:
+    right = statuses._selector
+
+    def selector(pcs: str, key: str, value: str) -> str:
+        return ",".join(reversed(right(pcs, key, value).split(",")))
+
+    replace(statuses, "_selector", selector)
+
+
+@variant("completed-kept", "operator", "lists the replaced pods of a clique after its update, too", "UPD-010")
+def _completed_kept() -> None:
+    right = updates_of_cliques._advanced
+
+    def advanced(clique: PodClique, progress: CliqueUpdateProgress, found: Any, current: Any, now: str) -> Step:
+        step, selection = right(clique, progress, found, current, now), progress.ready_pods_selected_to_update
+        if step.progress is None or step.progress.update_ended_at is None or selection is None:
+            return step
+        kept = PodSelection(current="", completed=[*(selection.completed or ()), selection.current])
+        ended = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=kept)
+        return dataclasses.replace(step, progress=ended)
+
+    replace(updates_of_cliques, "_advanced", advanced)
+
+
+@variant("condition-in-other-words", "operator", "describes missing topology levels in its own words", "RES-065")
+def _condition_in_other_words() -> None:
+    right = topology.condition
+
+    def condition(pcs: Any, found: Any, now: str) -> Condition | None:
+        told = right(pcs, found, now)
+        return told and msgspec.structs.replace(told, message=f"Topology: {told.reason}")
+
+    replace(topology, "condition", condition)

@@ -1,0 +1,43 @@
+"""What a start has to know from the API server is asked until the API server answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kube.errors import REQUEST_FAILED, ApiError
+from kube.reflector import Backoff
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+"""Refusals that say something of the moment, not of the request: CRD storage that initialises answers 429."""
+
+
+def passing(error: BaseException) -> bool:
+    """Whether the same request may succeed later."""
+    return not isinstance(error, ApiError) or error.status in _PASSING
+
+
+async def answered(
+    ask: Callable[[], Awaitable[T]],
+    *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> T:
+    """The result of `ask`, which is repeated with back-off while the API server cannot be reached or asks to wait; one
+    line says so. Raises what is no passing error."""
+    backoff, told = Backoff(first=0.2, cap=5.0), False
+    while True:
+        try:
+            return await ask()
+        except REQUEST_FAILED as error:
+            if not passing(error):
+                raise
+            if not told:
+                log.warning("the API server does not answer yet, waiting for it: %s", error or repr(error))
+                told = True
+            wait = error.retry_after if isinstance(error, ApiError) else None
+            await sleep(wait or backoff.next())

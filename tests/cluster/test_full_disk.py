@@ -1,0 +1,45 @@
+"""A state folder that is full is said in one line, before a cluster starts and when its start fails of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import controlplane
+from conformance.cluster.assets import Assets
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.state import SPACE, State
+from conformance.errors import HarnessError, UsageError
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes that the disk says to have left. There are programs, and none of them does anything."""
+    left = [SPACE]
+    nothing = Path("/nonexistent")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, left[0]))
+    monkeypatch.setattr(controlplane, "resolve_all", lambda report: Assets(*[nothing] * 7))
+    return left
+
+
+def test_a_full_disk_is_noticed_before_the_start(state: State, free: list[int]) -> None:
+    free[0] = SPACE - 1
+    with pytest.raises(UsageError, match=r"state folder .*: no space: 255 MiB are free, 256 MiB are needed"):
+        Cluster.up("full", state=state)
+    assert not state.names()
+
+
+@pytest.mark.parametrize(("left", "error"), [(controlplane.LEAST - 1, UsageError), (controlplane.LEAST, HarnessError)])
+def test_a_start_that_fails_of_a_full_disk_says_so(
+    state: State, free: list[int], monkeypatch: pytest.MonkeyPatch, left: int, error: type[Exception]
+) -> None:
+    def panics(*arguments: object) -> None:
+        free[0] = left
+        raise HarnessError("kwokctl create cluster failed: goroutine 1 [running]")
+
+    monkeypatch.setattr(Cluster, "_start", panics)
+    with pytest.raises(error, match="no space" if error is UsageError else "goroutine"):
+        Cluster.up("full", state=state)
+    assert not state.names()

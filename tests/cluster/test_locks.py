@@ -1,0 +1,59 @@
+"""Nobody waits for a lock in silence, or for ever."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import locks
+from conformance.cluster.ports import Ports
+from conformance.cluster.state import State
+from conformance.errors import UsageError
+from tests.cluster.waiting import Spawn
+
+HOLD = """
+import pathlib, sys
+from conformance.cluster import locks
+with locks.held(pathlib.Path(sys.argv[1]), print):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_stopped_holder_is_told_after_a_second_and_given_up_in_the_end(
+    tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "PATIENCE", 0.1)
+    told: list[str] = []
+    holder = spawn(HOLD, tmp_path / "lock")
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    holder.send_signal(signal.SIGSTOP)
+    given_up = pytest.raises(UsageError, match=rf"process {holder.pid} \(.*stopped\) holds this lock .*kill -CONT")
+    with given_up, locks.held(tmp_path / "lock", lambda *words: told.append(": ".join(words)), within=0.3):
+        raise AssertionError("two hold the lock")
+    assert len(told) == 1 and f"process {holder.pid}" in told[0] and "which is stopped" in told[0]
+
+    holder.kill()
+    with locks.held(tmp_path / "lock", lambda *words: told.append("again"), within=10):
+        assert len(told) == 1
+
+
+@pytest.mark.parametrize("place", ["state", "ports"])
+def test_every_lock_of_ours_says_so(
+    place: str, tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(locks, "PATIENCE", 0.1)
+    monkeypatch.setattr(locks, "MOMENT", 0.2)
+    folder = tmp_path / place
+    folder.mkdir()
+    holder = spawn(HOLD, folder / "lock")
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with pytest.raises(UsageError, match=f"process {holder.pid} "):
+        if place == "state":
+            with State(folder).lock():
+                pass
+        else:
+            Ports(folder).claims()
+    assert f"waiting for process {holder.pid} " in capfd.readouterr().err

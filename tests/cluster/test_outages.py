@@ -1,0 +1,169 @@
+"""What counts as an outage. Threads are real, clocks are not where an outage of the suite itself is played."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.health import Health
+from conformance.cluster.outages import DEAD, STOPPED, SUITE, UNNOTICED, Component, Outage, Watcher, watch
+from conformance.cluster.ports import Port
+from conformance.cluster.state import Owner, Record, State
+
+
+class Clock:
+    """Moves only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now, self.offset = 100.0, 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return self.now + self.offset
+
+
+@contextmanager
+def running(*components: Component, silence: float = 0.3) -> Iterator[Watcher]:
+    watcher = Watcher(components, silence=silence)
+    watcher.start()
+    try:
+        yield watcher
+    finally:
+        watcher.stop()
+
+
+def still(process: Callable[[], str], clock: Clock) -> Watcher:
+    """Looks only when it is told to."""
+    return Watcher([Component("kwok", process)], clock=clock, wall=clock.wall)
+
+
+def texts(outages: list[Outage]) -> list[str]:
+    return [str(outage) for outage in outages]
+
+
+def test_a_stopped_process_is_an_outage_from_the_last_good_look_to_the_next() -> None:
+    clock, state = Clock(), [""]
+    watcher = still(lambda: state[0], clock)
+    clock.now = 101
+    watcher.look()
+    assert watcher.since(0) == []
+    clock.now, state[0] = 102, STOPPED
+    watcher.look()
+    assert watcher.since(101.5) == [Outage("kwok", STOPPED, 101)]
+    clock.now, state[0] = 105, ""
+    watcher.look()
+    assert watcher.since(101.5) == watcher.since(105) == [Outage("kwok", STOPPED, 101, 105)]
+    assert texts(watcher.since(0)) == ["kwok is stopped (SIGSTOP), for 4 s"]
+    assert watcher.since(105.1) == []
+
+
+def test_a_dead_process_does_not_come_back() -> None:
+    clock, state = Clock(), [STOPPED]
+    watcher = still(lambda: state[0], clock)
+    watcher.look()
+    assert not watcher.since(0)[0].final
+    state[0] = DEAD
+    watcher.look()
+    assert watcher.since(0)[0].final
+    assert texts(watcher.since(0)) == ["kwok does not run"]
+    assert watcher.over(60) == watcher.since(0)  # at once
+
+
+def test_a_suite_that_did_not_run_is_an_outage_of_its_own() -> None:
+    clock = Clock()
+    watcher = still(lambda: "", clock)
+    clock.now += UNNOTICED
+    assert watcher.settled(0) == []
+    clock.now += 60
+    assert watcher.settled(clock.now - 1) == [Outage(SUITE, "did not run itself", 100 + UNNOTICED, 160 + UNNOTICED)]
+
+
+def test_a_slow_machine_may_be_late_for_as_much_longer() -> None:
+    clock = Clock()
+    watcher = Watcher([Component("kwok", lambda: "")], time_scale=2, clock=clock, wall=clock.wall)
+    clock.now += 2 * UNNOTICED
+    assert watcher.settled(0) == []
+    clock.now += 2 * UNNOTICED + 1
+    assert len(watcher.settled(0)) == 1
+
+
+def test_a_machine_that_slept_is_an_outage() -> None:
+    clock = Clock()
+    watcher = still(lambda: "", clock)
+    clock.offset += 3600
+    assert texts(watcher.settled(0)) == ["the wall clock jumped by +3600 s, for 0 s"]
+    clock.now += 1
+    assert watcher.settled(100.5) == []
+
+
+def test_a_page_that_is_silent_for_long_is_an_outage_and_one_that_is_late_is_none() -> None:
+    answers = iter(["timed out", ""])
+    with running(Component("etcd", page=lambda: next(answers, "")), silence=30) as watcher:
+        assert watcher.settled(0) == []
+    with running(Component("etcd", page=lambda: "timed out")) as watcher:
+        assert texts(watcher.settled(0)) == ["etcd does not answer: timed out"]
+
+
+def test_what_has_just_begun_is_waited_for_before_a_verdict() -> None:
+    well = threading.Event()
+    well.set()
+    with running(Component("etcd", page=lambda: "" if well.is_set() else "refused")) as watcher:
+        assert watcher.settled(0) == []
+        well.clear()
+        assert watcher.since(0) == []
+        [outage] = watcher.settled(0)
+        assert watcher.over(0.05) == [outage]
+        well.set()
+        assert watcher.over(10) == []
+        assert [each.end is not None for each in watcher.since(0)] == [True]
+
+
+@pytest.mark.parametrize("component", [Component("a", lambda: ""), Component("a", page=lambda: "")])
+def test_a_look_at_what_is_well_costs_no_time(component: Component) -> None:
+    with running(component, silence=1000) as watcher:
+        assert watcher.settled(0) == watcher.over(1000) == []
+
+
+def test_a_component_that_is_just_being_started_again_ends_no_looking(state: State) -> None:
+    me = Owner.this_process()
+    record = Record(name="one", uid="uid-of-one", creator=me, owner=me, ports=20000)
+    state.add(record)
+    cluster = Cluster(state, record)
+    pids = cluster.log("etcd").parent.parent / "pids"
+    pids.mkdir(parents=True)
+    (pids / "etcd.pid").symlink_to(pids / "was-here-when-it-was-listed")
+    watcher = watch(cluster)
+    watcher.look()
+    assert "etcd does not run" in texts(watcher.since(0))
+
+
+def test_health_closes_the_connections_that_it_has_kept() -> None:
+    class Page(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        health = Health({Port.KWOK: server.server_port}, Path())
+        assert health.ask(Port.KWOK) == health.ask(Port.KWOK) == ""
+        [kept] = health._connections.values()
+        health.close()
+        assert kept.sock is None and not health._connections
+        assert health.ask(Port.KWOK) == ""
+        health.close()
+        server.shutdown()

@@ -1,0 +1,54 @@
+"""docs/contract.md is what the oracle says, leaves nothing out, and the reference keeps to it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from conformance import data
+from conformance.grove import expected_domains, labels, sheet
+from conformance.suite import requirement
+
+PLAN = data.PROJECT / "reference_impl" / "plan"
+
+
+def reasons_of(path: Path) -> set[str]:
+    """Texts of a module that stand where a reason of a condition does."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.keyword) and node.arg == "reason":
+            found |= {each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant)}
+        elif isinstance(node, ast.Tuple) and [type(each) for each in node.elts] == [ast.Constant, ast.Constant]:
+            status, reason = (each.value for each in node.elts if isinstance(each, ast.Constant))
+            found |= {reason} if status in ("True", "False", "Unknown") else set()
+    return {text for text in found if isinstance(text, str)}
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert (data.PROJECT / "docs" / "contract.md").read_text() == sheet.page(), "run: make docs"
+
+
+def test_every_key_finalizer_and_component_is_on_the_page() -> None:
+    known = {value for name, value in vars(labels).items() if name.isupper() and isinstance(value, str)}
+    known |= {value for name, value in vars(labels.Component).items() if name.isupper()}
+    ours = {labels.BY_HAND, labels.BOUND, labels.OWN_PREFIX}
+    page = sheet.page()
+    assert {text for text in known - ours | {expected_domains.FINALIZER} if f"`{text}" not in page} == set()
+
+
+def test_every_requirement_that_the_page_names_exists() -> None:
+    named = set(re.findall(r"\b[A-Z]+-\d{3}\b", sheet.page()))
+    assert named and named <= set(requirement.load().requirements)
+
+
+def test_the_reference_gives_the_reasons_of_the_page_and_no_others() -> None:
+    modules = ("statuses", "topology", "gangs", "termination")
+    given = set().union(*(reasons_of(PLAN / f"{module}.py") for module in modules))
+    parts = {"Sufficient", "Insufficient", "True"}  # of one reason that is put together
+    listed = {reason for _, _, _, reason, _ in sheet.CONDITIONS}
+    assert {reason for reason in given - parts if reason not in listed} == set()
+    texts = "".join((PLAN / f"{module}.py").read_text() for module in (*modules, "updates"))
+    assert {
+        reason for reason in listed if re.sub("^(Ins|S)ufficientAvailable", "Available", reason) not in texts
+    } == set()

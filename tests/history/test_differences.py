@@ -1,0 +1,22 @@
+"""Two readings, reduced to where they differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.history.differences import reduced
+
+
+@pytest.mark.parametrize(
+    ("expected", "seen", "shown"),
+    [
+        ({"a": 1, "b": {"c": 2, "d": 3}}, {"a": 1, "b": {"c": 2, "d": 4}}, ({"b": {"d": 3}}, {"b": {"d": 4}})),
+        ({"a": 1}, {}, ({"a": 1}, {})),
+        (["x", "y", "y"], ["y", "z"], (["x", "y"], ["z"])),
+        (["x", "y"], ["y", "x"], (["x", "y"], ["y", "x"])),
+        ("a", {"b": 1}, ("a", {"b": 1})),
+        (3, 2, (3, 2)),
+    ],
+)
+def test_what_is_equal_is_left_out(expected: object, seen: object, shown: tuple[object, object]) -> None:
+    assert reduced(expected, seen) == shown

@@ -1,0 +1,67 @@
+"""Terminations count from the breach that caused them. The scripted log begins at 2026-01-01T00:00:00Z."""
+
+from __future__ import annotations
+
+from conformance.history import lives
+from conformance.history.record import Record
+from conformance.tests.termination.delays import breaches, early
+from tests.history.scripted import Scripted
+from tests.history.story import Story
+
+
+def breach(story: Story, resource: str, name: str, second: float) -> None:
+    """A breach that is recorded when it happens."""
+    moment = f"2026-01-01T00:00:{second:02.0f}Z"
+    condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": moment}
+    story.tell(resource, name, {"status": {"conditions": [condition]}}, after=second - story.at)
+
+
+def deletion(story: Story, name: str, second: float) -> None:
+    stamp = f"2026-01-01T00:00:{second:02.0f}Z"
+    story.tell("podcliques", name, {"metadata": {"deletionTimestamp": stamp}}, after=second - story.at)
+
+
+def torn() -> tuple[Story, dict[str, list[Record]]]:
+    """Replica 1 of a scaling group breaches at 10 s, replica 0 and with it the group at 13 s; replica 2 never ran."""
+    story = Story(Scripted())
+    for name in ("torn-0-a", "torn-0-g-0-b", "torn-0-g-1-b"):
+        story.tell("podcliques", name, {})
+    breach(story, "podcliques", "torn-0-g-2-c", 5)
+    breach(story, "podcliques", "torn-0-g-1-c", 10)
+    breach(story, "podcliques", "torn-0-g-0-c", 13)
+    breach(story, "podcliquescalinggroups", "torn-0-g", 13)
+    names = ("torn-0-a", *(f"torn-0-g-{replica}-{clique}" for replica in range(3) for clique in "bc"))
+    return story, {name: breaches(story.history, name, ["torn-0-g-2-b", "torn-0-g-2-c"]) for name in names}
+
+
+def judged(second: float, *names: str) -> list[str]:
+    story, causes = torn()
+    for name in names:
+        deletion(story, name, second)
+    ends = lives.ends(story.history, "podcliques")
+    return [line.split()[0] for line in early(causes, ends, 6, 0)]
+
+
+def test_a_replica_is_judged_by_its_own_breach() -> None:
+    """Deleted 6 s after its own breach, 3 s after that of its group."""
+    assert judged(16, "torn-0-g-1-b", "torn-0-g-1-c") == []
+
+
+def test_a_replica_that_goes_before_its_own_delay_is_over_goes_early() -> None:
+    assert judged(15, "torn-0-g-1-b") == ["torn-0-g-1-b"]
+
+
+def test_everything_else_is_judged_by_the_breach_of_the_group() -> None:
+    assert judged(18, "torn-0-a", "torn-0-g-0-b") == ["torn-0-a", "torn-0-g-0-b"]
+    assert judged(19, "torn-0-a", "torn-0-g-0-b") == []
+
+
+def test_what_never_ran_breaches_nothing() -> None:
+    assert judged(18, "torn-0-g-2-b") == ["torn-0-g-2-b"]
+
+
+def test_what_no_breach_explains_goes_early() -> None:
+    story = Story(Scripted())
+    story.tell("podcliques", "loose-0-a", {})
+    deletion(story, "loose-0-a", 50)
+    assert early({"loose-0-a": []}, lives.ends(story.history, "podcliques"), 6, 0)

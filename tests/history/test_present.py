@@ -1,0 +1,166 @@
+"""Judging while the watch of one resource lags behind the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from conformance.errors import HarnessError
+from conformance.history import invariants
+from conformance.history.log import Present
+from conformance.history.query import History, Miss, NotSeen
+from conformance.history.record import Record
+from conformance.history.recorder import Recorder, Stopped
+from tests.history.scripted import Scripted
+from tests.history.story import SPACE, Story
+
+RULES = ["INV-001", "INV-004", "INV-005"]
+
+
+class Lagging(Scripted):
+    """Holds the records of one resource back until somebody asks for the present."""
+
+    def __init__(self, resource: str, *, ever: bool = True) -> None:
+        super().__init__()
+        self._resource, self._ever = resource, ever
+        self._held: list[Callable[[], Record]] = []
+
+    def append(self, kind: str, resource: str, **how: object) -> Record:
+        def tell() -> Record:
+            return super(Lagging, self).append(kind, resource, **how)
+
+        if resource == self._resource:
+            self._held.append(tell)
+        else:
+            tell()
+        return None
+
+    def complete(self, namespace: str, timeout: float) -> Present:
+        if not self._ever:
+            return Present(0, self._resource)
+        for tell in self._held:
+            tell()
+        self._held.clear()
+        return Present()
+
+
+def tell(story: Story, *, referenced: bool = True) -> None:
+    """A set with one pod, which is ungated after its gang has referenced it, or is not referenced at all."""
+    story.owned("podcliquesets", "s", None)
+    story.owned("podcliques", "s-0-a", ("podcliquesets", "s"))
+    of = {"gang": "s-0", "clique": "s-0-a", "owner": ("podcliques", "s-0-a")}
+    of["extra"] = {"app.kubernetes.io/managed-by": "grove-operator"}
+    story.pod("a1", gated=True, **of)
+    story.gang("s-0", {"s-0-a": (1, ["a1"] if referenced else [])}, owner=("podcliquesets", "s"))
+    story.pod("a1", **of)
+
+
+def judged(log: Scripted, *, referenced: bool = True) -> dict[str, bool | None]:
+    story = Story(log)
+    tell(story, referenced=referenced)
+    return {verdict.id: verdict.holds for verdict in invariants.judge(story.history, RULES)}
+
+
+@pytest.mark.parametrize("resource", ["pods", "podgangs", "podcliques", "podcliquesets"])
+@pytest.mark.parametrize("referenced", [True, False])
+def test_a_lag_of_one_watch_changes_no_verdict(resource: str, referenced: bool) -> None:
+    assert judged(Lagging(resource), referenced=referenced) == judged(Scripted(), referenced=referenced)
+
+
+def test_a_history_that_never_comes_to_the_present_is_our_own_failure() -> None:
+    """Unknown would block the requirement, for which an implementation is to blame."""
+    with pytest.raises(HarnessError, match="podcliques"):
+        judged(Lagging("podcliques", ever=False))
+
+
+def test_a_view_shows_what_belongs_together() -> None:
+    story = Story(Lagging("podcliques"))
+    tell(story)
+    assert story.history.view().names("podcliques") == ["s-0-a"]
+    assert [record.name for record in story.history.records("podcliques")] == ["s-0-a"]
+
+
+def test_a_view_that_cannot_be_whole_is_our_own_failure() -> None:
+    story = Story(Lagging("podcliques", ever=False))
+    tell(story)
+    with pytest.raises(HarnessError, match="podcliques"):
+        story.history.view()
+
+
+def test_nothing_newer_than_the_present_is_compared() -> None:
+    class Cut(Scripted):
+        def complete(self, namespace: str, timeout: float) -> Present:
+            return Present(102)
+
+    story = Story(Cut())
+    tell(story)  # revisions 101 to 105
+    assert [record.revision for record in story.history.records()] == [101, 102]
+    assert story.history.view().names("pods") == []
+
+
+def test_a_wait_in_vain_looks_at_what_is_late() -> None:
+    story = Story(Lagging("podcliques"))
+    tell(story)
+    assert story.history.wait("a clique", lambda view: view.names("podcliques") or Miss("none"), 5) == ["s-0-a"]
+    with pytest.raises(NotSeen):
+        story.history.wait("another exists", lambda view: view.get("podcliques", "b") is not None, 5)
+
+
+def test_the_present_moves_on_while_nothing_arrives() -> None:
+    story = Story(Lagging("podcliques"))
+    story.pod("a1")
+    assert story.history.view().names("podcliques") == []
+    story.owned("podcliques", "s-0-a", None)
+    story.log.clock += 60
+    assert story.history.view().names("podcliques") == ["s-0-a"]
+
+
+def test_nothing_is_judged_by_what_a_recorder_has_seen_before_it_died() -> None:
+    story = Story(Recorder("kubeconfig"))
+    tell(story)
+    story.log.fail(HarnessError("the recorder died"))
+    with pytest.raises(HarnessError, match="the recorder died"):
+        story.history.view()
+    with pytest.raises(HarnessError, match="the recorder died"):
+        invariants.judge(story.history, RULES)
+    story.history.end()  # a bundle has what there is
+    assert story.history.view().names("pods") == ["a1"]
+
+
+def test_what_a_stopped_recorder_has_seen_stays_readable() -> None:
+    story = Story(Recorder("kubeconfig"))
+    tell(story)
+    story.log.fail(Stopped())
+    assert story.history.view().names("pods") == ["a1"]
+
+
+def test_what_comes_after_the_end_is_not_waited_for() -> None:
+    story = Story(Lagging("podcliques", ever=False))
+    tell(story)
+    story.history.end()
+    assert story.history.view().names("pods") == ["a1"]
+
+
+def test_a_late_record_is_dated_by_the_revision_that_the_server_had_reached() -> None:
+    log = Scripted()
+    for moment, revision in ((0.0, 100), (1.0, 110), (2.0, 120)):
+        log.clock = moment
+        log.reached(revision)
+
+    def arrival(version: int, moment: float) -> float:
+        log.clock = moment
+        how = {"namespace": SPACE, "name": "a", "uid": "u", "raw": b"{}"}
+        return log.append("ADDED", "pods", version=str(version), **how).at
+
+    assert arrival(110, 9.0) == 1.0
+    assert arrival(115, 9.0) == 2.0
+    assert arrival(125, 9.0) == 9.0
+    assert arrival(115, 60.0) == 60.0  # so far behind that it may be another count
+
+
+def test_a_predicate_goes_by_what_has_arrived() -> None:
+    story = Story(Lagging("podcliques", ever=False))
+    tell(story)
+    history: History = story.history
+    assert history.wait("a pod", lambda _: history.view().names("pods"), 1) == ["a1"]

@@ -1,0 +1,98 @@
+"""A log keeps what its readers ask for, and not what a whole run has brought."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import orjson
+import pytest
+
+from conformance.history import log as logs
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.history.record import Record
+from conformance.history.recorder import Watched, _Feed
+from kube.objects import envelope
+from kube.resource import PODS
+
+
+def tell(log: Log, name: str, *, namespace: str, kind: str = "ADDED", resource: str = "pods", more: str = "") -> Record:
+    raw = orjson.dumps({"metadata": {"name": name, "namespace": namespace}, "more": more})
+    how = {"namespace": namespace, "name": name, "uid": f"uid-{name}", "version": "1", "raw": raw}
+    return log.append(kind, resource, **how)
+
+
+def names(log: Log, namespace: str) -> list[str]:
+    return [record.name for record in log.beyond(namespace, 0)]
+
+
+def test_every_namespace_is_kept_where_none_was_opened() -> None:
+    log = Log()
+    tell(log, "a", namespace="one")
+    assert names(log, "one") == ["a"]
+
+
+def test_only_open_namespaces_are_kept() -> None:
+    log = Log()
+    log.open("one")
+    for namespace in ("one", "two"):
+        tell(log, "a", namespace=namespace)
+    assert (names(log, "one"), names(log, "two")) == (["a"], [])
+    log.forget("one")
+    tell(log, "late", namespace="one", kind="DELETED")
+    assert names(log, "one") == []
+    log.open("three")
+    tell(log, "c", namespace="three")
+    assert names(log, "three") == ["c"]
+
+
+def test_of_nodes_the_last_state_is_kept_between_tests() -> None:
+    log = Log()
+    log.open("one")
+    for _ in range(100):
+        tell(log, "n1", namespace="", kind="MODIFIED", resource="nodes")
+    tell(log, "n2", namespace="", resource="nodes")
+    tell(log, "n2", namespace="", kind="DELETED", resource="nodes")
+    assert len(names(log, "one")) == 102
+    log.forget("one")
+    log.open("two")
+    assert names(log, "two") == ["n1"]
+    assert History(log, "two").view().names("nodes") == ["n1"]
+
+
+def test_large_objects_are_kept_in_a_file_and_read_as_they_came() -> None:
+    log = Log()
+    log.open("one")
+    small, large = tell(log, "a", namespace="one"), tell(log, "b", namespace="one", more="x" * (logs.LARGE + 1))
+    assert isinstance(small._raw, bytes)
+    assert not isinstance(large._raw, bytes)
+    assert orjson.loads(large.raw)["more"] == large.object["more"] == "x" * (logs.LARGE + 1)
+    assert [record.object["metadata"]["name"] for record in log.beyond("one", 0)] == ["a", "b"]
+    log.forget("one")
+    assert large.object["metadata"]["name"] == "b"  # whoever has it still reads it
+
+
+def test_the_file_of_a_namespace_goes_with_its_last_reader() -> None:
+    log = Log()
+    log.open("one")
+    large = tell(log, "b", namespace="one", more="x" * (logs.LARGE + 1))
+    assert large.object["metadata"]["name"] == "b"
+    file = weakref.ref(log._spilled["one"])
+    log.forget("one")
+    del large
+    gc.collect()
+    assert file() is None
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(kept: bool) -> None:
+    log = Log()
+    log.open("one" if kept else "other")
+    feed = _Feed(log, Watched(PODS))
+    metadata = {"name": "a", "namespace": "one", "uid": "u", "resourceVersion": "5", "labels": {"x": "y"}}
+    feed.replaced([envelope(orjson.dumps({"metadata": metadata}))])
+    feed.replaced([])
+    records = log.beyond("one", 0)
+    assert [record.kind for record in records] == (["ADDED", "DELETED"] if kept else [])
+    assert all(record.object["metadata"]["labels"] == {"x": "y"} for record in records)

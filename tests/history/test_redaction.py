@@ -1,0 +1,107 @@
+"""No credentials of a cluster get into what is kept of a run, which people upload and pass on."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.grove.kinds import SECRETS
+from conformance.history import redaction
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.history.recorder import Recorder, Watched, _Feed
+from conformance.suite import bundle
+from conformance.suite.checks import Checks
+from conformance.suite.ledger import Check, Ledger, Phase
+from conformance.suite.settings import RunSettings
+from kube.objects import envelope
+
+TOKEN = ".".join(
+    base64.urlsafe_b64encode(text).decode().rstrip("=")
+    for text in (b'{"alg":"RS256","kid":"x"}', b'{"iss":"kubernetes/serviceaccount","sub":"system"}', b"signature" * 9)
+)
+ENCODED = base64.b64encode(TOKEN.encode()).decode()
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def secret(**changes: Any) -> dict[str, Any]:
+    metadata = {"name": "token", "namespace": "t", "uid": "u", "resourceVersion": "7"}
+    metadata["annotations"] = {LAST_APPLIED: json.dumps({"data": {"token": ENCODED}}), "other": "kept"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata,
+        "data": {"token": ENCODED, "empty": ""},
+        **changes,
+    }
+
+
+def assert_clean(folder: Path) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        for found in (TOKEN, ENCODED, TOKEN[:60]):
+            assert found.encode() not in path.read_bytes(), path.name
+
+
+def test_a_recorded_secret_keeps_its_keys_and_loses_their_values() -> None:
+    log = Log()
+    feed = _Feed(log, Watched(SECRETS))
+    feed.changed("ADDED", envelope(json.dumps(secret()).encode()))
+    feed.changed("DELETED", envelope(json.dumps(secret()).encode()))
+    for record in log.beyond("t", 0):
+        assert record.object["data"] == {"token": redaction.HIDDEN, "empty": ""}
+        assert record.object["metadata"]["annotations"] == {LAST_APPLIED: "REDACTED", "other": "kept"}
+        assert base64.b64decode(redaction.HIDDEN) == b"REDACTED" and ENCODED.encode() not in record.raw
+
+
+def test_every_recorder_redacts_secrets(tmp_path: Path) -> None:
+    feeds = {feed.resource: feed for feed in Recorder(tmp_path / "none")._feeds}
+    assert SECRETS in feeds
+
+
+def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
+    log = Log()
+    _Feed(log, Watched(SECRETS)).changed("ADDED", envelope(json.dumps(secret()).encode()))
+    said = tmp_path / "operator.log"
+    said.write_text(f"authenticating with {TOKEN}\n")
+    kept: list[Check] = []
+    checks = Checks("t", ["AA-001", "AA-002"], kept.append)
+    checks.expect("AA-001", "the Secret", {}, {"live": [secret()]})
+    error = checks.fail("AA-002", "the answer", "", f"refused: {TOKEN}")
+    bundle.write(
+        tmp_path / "bundle",
+        test="t",
+        checks=checks.made,
+        history=History(log, "t"),
+        made=[
+            ("create", secret()),
+            ("create", {"kind": "List", "items": [secret(stringData={"token": TOKEN})]}),
+            ("patch secrets/token", {"data": {"token": ENCODED}}),
+        ],
+        logs={"operator": (said, 0)},
+        reproduce=["true"],
+    )
+    assert_clean(tmp_path / "bundle")
+    assert "authenticating with REDACTED" in (tmp_path / "bundle" / "logs" / "operator.log").read_text()
+    assert TOKEN not in str(error) and "refused: REDACTED" in str(error)
+
+
+def test_a_ledger_holds_no_tokens(tmp_path: Path) -> None:
+    with Ledger(tmp_path, "w") as book:
+        book.write(Phase(worker="w", phase="starting", detail=f"its log ends with: {TOKEN}"))
+    assert_clean(tmp_path)
+
+
+@pytest.mark.parametrize("harmless", ["eyJhbGciOi", "a.b.c", "eyJ.eyJ.x", ""])
+def test_what_is_no_token_stays(harmless: str) -> None:
+    assert redaction.value(harmless) == harmless and redaction.words(harmless.encode()) == harmless.encode()
+
+
+def test_the_folder_of_a_run_is_for_its_user_alone(tmp_path: Path) -> None:
+    RunSettings(run="r", directory=str(tmp_path / "reports" / "r"), implementation="x").save()
+    assert (tmp_path / "reports" / "r").stat().st_mode & 0o777 == 0o700

@@ -1,0 +1,73 @@
+"""The output of talkative processes: read once, and bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.implementation import output
+from conformance.implementation.output import Output, bound
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "it.log"
+    path.write_text("ready, said an earlier process\n")
+    return path
+
+
+def add(log: Path, text: str) -> None:
+    with log.open("a") as file:
+        file.write(text)
+
+
+def test_only_what_is_new_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Output(log)
+    assert not found.has("ready")
+    add(log, "one\n" * 1000)
+    assert not found.has("ready")
+    begun = found._read
+    assert begun == log.stat().st_size
+    add(log, "now rea")
+    assert not found.has("ready")
+    add(log, "dy\nmore")
+    assert found.has("ready")
+    assert found.has("ready")  # also at the next look
+    assert found._read >= begun
+
+
+def test_a_large_output_is_read_in_pieces(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "PIECE", 10)
+    found = Output(log)
+    add(log, "x" * 35 + "\nshort\nready\n")
+    assert found.has("^ready$")
+    assert not found.has("never")
+
+
+def test_the_last_lines_are_those_of_this_process(log: Path) -> None:
+    found = Output(log)
+    assert found.last_lines(3) == []
+    add(log, "one\n\ntwo\n")
+    assert found.last_lines(3) == ["one", "two"]
+    add(log, "three\n" * output.LAST)
+    assert found.last_lines(2) == ["three", "three"]
+
+
+def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "MOST", 1 << 20)
+    monkeypatch.setattr(output, "KEPT", 1000)
+    found = Output(log)
+    with log.open("ab") as process:  # as the process has it
+        process.write(b"words\n" * 200_000)
+        process.flush()
+        assert not found.has("ready")
+        bound(log)
+        assert log.stat().st_size < 2000
+        assert log.read_text().startswith("(more than 1 MiB of output")
+        process.write(b"ready\n")
+        process.flush()
+        assert found.has("ready")
+        assert found.last_lines(2) == ["words", "ready"]
+        bound(log)
+        assert log.read_text().endswith("words\nready\n")

@@ -1,0 +1,35 @@
+"""A gang scheduler that answers to `default-scheduler` is the only scheduler of that name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.implementation import descriptor
+from conformance.implementation.scheduler_names import BESIDE, kube_scheduler
+
+OWN = "default-scheduler"
+
+
+@pytest.mark.parametrize(
+    ("judged", "name", "expected"),
+    [
+        ("reference", "grove-gang-scheduler", OWN),
+        ("reference", OWN, BESIDE),
+        ("reference-plain", "grove-gang-scheduler", OWN),
+        ("reference-plain", OWN, BESIDE),
+        ("kube-scheduler", OWN, OWN),
+    ],
+)
+def test_kube_scheduler_keeps_its_name_unless_it_is_taken(judged: str, name: str, expected: str) -> None:
+    found = replace(descriptor.load(judged), scheduler_name=name)
+    assert kube_scheduler(found, descriptor.load("reference")) == expected
+
+
+def test_the_go_operator_is_judged_with_topology_and_multi_node_nvlink(tmp_path: Path) -> None:
+    (tmp_path / "crd.yaml").touch()
+    found = descriptor.load("grove-operator", {"binary": "/bin/true", "crds": str(tmp_path)})
+    assert found.features == {"mnnvl", "topology"}
+    assert kube_scheduler(found, descriptor.load("reference")) == BESIDE

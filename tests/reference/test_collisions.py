@@ -1,0 +1,131 @@
+"""Objects of one set that would have one name are refused, and stored sets with some stay editable."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.informer import Informer
+from kube.objects import ObjectMeta, OwnerReference
+from reference_impl.admission.rules import collisions
+from reference_impl.api.models import PodClique, PodCliqueSet
+from reference_impl.control.cache import Cache
+from tests.reference import apiserver
+
+SCALED = {"minReplicas": 1, "maxReplicas": 3}
+SHARED = [{"name": "gpu", "scope": "AllReplicas", "namespace": "elsewhere"}]
+
+
+def clique(name: str, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "registry.example/app:1"}]
+    sharing = {"resourceSharing": spec.pop("sharing")} if "sharing" in spec else {}
+    return {
+        "name": name,
+        **sharing,
+        "spec": {"roleName": name, "replicas": 1, "podSpec": {"containers": containers}, **spec},
+    }
+
+
+def group(name: str, *members: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "cliqueNames": list(members), **more}
+
+
+def a_set(cliques: list[dict[str, Any]], *groups: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "s", "namespace": "n"},
+        "spec": {"replicas": 1, "template": {"cliques": cliques, "podCliqueScalingGroups": list(groups)}},
+    }
+
+
+COLLIDING = {
+    "clique and member": a_set([clique("wk"), clique("sg-0-wk")], group("sg", "wk")),
+    "clique and member of a later replica": a_set([clique("sg-17-wk"), clique("wk")], group("sg", "wk")),
+    "members of two groups": a_set([clique("1-b"), clique("b")], group("a", "1-b"), group("a-0", "b")),
+    "members of two groups, far apart": a_set([clique("x-1-b"), clique("b")], group("a-0-x", "b"), group("a", "x-1-b")),
+    "autoscalers": a_set([clique("x", autoScalingConfig=SCALED), clique("wk")], group("x", "wk", scaleConfig=SCALED)),
+    "claims": a_set([clique("x", sharing=SHARED), clique("wk")], group("x", "wk", resourceSharing=SHARED)),
+}
+APART = {
+    "another member": a_set([clique("wk"), clique("sg-0-other")], group("sg", "wk")),
+    "no index": a_set([clique("wk"), clique("sg-00-wk"), clique("sg-a-wk")], group("sg", "wk")),
+    "the group has it as its own member": a_set([clique("sg-0-wk"), clique("wk")], group("sg", "wk", "sg-0-wk")),
+    "one autoscaler": a_set([clique("x", autoScalingConfig=SCALED), clique("wk")], group("x", "wk")),
+    "claims of two scopes": a_set(
+        [clique("x", sharing=SHARED), clique("wk")],
+        group("x", "wk", resourceSharing=[{**SHARED[0], "scope": "PerReplica"}]),
+    ),
+    "groups alike": a_set([clique("a"), clique("b")], group("g", "a"), group("g-0", "b")),
+}
+
+
+@pytest.mark.parametrize("name", COLLIDING)
+def test_a_set_with_a_collision_is_refused_on_create(name: str) -> None:
+    reply = apiserver.ask(COLLIDING[name])
+    assert reply.refused and [error.kind for error in reply.errors] == ["Invalid"], reply
+
+
+@pytest.mark.parametrize("name", APART)
+def test_a_set_without_a_collision_is_accepted(name: str) -> None:
+    assert apiserver.ask(APART[name]).accepted, apiserver.ask(APART[name])
+
+
+@pytest.mark.parametrize("name", COLLIDING)
+def test_a_stored_set_with_a_collision_stays_editable(name: str) -> None:
+    stored = COLLIDING[name]
+    changed = {**stored, "spec": {**stored["spec"], "replicas": 2}}
+    reply = apiserver.ask(changed, before=stored)
+    assert reply.accepted, reply
+
+
+def test_an_update_that_adds_a_collision_is_refused() -> None:
+    stored, changed = APART["one autoscaler"], COLLIDING["autoscalers"]
+    assert apiserver.ask(changed, before=stored).refused
+    assert apiserver.ask(stored, before=changed).accepted
+
+
+class Found(Informer[PodClique]):
+    """Knows one clique."""
+
+    def __init__(self, clique: PodClique) -> None:
+        self._clique = clique
+
+    def get(self, namespace: str | None, name: str) -> PodClique | None:
+        return self._clique if name == self._clique.metadata.name else None
+
+
+@pytest.mark.parametrize(("controller", "seen"), [("u-own", True), ("u-other", False), (None, True)])
+def test_what_another_owner_has_is_no_child(controller: str | None, seen: bool) -> None:
+    owners = (
+        [OwnerReference("grove.io/v1alpha1", "PodCliqueSet", "s", controller, controller=True)] if controller else []
+    )
+    found = PodClique(metadata=ObjectMeta(name="c", namespace="n", owner_references=owners))
+    owner = PodClique(metadata=ObjectMeta(name="o", namespace="n", uid="u-own"))
+    child = Cache.child(object.__new__(Cache), Found(found), owner)
+    assert (child("c") is not None) == seen and child("d") is None
+
+
+@pytest.mark.parametrize(
+    ("names", "groups"),
+    [
+        (["1-" * 50_000 + "a"], {}),
+        ([], {"a": [f"b-{i}-x" for i in range(2000)], **{f"a-{i}-b": ["x"] for i in range(2000)}}),
+        ([], {"a": [f"b-{i}-y" for i in range(2000)], **{f"a-{i}-b": ["x"] for i in range(2000)}}),
+    ],
+    ids=["a long name", "many collisions", "many that only look so"],
+)
+def test_a_hostile_set_does_not_hold_the_operator_up(names: list[str], groups: dict[str, list[str]]) -> None:
+    spec = {"roleName": "r", "podSpec": {}, "replicas": 1, "minAvailable": 1}
+    template = {
+        "cliques": [{"name": name, "spec": spec} for name in names],
+        "podCliqueScalingGroups": [{"name": name, "cliqueNames": of, "minAvailable": 1} for name, of in groups.items()],
+    }
+    pcs = msgspec.convert({"metadata": {"name": "s"}, "spec": {"replicas": 1, "template": template}}, PodCliqueSet)
+    began = time.process_time()
+    assert len(list(collisions.violations(pcs, pcs))) == 0
+    assert len(list(collisions.violations(pcs, None))) <= collisions.MOST
+    assert time.process_time() - began < 1

@@ -1,0 +1,101 @@
+"""A write that the API server refuses is retried with back-off, whatever the refusal says."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import string
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from kube.errors import ApiError
+from kube.resource import Resource
+from kube.workqueue import work
+from reference_impl.api.models import LastError, PodCliqueSetStatus, wire
+from reference_impl.control.operator import Operator
+from reference_impl.control.troubles import only_errors
+from reference_impl.plan import children, gangs, topology
+from tests.kube.leaping import leap
+from tests.reference.examples import disaggregated
+
+REFUSALS = {
+    "quota": (403, "Forbidden", 'pods "{}" is forbidden: exceeded quota: few, requested: pods=1, used: pods=2'),
+    "pod spec": (422, "Invalid", 'Pod "{}" is invalid: spec.containers[0].lifecycle.preStop: Invalid value: 9'),
+}
+
+
+class Refusing:
+    """A client to which no pod may be created. It counts what is asked of it."""
+
+    def __init__(self, refusal: str) -> None:
+        self._refusal = REFUSALS[refusal]
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.on_answer: Any = None
+        self.created: list[float] = []
+        self.patches: list[Any] = []
+        self._version = 100
+
+    async def create(self, resource: Resource, manifest: dict[str, Any]) -> bytes:
+        self.created.append(asyncio.get_running_loop().time())
+        code, reason, message = self._refusal
+        name = manifest["metadata"]["generateName"] + "".join(random.choices(string.ascii_lowercase, k=5))
+        raise ApiError(code, reason, message.format(name), {"name": name}, None)
+
+    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **how: Any) -> bytes:
+        self.patches.append(body)
+        self._version += 1
+        found = self.objects[name]
+        found["metadata"]["resourceVersion"] = str(self._version)
+        found.setdefault("status", {}).update(body["status"])
+        return orjson.dumps(found)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_refused_pods_are_tried_again_with_back_off(refusal: str) -> None:
+    client = Refusing(refusal)
+
+    async def scenario() -> None:
+        operator = Operator(client, scheduler_name="gangs")  # type: ignore[arg-type]
+        cache = operator.cache
+        pcs = disaggregated()
+        pcs.spec.template.cliques[0].spec.replicas = 8
+        [template] = children.standalone_templates(pcs)
+        clique = children.standalone_clique(pcs, 0, template)
+        [gang, *_] = gangs.planned(pcs, 0, lambda group: 1, topology.Topology())
+        documents = {
+            cache.sets: wire(pcs),
+            cache.cliques: clique,
+            cache.gangs: gangs.manifest(pcs, 0, gang, "gangs", ""),
+        }
+        for informer, document in documents.items():
+            metadata = document["metadata"]
+            metadata |= {"namespace": "ns", "uid": f"u-{metadata['name']}", "resourceVersion": "1", "generation": 1}
+            client.objects[metadata["name"]] = document
+            informer.observe(informer.decode(orjson.dumps(document)))
+        [(queue, reconcile)] = [(each[1], each[2]) for each in operator._work if each[0] == "podclique"]
+        working = asyncio.create_task(work(queue, reconcile, 24))
+        await asyncio.sleep(10)
+        working.cancel()
+        await asyncio.wait([working])
+
+    leap(scenario())
+    assert 0 < len(client.created) <= 8 + 10, f"{len(client.created)} pods were tried in 10 s"
+    assert len(client.patches) == 1, client.patches
+    [error] = client.patches[0]["status"]["lastErrors"]
+    assert "llm-0-router-*" in error["description"]
+
+
+def test_an_event_wakes_a_reconciler_unless_only_its_own_complaint_changed() -> None:
+    pcs = msgspec.structs.replace(disaggregated(), status=PodCliqueSetStatus(replicas=1))
+    meta = msgspec.structs.replace(pcs.metadata, resource_version="2")
+    complaint = PodCliqueSetStatus(replicas=1, last_errors=[LastError("ERR_X", "no", "2026-01-01T00:00:00Z")])
+    told = msgspec.structs.replace(pcs, metadata=meta, status=complaint)
+    assert only_errors(pcs, told) and only_errors(told, pcs)
+    assert not only_errors(pcs, pcs) and not only_errors(None, told)
+    counted = msgspec.structs.replace(complaint, replicas=2)
+    assert not only_errors(pcs, msgspec.structs.replace(told, status=counted))
+    changed = msgspec.structs.replace(meta, generation=2)
+    assert not only_errors(pcs, msgspec.structs.replace(told, metadata=changed))

@@ -1,0 +1,197 @@
+"""What a pod is told while it waits for its gang: why, in its condition and in an event, once per reason."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from kube.errors import ApiError
+from kube.informer import Informer, typed
+from kube.resource import EVENTS, PODS, Resource
+from reference_impl.scheduler.gang import Gang, Group
+from reference_impl.scheduler.model import Condition, Pod
+from reference_impl.scheduler.scheduler import GangScheduler
+from reference_impl.scheduler.unschedulable import Unschedulable, patch, reasons
+from tests.kube.leaping import leap
+from tests.reference.examples import NAMESPACE, gpu_pod, node
+
+GATED = Condition("PodScheduled", "False", "SchedulingGated", "blocked due to non-empty scheduling gates")
+
+
+def test_each_waiting_pod_of_a_gang_that_does_not_fit_gets_its_reason() -> None:
+    gang = Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1), gpu_pod("b", 1)])])
+    told = {pod.metadata.name: reason for pod, reason in reasons(gang, "nodes have room for 1 of 2 pods of p")}
+    assert told == dict.fromkeys("ab", "pod gang ns/g waits: nodes have room for 1 of 2 pods of p")
+
+
+def test_extra_pods_and_pods_of_incomplete_gangs_get_a_reason_too() -> None:
+    bound = [(gpu_pod("a", 1), "n")]
+    [(_, extra)] = reasons(Gang("ns/g", [Group("p", 1, [gpu_pod("b", 1)], bound)]), None)
+    [(_, early)] = reasons(Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1)])]), None)
+    assert "no node has room for more pods of p" in extra
+    assert "missing or have scheduling gates" in early
+    assert not list(reasons(Gang("ns/g", [Group("p", 1, [], bound)]), None))
+
+
+def test_the_transition_time_changes_with_the_status_only() -> None:
+    pod = gpu_pod("a", 1)
+    [fresh] = (patch(pod, "why") or {})["status"]["conditions"]
+    assert fresh.pop("lastTransitionTime")
+    assert fresh == {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "why"}
+    pod.status.conditions = [GATED]
+    assert (patch(pod, "why") or {})["status"]["conditions"] == [fresh]
+    pod.status.conditions = [Condition("PodScheduled", "False", "Unschedulable", "why")]
+    assert patch(pod, "why") is None
+
+
+def test_a_pod_that_has_been_bound_meanwhile_is_not_said_to_be_unschedulable() -> None:
+    pod = gpu_pod("a", 1)
+    pod.metadata.resource_version = "7"
+    # Without the version, the patch of a pod whose binding is under way would come after it: PodScheduled False.
+    assert (patch(pod, "why") or {})["metadata"] == {"uid": "u-a", "resourceVersion": "7"}
+
+
+class Cluster:
+    """A client that applies what is written to pods, and keeps count. The first writes fail as given."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.patches: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
+        self.on_answer: Any = None
+
+    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **how: Any) -> bytes:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.patches.append(body)
+        metadata = {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"u-{name}",
+            "resourceVersion": str(len(self.patches) + 1),
+        }
+        return orjson.dumps({"metadata": metadata, "spec": {}, "status": body["status"]})
+
+    async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
+        assert resource == EVENTS
+        self.events.append(body)
+        return b"{}"
+
+
+def played(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
+    """Scheduling cycles: the pods that wait then, with their reasons."""
+
+    async def scenario() -> None:
+        informer = Informer(client, PODS, typed(Pod))  # type: ignore[arg-type]
+        for name in "ab":
+            pod = gpu_pod(name, 1)
+            pod.metadata.resource_version = "1"
+            informer.observe(pod)
+        waiting = Unschedulable(client, informer, "gangs")  # type: ignore[arg-type]
+        running = asyncio.create_task(waiting.run())
+        for cycle in cycles:
+            pods = {pod.metadata.name: pod for pod in informer}
+            waiting.replace([(pods[name], reason) for name, reason in cycle.items()])
+            await asyncio.sleep(apart)
+        running.cancel()
+        await asyncio.wait([running])
+
+    leap(scenario())
+
+
+def test_each_reason_is_written_once_however_often_it_is_found() -> None:
+    client = Cluster()
+    played(client, *[{"a": "no room", "b": "no room"}] * 5, {"a": "no node"})
+    messages = [each["status"]["conditions"][0]["message"] for each in client.patches]
+    assert sorted(messages) == ["no node", "no room", "no room"]
+    assert sorted((each["regarding"]["name"], each["note"]) for each in client.events) == [
+        ("a", "no node"),
+        ("a", "no room"),
+        ("b", "no room"),
+    ]
+    assert {(each["regarding"]["kind"], each["type"], each["reason"]) for each in client.events} == {
+        ("Pod", "Warning", "FailedScheduling")
+    }
+
+
+def test_a_reason_that_changes_all_the_time_is_not_written_each_time() -> None:
+    client = Cluster()
+    played(client, *[{"a": f"room for {n} of 64 pods"} for n in range(30)], {"a": "no node"}, apart=2)
+    assert len(client.patches) == len(client.events) == 1
+    client = Cluster()
+    played(client, *[{"a": "no room"}] * 8, *[{"a": "no node"}] * 8, apart=2)
+    assert [each["note"] for each in client.events] == ["no room", "no node"]
+
+
+def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:
+    async def scenario() -> Cluster:
+        client = Cluster()
+        informer = Informer(client, PODS, typed(Pod))  # type: ignore[arg-type]
+        pod = gpu_pod("a", 1)
+        pod.metadata.resource_version = "1"
+        informer.observe(pod)
+        waiting = Unschedulable(client, informer, "gangs")  # type: ignore[arg-type]
+        running = asyncio.create_task(waiting.run())
+        waiting.replace([(pod, "no room")])
+        await asyncio.sleep(4)
+        waiting.replace([])
+        await asyncio.sleep(10)
+        running.cancel()
+        await asyncio.wait([running])
+        return client
+
+    assert not leap(scenario()).patches
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        aiohttp.ServerDisconnectedError(),
+        ApiError(503, "", "", {}, None),
+        ApiError(409, "Conflict", "somebody else has written the pod", {}, None),
+    ],
+    ids=repr,
+)
+def test_a_passing_failure_is_tried_again(failure: Exception) -> None:
+    client = Cluster(failure)
+    played(client, {"a": "no room"})
+    assert len(client.patches) == len(client.events) == 1
+
+
+def test_a_refusal_for_good_is_not_tried_again() -> None:
+    client = Cluster(*[ApiError(403, "Forbidden", "", {}, None)] * 9)
+    played(client, {"a": "no room"}, {"a": "no room"})
+    assert len(client.failures) == 7 and not client.patches
+
+
+@pytest.mark.parametrize("failure", [aiohttp.ServerDisconnectedError(), ConnectionRefusedError(), TimeoutError()])
+def test_the_scheduler_outlives_a_connection_that_breaks(failure: Exception) -> None:
+    reference = {"namespace": NAMESPACE, "name": "a"}
+    gang = {
+        "metadata": {"name": "g", "namespace": NAMESPACE, "uid": "u-g", "resourceVersion": "1"},
+        "spec": {"podgroups": [{"name": "p", "podReferences": [reference], "minReplicas": 1}]},
+        "status": {"conditions": [{"type": "Initialized", "status": "True"}]},
+    }
+
+    class Broken(Cluster):
+        async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
+            raise failure
+
+    async def scenario() -> None:
+        scheduler = GangScheduler(Broken(failure), name="gangs")  # type: ignore[arg-type]
+        scheduler._gangs.observe(scheduler._gangs.decode(orjson.dumps(gang)))
+        host = node("n", 0)
+        pod = gpu_pod("a", 1, schedulerName="gangs")
+        host.metadata.resource_version = pod.metadata.resource_version = "1"
+        scheduler._nodes.observe(host)
+        pod.metadata.labels = {"grove.io/podgang": "g"}
+        scheduler._pods.observe(pod)
+        await scheduler._round()
+        await scheduler._write_status((NAMESPACE, "g"))
+        assert scheduler._stale == {(NAMESPACE, "g")}
+
+    leap(scenario())

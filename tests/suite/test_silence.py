@@ -1,0 +1,205 @@
+"""Waits for what an implementation does not do end before their time-out, and never before it has done what it can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster.audit import AuditTail, Request
+from conformance.cluster.settings import audit_policy
+from conformance.history.query import Miss
+from conformance.report.causes import nearest
+from conformance.suite.case import Case
+from conformance.suite.checks import CheckFailed
+from conformance.suite.silence import Silence, delay
+from conformance.suite.waits import SILENT
+from tests.history.scripted import Scripted
+from tests.history.story import SPACE, Story
+from tests.suite.test_case import play
+
+MINE = Request("mine", 200, "get", SPACE)
+REFUSED = Request("mine", 403, "create", SPACE)
+
+
+class Requests:
+    """What the implementation asks for, and when."""
+
+    def __init__(self, story: Story, *moments: float, request: Request = MINE) -> None:
+        self._log, self._moments, self._request = story.log, list(moments), request
+
+    def poll(self) -> list[Request]:
+        due = [moment for moment in self._moments if moment <= self._log.now()]
+        self._moments = self._moments[len(due) :]
+        return [self._request._replace(at=moment) for moment in due]
+
+
+class Obedient:
+    """A driver whose processes do what they are told."""
+
+    descriptor = None
+    failures, logs = tuple, dict
+
+    def __getattr__(self, name: str) -> Callable[..., bool]:
+        return lambda *given: True
+
+
+def silence(story: Story, requests: Requests) -> Silence:
+    return Silence(requests.poll, SPACE, story.log.now)
+
+
+@pytest.fixture
+def story() -> Story:
+    story = Story(Scripted())
+    story.pod("a1", after=0)
+    return story
+
+
+def waited(story: Story, requests: Requests, *, real: bool = False) -> float:
+    """Seconds for which a wait in vain lasted, of at most 60."""
+    case = play(story, silence=silence(story, requests))
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "something else", lambda view: Miss("not yet"), real=real)
+    return story.log.now()
+
+
+def test_who_asks_for_nothing_is_waited_for_half_the_time(story: Story) -> None:
+    assert waited(story, Requests(story)) == pytest.approx(30, abs=2)
+
+
+def test_who_acts_every_20_seconds_is_waited_for_in_full(story: Story) -> None:
+    assert waited(story, Requests(story, 20, 40)) >= 60
+
+
+def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: Story) -> None:
+    story.tell("podcliques", "c", {}, after=0)  # it is alive
+    case = play(story, silence=silence(story, Requests(story)))
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "something else", lambda view: Miss("not yet"))
+    seen = case.checks.made[-1].seen
+    assert (nearest(seen), SILENT in seen) == ("not yet", True)
+
+
+def test_other_programs_do_not_count(story: Story) -> None:
+    for program in ("kube-controller-manager", "grove-conformance"):
+        requests = Requests(story, 20, 40, request=Request(program, 200, "get", SPACE))
+        assert waited(Story(Scripted()), requests) == pytest.approx(30, abs=2)
+
+
+def test_a_refused_write_may_be_repeated_after_a_back_off(story: Story) -> None:
+    # Each delay is twice the one before: whoever was refused for 15 s tries again 16 s later.
+    assert waited(story, Requests(story, 0, 1, 3, 7, 15, request=REFUSED)) >= 60
+    again = Story(Scripted())
+    again.pod("a1", after=0)
+    conflict = Request("mine", 409, "update", SPACE)
+    assert waited(again, Requests(again, 0, 1, 3, 7, 15, request=conflict)) == pytest.approx(45, abs=2)
+
+
+def test_who_gives_up_after_a_refusal_is_waited_for_half_the_time(story: Story) -> None:
+    assert waited(story, Requests(story, 1, 2, request=REFUSED)) == pytest.approx(32, abs=2)
+
+
+def test_the_end_of_a_back_off_is_seen_in_what_was_refused_between_two_waits(story: Story) -> None:
+    requests = Requests(story, 0, 2, 6, 14, request=REFUSED)
+    story.log.later(15, story.live)
+    case = play(story, silence=silence(story, requests))
+    case.quiet(16, real=True)
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "something else", lambda view: Miss("not yet"))
+    assert story.log.now() == pytest.approx(16 + 56, abs=2)
+
+
+def test_refusals_in_the_namespace_of_an_earlier_test_do_not_count(story: Story) -> None:
+    requests = Requests(story, 0, 15, request=Request("mine", 403, "create", "an-earlier-test"))
+    assert waited(story, requests) == pytest.approx(45, abs=2)
+
+
+def test_what_moves_is_waited_for(story: Story) -> None:
+    def stir() -> None:
+        story.live()
+        story.pod("b1", after=0)
+
+    story.log.later(25, stir)
+    assert waited(story, Requests(story)) == pytest.approx(55, abs=2)
+
+
+def test_a_failed_creation_of_what_exists_may_be_repeated_after_a_back_off(story: Story) -> None:
+    def lasted(verb: str) -> float:
+        story = Story(Scripted())
+        story.pod("a1", after=0)
+        return waited(story, Requests(story, 0, 1, 3, 7, 15, request=Request("mine", 409, verb, SPACE)))
+
+    assert lasted("create") >= 60
+    assert lasted("update") == pytest.approx(45, abs=2)
+
+
+ACTS: dict[str, Callable[[Case], object]] = {
+    "a patch of a node": lambda case: case.patch("nodes", "n1", {}),
+    "a patch of what is not recorded": lambda case: case.patch("resourceclaimtemplates", "t", {}),
+    "a deletion": lambda case: case.delete("nodes", "n1"),
+    "an eviction": lambda case: case.evict("a1"),
+    "new nodes": lambda case: case.fleet([]),
+    "the death of a process": lambda case: case.roles.kill("operator"),
+    "a pause": lambda case: case.roles.pause("operator"),
+    "a restart": lambda case: case.roles.restart("operator"),
+    "a second operator": lambda case: case.roles.second_operator(),
+}
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+def test_the_implementation_has_its_time_after_each_act_of_the_test(
+    story: Story, act: Callable[[Case], object]
+) -> None:
+    story.tell("podcliques", "c", {}, after=0)  # it is alive
+    case = play(story, driver=Obedient(), silence=silence(story, Requests(story)))
+    case.settled("nothing", lambda view: False, 50)
+    begin = story.log.now()
+    act(case)
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "something else", lambda view: Miss("not yet"))
+    assert story.log.now() - begin == pytest.approx(30, abs=2)
+
+
+def test_what_is_not_the_implementations_is_waited_for_in_full(story: Story) -> None:
+    assert waited(story, Requests(story), real=True) >= 60
+
+
+@pytest.mark.parametrize(("asked", "added"), [("10s", 10), ("4h0m0s", 0), ("never", 0)])
+def test_a_delay_of_the_contract_is_added(story: Story, asked: str, added: float) -> None:
+    story.tell("podcliquesets", "s", {"spec": {"template": {"terminationDelay": asked}}}, after=0)
+    assert delay(story.history.view(), 60) == added
+    assert waited(story, Requests(story)) == pytest.approx(30 + added, abs=2)
+
+
+def test_a_lease_runs_out_before_another_operator_acts(story: Story) -> None:
+    story.tell("leases", "grove-operator-leader-election", {"spec": {"leaseDurationSeconds": 25}}, after=0)
+    assert waited(story, Requests(story)) == pytest.approx(55, abs=2)
+
+
+def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
+    def line(agent: str, code: int, second: int, verb: str = "list") -> str:
+        event = {"stage": "ResponseComplete", "verb": verb, "userAgent": agent, "responseStatus": {"code": code}}
+        where = {"objectRef": {"namespace": "a"}, "stageTimestamp": f"1970-01-01T00:00:{second:02}.500000Z"}
+        return json.dumps({**event, **where}) + "\n"
+
+    path = tmp_path / "audit.log"
+    path.write_text(line("old/1", 200, 1))
+    tail = AuditTail(path)
+    assert tail.poll() == []
+    second = line("you/2", 403, 3)
+    with path.open("a") as log:
+        log.write(line("mine/1", 200, 2) + line("mine/1", 200, 3, "watch") + second[:9])
+    assert tail.poll() == [Request("mine", 200, "list", "a", 2.5)]
+    with path.open("a") as log:
+        log.write(second[9:])
+    assert tail.poll() == [Request("you", 403, "list", "a", 3.5)]
+    assert AuditTail(tmp_path / "none").poll() == []
+
+
+def test_reads_are_logged_where_they_are_wanted() -> None:
+    def ignored(reads: bool) -> list[str]:
+        return [verb for rule in audit_policy(reads)["rules"] for verb in rule.get("verbs", ())]
+
+    assert (ignored(True), ignored(False)) == ([], ["get", "list", "watch"])

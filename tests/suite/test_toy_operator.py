@@ -1,0 +1,46 @@
+"""An implementation that is only begun is judged in minutes: the toy operator of docs/examples, at time scale 1.
+
+Two of the tests that its profiles select stand for all of them; the guide says how long the whole takes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.cluster import gobuild
+from conformance.cluster.assets import cache_root
+from conformance.suite.waits import SILENT
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+TOY = Path(__file__).parents[2] / "docs/examples/toy-operator"
+IDS = ("CORE-001", "CORE-012", "CORE-020", "GANG-005")
+
+
+@pytest.fixture
+def binary(tmp_path: Path) -> Path:
+    go, _ = gobuild.find_go(TOY, cache_root(), lambda *_: None)
+    built = tmp_path / "toy-operator"
+    environment = os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    gobuild.run([go, "build", "-C", str(TOY), "-o", str(built), "."], environment, what="building the toy operator")
+    return built
+
+
+def test_a_toy_operator_is_judged_without_waiting_in_full(binary: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "conformance", "run", f"--implementation={TOY / 'toy.yaml'}", "--workers=2"]
+    options = [f"--set=binary={binary}", f"--report-dir={tmp_path}", *(f"--id={identity}" for identity in IDS)]
+    ran = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    [path] = tmp_path.glob("*/report.yaml")
+    requirements = {r["id"]: r for r in yaml.safe_load(path.read_text())["verdict"]["requirements"]}
+    # What it knows passes, what it does not make is missing once, and what asks about that is blocked.
+    assert requirements["GANG-005"]["outcome"] == "passed"
+    assert requirements["CORE-001"]["outcome"] == "failed"
+    assert requirements["CORE-012"]["outcome"] == "blocked"
+    assert SILENT in str(requirements["CORE-020"]["failures"])

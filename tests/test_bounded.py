@@ -1,0 +1,84 @@
+"""Whatever a file holds, reading it ends: soon, and in one line that says what is too much, and where."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from conformance import bounded, documents
+from conformance.errors import UsageError
+from conformance.implementation import installation
+
+ALIASES = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
+MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 40))
+TOO_MUCH = {
+    "aliases": (ALIASES, "data.yaml:1: stands for more than 1,000,000 values — make it smaller"),
+    "merged aliases": (MERGES, "data.yaml:1: stands for more than 1,000,000 values — make it smaller"),
+    "an alias of itself": ("a: &a [*a]\n", "data.yaml:1: has an alias that holds itself — write it out"),
+    "nested": ("a: " + "[" * 200 + "]" * 200 + "\n", "data.yaml:1: is more than 100 levels deep — make it flatter"),
+    "nested blocks": ("\n".join(" " * n + "a:" for n in range(900)), "is more than 100 levels deep — make it flatter"),
+    "nested by aliases": (
+        "".join(f"a{n}: &a{n} {'{b: {b: {b: ' + (f'*a{n - 1}' if n else '1') + '}}}'}\n" for n in range(60)),
+        "is more than 100 levels deep",
+    ),
+    "nested beyond any stack": ("a: " + "[" * 500_000 + "\n", "data.yaml:1: is more than 100 levels deep"),
+    "nested lists": ("- " * 500_000 + "\n", "data.yaml:1: is more than 100 levels deep"),
+    "NUL": ('a: "x\\0y"\n', "data.yaml:1: a: holds a NUL character — remove it"),
+    "NUL in a key": ('"x\\0y": 1\n', "data.yaml:1: holds a NUL character — remove it"),
+    "infinity": ("a: .inf\n", "data.yaml:1: a: is no number that can be reached: inf — give a number"),
+    "no number": ("a: [1, .nan]\n", "data.yaml:1: a[1]: is no number that can be reached: nan"),
+    "digits": ("a: " + "9" * 5000 + "\n", "data.yaml:1: a: cannot be read: Exceeds the limit"),
+    "a day of no calendar": ("a: 2027-13-45\n", "data.yaml:1: a: cannot be read: month must be in 1..12"),
+    "a key that is a list": ("? [a]\n: b\n? [a]\n: c\n", "data.yaml:1: a key is no text"),
+    "10 MiB": ("a: " + "x" * (10 << 20) + "\n", "data.yaml: is longer than 1 MiB — give a shorter file"),
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("text", "told"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_a_file_that_is_too_much_is_one_line(text: str, told: str) -> None:
+    Path("data.yaml").write_text(text)
+    begin = time.monotonic()
+    with pytest.raises(UsageError) as caught:
+        documents.parse(Path("data.yaml"))
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert time.monotonic() - begin < 20
+
+
+def test_a_file_without_an_end_is_too_long() -> None:
+    with pytest.raises(UsageError, match="is longer than 1 MiB"):
+        documents.parse(Path("/dev/zero"))
+
+
+def test_the_bounds_leave_room() -> None:
+    """Aliases are fine, and so is the biggest file that we have."""
+    Path("data.yaml").write_text("a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 3}\n")
+    assert documents.parse(Path("data.yaml")).value["c"] == {"x": [1, 2], "y": 3}
+    deep = "x"
+    for _ in range(bounded.DEPTH - 1):
+        deep = f"[{deep}]"
+    Path("data.yaml").write_text(f"a: {deep}\n")
+    documents.parse(Path("data.yaml"))
+
+
+@pytest.mark.parametrize("name", ["aliases", "an alias of itself", "nested", "digits", "a day of no calendar"])
+def test_manifests_have_the_same_bounds(name: str) -> None:
+    text = json.dumps({"kind": "CustomResourceDefinition", "metadata": {"name": "a"}})[:-1] + ', "spec": &s {'
+    with pytest.raises(UsageError):
+        installation.read_manifests(Path("data.yaml"), TOO_MUCH[name][0], ("CustomResourceDefinition",))
+    with pytest.raises(UsageError, match="is not YAML"):
+        installation.read_manifests(Path("data.yaml"), text, ("CustomResourceDefinition",))
+
+
+@pytest.mark.parametrize("metadata", ["null", "[]", "x", "{}"])
+def test_a_manifest_without_a_name_is_one_line(metadata: str) -> None:
+    text = f"kind: CustomResourceDefinition\nmetadata: {metadata}\n"
+    with pytest.raises(UsageError, match="holds a CustomResourceDefinition without a name"):
+        installation.read_manifests(Path("data.yaml"), text, ("CustomResourceDefinition",))

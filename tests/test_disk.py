@@ -1,0 +1,41 @@
+"""A disk that is full or must not be written is one line for the user; nobody reads half a file."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from conformance import disk
+from conformance.errors import UsageError
+
+
+def test_a_folder_that_cannot_be_made_or_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
+        with pytest.raises(UsageError, match=r"^here: cannot be written: .* — do this$"):
+            disk.require(folder, 0, where="here", mend="do this")
+
+
+def test_only_errors_that_the_user_can_mend_are_the_users(tmp_path: Path) -> None:
+    mendable = pytest.raises(UsageError, match=r"^here: cannot be written: No space left on device \(/x\) — do this$")
+    with mendable, disk.errors("here", "do this"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x")
+    with pytest.raises(ConnectionResetError), disk.errors("here", "do this"):
+        raise ConnectionResetError(errno.ECONNRESET, "reset")
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    disk.write(path, "old")
+    assert path.read_text() == "old" and path.stat().st_mode & 0o777 == 0o600
+
+    def full(self: Path, text: str) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="full"):
+        disk.write(path, "new")
+    assert path.read_text() == "old" and [file.name for file in tmp_path.iterdir()] == ["file"]

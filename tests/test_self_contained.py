@@ -1,0 +1,26 @@
+"""The project speaks of itself alone: no sentence needs a document or a conversation that a reader does not have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("conformance", "docs", "fixtures", "kube", "kwok-profiles", "reference_impl", "tests")
+ELSEWHERE = re.compile(r"\(anchors\b|\banchors\.md|\b[Tt]he issue asked|\bhouse\.md|\b[Ss]eed 0\d\d\b")
+
+
+def sentences() -> list[Path]:
+    found = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml") or path.name == "Makefile"]
+    for folder in FOLDERS:
+        found += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".yaml", ".json")]
+    return sorted(path for path in found if path != Path(__file__))
+
+
+def test_nothing_is_cited_that_a_reader_does_not_have() -> None:
+    cited = {}
+    for path in sentences():
+        text = path.read_text(encoding="utf-8")
+        if lines := [text.count("\n", 0, match.start()) + 1 for match in ELSEWHERE.finditer(text)]:
+            cited[str(path.relative_to(ROOT))] = lines
+    assert cited == {}
