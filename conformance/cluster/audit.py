@@ -106,14 +106,13 @@ class AuditTail:
 
     def poll(self) -> list[Request]:
         """The requests that were answered since the last call."""
-        with contextlib.suppress(FileNotFoundError), self._path.open("rb") as log:
-            log.seek(self._at)
-            fresh = log.read()
-            whole = fresh[: fresh.rfind(b"\n") + 1]
-            self._at += len(whole)
-            events = (_EVENT.decode(line) for line in whole.splitlines() if line)
-            return [event.request for event in events if event.verb != "watch"]
-        return []
+        requests: list[Request] = []
+        for line, end in _whole_lines(self._path, self._at):
+            self._at = end
+            event = _EVENT.decode(line)
+            if event.verb != "watch":
+                requests.append(event.request)
+        return requests
 
 
 class AuditLog:
@@ -166,22 +165,24 @@ class AuditLog:
         ]
 
     def _finished(self, since: int, until: int | None = None) -> Iterator[_Event]:
-        for line in self._lines(since, self.mark() if until is None else until):
+        until = self.mark() if until is None else until
+        for line, end in _whole_lines(self._path, since):
+            if end - len(line) >= until:
+                return
             event = _EVENT.decode(line)
             if event.stage == "ResponseComplete" and event.verb not in READS:
                 yield event
 
-    def _lines(self, since: int, until: int) -> Iterator[bytes]:
-        """Whole lines that begin at or after `since` and before `until`; a line still being written is left out."""
-        if until <= since:
-            return
-        with self._path.open("rb") as log:
-            if since:
-                log.seek(since - 1)
-                log.readline()  # the rest of the line that the mark cut, or just the end of the one before
-            while log.tell() < until:
-                line = log.readline()
-                if not line.endswith(b"\n"):
-                    return
-                if not line.isspace():
-                    yield line
+
+def _whole_lines(path: Path, since: int) -> Iterator[tuple[bytes, int]]:
+    """Whole lines that begin at or after `since`, each with the offset of its end; a line still being written is left
+    out. `since` may lie within a line: the server's writes are not atomic to those who ask for the file's size."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as log:
+        if since:
+            log.seek(since - 1)
+            log.readline()  # the rest of the line that the mark cut, or just the end of the one before
+        for line in iter(log.readline, b""):
+            if not line.endswith(b"\n"):
+                return
+            if not line.isspace():
+                yield line, log.tell()

@@ -197,6 +197,17 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
     assert tail.poll() == [Request("you", 403, "list", "a", 3.5)]
     assert AuditTail(tmp_path / "none").poll() == []
 
+    with path.open("a") as log:
+        log.write(line("half/1", 200, 4)[:30])
+    begun_within_a_line = AuditTail(path)
+    assert begun_within_a_line.poll() == []
+    with path.open("a") as log:
+        log.write(line("half/1", 200, 4)[30:40])
+    assert begun_within_a_line.poll() == []
+    with path.open("a") as log:
+        log.write(line("half/1", 200, 4)[40:] + line("whole/1", 200, 5))
+    assert begun_within_a_line.poll() == [Request("whole", 200, "list", "a", 5.5)]
+
 
 def test_reads_are_logged_where_they_are_wanted() -> None:
     def ignored(reads: bool) -> list[str]:
