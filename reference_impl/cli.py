@@ -16,16 +16,16 @@ import typer
 from kube.client import Client
 from kube.errors import ApiError
 from kube.leases import LeadershipLost
-from reference_impl import configuration, faults, health, logs, variants
+from reference_impl import faults, variants
 from reference_impl.admission import server
 from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
-from reference_impl.control import leadership
 from reference_impl.control.features import Features, unmet
 from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.plan import hashes
+from reference_impl.runtime import configuration, health, leadership, logs
+from reference_impl.runtime.waiting import answered
 from reference_impl.scheduler.scheduler import GangScheduler
-from reference_impl.waiting import answered
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 

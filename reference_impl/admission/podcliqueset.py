@@ -23,7 +23,7 @@ from reference_impl.admission.rules import (
 )
 from reference_impl.admission.verdict import Verdict
 from reference_impl.api.models import PodCliqueSet
-from reference_impl.configuration import Configuration
+from reference_impl.runtime.configuration import Configuration
 
 Document = Mapping[str, Any]
 GENERATED = "-----"

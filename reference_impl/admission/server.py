@@ -15,9 +15,9 @@ from aiohttp import web
 from reference_impl.admission import authorizer, podcliqueset, topologybinding
 from reference_impl.admission.rules.topology import Levels
 from reference_impl.admission.verdict import Verdict
-from reference_impl.configuration import Configuration
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.plan import defaults
+from reference_impl.runtime.configuration import Configuration
 
 log = logging.getLogger(__name__)
 OBJECT_LIMIT = 3 * 1024 * 1024

@@ -10,7 +10,7 @@ import msgspec
 from reference_impl.admission.errors import FieldError, duplicate, invalid, unreadable
 from reference_impl.admission.verdict import Verdict
 from reference_impl.api.models import ClusterTopologyBinding
-from reference_impl.configuration import Configuration, Scheduler
+from reference_impl.runtime.configuration import Configuration, Scheduler
 
 TOPOLOGY_AWARE = ("kai-scheduler",)
 """Schedulers that have a topology resource of their own (CFG-22)."""

@@ -9,7 +9,7 @@ from time import perf_counter
 from prometheus_client import Counter, Gauge, Histogram
 
 from kube.workqueue import Outcome, WorkQueue
-from reference_impl.metrics import SECONDS, Metrics
+from reference_impl.runtime.metrics import SECONDS, Metrics
 
 
 class OperatorMetrics(Metrics):

@@ -12,22 +12,22 @@ from kube.informer import Informer
 from kube.leases import Elector
 from kube.objects import Key, Object
 from kube.workqueue import WorkQueue, work
-from reference_impl import logs
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import BASE, GANG, Cache, key_text
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.last_errors import only_errors
 from reference_impl.control.metrics import OperatorMetrics
+from reference_impl.control.migration import Rehashing
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
-from reference_impl.control.rehashing import Rehashing
 from reference_impl.control.scalinggroup import GroupReconciler
-from reference_impl.control.troubles import only_errors
 from reference_impl.control.writer import Writer
-from reference_impl.plan import gangs, labels, names, topology, updates
-from reference_impl.waiting import answered
+from reference_impl.plan import gangs, labels, names, topology, update_progress
+from reference_impl.runtime import logs
+from reference_impl.runtime.waiting import answered
 
 T = TypeVar("T", bound=Object)
 SETTLE_SECONDS = 0.02
@@ -142,8 +142,10 @@ class Operator:
 
     def _pass_the_turn(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
         """Wakes whatever an update begins with, goes on with or is done with."""
-        anew = updates.generation(old) != updates.generation(item) or updates.on_delete(old) != updates.on_delete(item)
-        turns = {str(updates.turn(old)), str(updates.turn(item))}
+        anew = update_progress.generation(old) != update_progress.generation(item) or update_progress.on_delete(
+            old
+        ) != update_progress.on_delete(item)
+        turns = {str(update_progress.turn(old)), str(update_progress.turn(item))}
         if not anew and len(turns) == 1:
             return
 

@@ -12,11 +12,21 @@ from kube.objects import Key
 from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
-from reference_impl.control.rehashing import Rehashing
-from reference_impl.control.troubles import Troubles
+from reference_impl.control.last_errors import Troubles
+from reference_impl.control.migration import Rehashing
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import children, claims, gates, labels, pods, startup, statuses, updates, updates_of_cliques
-from reference_impl.plan.troubles import Trouble
+from reference_impl.plan import (
+    children,
+    claims,
+    gates,
+    labels,
+    pods,
+    startup,
+    statuses,
+    update_clique_pods,
+    update_progress,
+)
+from reference_impl.plan.reconcile_error import Trouble
 
 STATUS_SECONDS = 1.0
 """What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A
@@ -90,10 +100,10 @@ class CliqueReconciler:
             waits = startup.floors(pcs, clique)
         claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
         builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
-        vacancy = updates_of_cliques.vacancy(clique, self._cache.pods_of(clique))
+        vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
         made = [builder.pod(index) for index in missing]
         if made and vacancy is not None:
-            made[0] = updates_of_cliques.in_place_of(made[0], vacancy)
+            made[0] = update_clique_pods.in_place_of(made[0], vacancy)
         # After a refusal one pod is the probe for all: the others would only be refused with it.
         probes = 1 if clique.metadata.key in self.troubles.keys else len(made)
         await together(
@@ -106,10 +116,10 @@ class CliqueReconciler:
 
     async def _update(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
         """Takes the next step of an update. What is to be deleted is written down before it is."""
-        if pcs is None or updates.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
+        if pcs is None or update_progress.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
             return
         clique = self._cache.cliques.get(*clique.metadata.key) or clique
-        step = updates_of_cliques.step(pcs, clique, self._cache.pods_of(clique), now())
+        step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now())
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.cliques, clique, body, status=True)

@@ -18,28 +18,28 @@ from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.rehashing import Rehashing
-from reference_impl.control.surroundings import Surroundings, Wanted
+from reference_impl.control.last_errors import Troubles, earliest
+from reference_impl.control.migration import Rehashing
+from reference_impl.control.secondary_resources import Surroundings, Wanted
 from reference_impl.control.termination import Termination
-from reference_impl.control.troubles import Troubles, earliest
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import (
     autoscalers,
     children,
     conditions,
-    following,
     gangs,
     labels,
     names,
+    reconcile_error,
     revisions,
     statuses,
+    template_drift,
     topology,
-    troubles,
-    updates,
-    updates_of_sets,
+    update_progress,
+    update_set_replicas,
 )
+from reference_impl.plan.reconcile_error import Trouble
 from reference_impl.plan.revisions import Revision
-from reference_impl.plan.troubles import Trouble
 
 T = TypeVar("T", bound=Object)
 Write = Callable[[], Awaitable[None]]
@@ -81,7 +81,7 @@ class SetReconciler:
             await self.troubles.refused(key, "ERR_MIGRATE_HASHES", error)
             raise
         generation = revisions.of_set(pcs)
-        if not generation.has(updates.generation(pcs)):
+        if not generation.has(update_progress.generation(pcs)):
             await self._write_status(pcs, generation, observed=False)
             pcs = self._cache.sets.get(*key) or pcs
         trouble: Trouble | None = None
@@ -101,7 +101,7 @@ class SetReconciler:
         """Writes what there is of the set, and how far its update has come. `generation` is that of the spec that is
         being acted on: another one in the status begins an update (CHG-RU-02)."""
         clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
-        progress = updates_of_sets.progress(pcs, generation, updates_of_sets.Found(pcs, clique, group), now())
+        progress = update_set_replicas.progress(pcs, generation, update_set_replicas.Found(pcs, clique, group), now())
         observed = observed and (progress is None or progress.update_ended_at is not None)
         status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)
         told = topology.condition(pcs, self._topology(pcs), now())
@@ -153,7 +153,7 @@ class SetReconciler:
             wanted.add((kind, child))
             found = informer.get(namespace, child)
             if found is not None and not _controlled(found, pcs):
-                conflicts.append(partial(_refuse, troubles.conflict(kind, namespace, child)))
+                conflicts.append(partial(_refuse, reconcile_error.conflict(kind, namespace, child)))
             return found
 
         service = expect(cache.services, names.service(name, index))
@@ -168,16 +168,16 @@ class SetReconciler:
                 manifest = children.standalone_clique(pcs, index, template, channels=channels)
                 yield partial(writer.create, cache.cliques, manifest)
             elif _controlled(clique, pcs):
-                if following.outdated(clique, current[template.name]):
+                if template_drift.outdated(clique, current[template.name]):
                     manifest = children.standalone_clique(pcs, index, template, channels=channels)
                     yield partial(writer.renew, cache.cliques, clique, manifest)
-                if change := following.clique(template, clique):
+                if change := template_drift.clique(template, clique):
                     yield partial(writer.patch, cache.cliques, clique, change)
         for config in children.group_configs(pcs):
             group = expect(cache.groups, names.scaling_group(name, index, config.name))
             if group is None:
                 yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
-            elif _controlled(group, pcs) and (change := following.group(config, group)):
+            elif _controlled(group, pcs) and (change := template_drift.group(config, group)):
                 yield partial(writer.patch, cache.groups, group, change)
         for gang in gangs.planned(pcs, index, lambda group: self._group_replicas(namespace, group), levels):
             found = expect(cache.gangs, gang.name)
@@ -189,7 +189,7 @@ class SetReconciler:
         for autoscaler in autoscalers.of_replica(pcs, index):
             own = (autoscaler["kind"], autoscaler["metadata"]["name"])
             if own in wanted:  # a clique and a scaling group of one name (OBJ-123): the first has it
-                conflicts.append(partial(_refuse, troubles.conflict(own[0], namespace, own[1])))
+                conflicts.append(partial(_refuse, reconcile_error.conflict(own[0], namespace, own[1])))
                 continue
             wanted.add(own)
             yield partial(writer.ensure, cache.autoscalers, autoscaler)

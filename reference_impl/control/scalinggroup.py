@@ -10,12 +10,20 @@ from kube.objects import Key
 from reference_impl.api.models import SCALING_GROUPS, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.rehashing import Rehashing
+from reference_impl.control.last_errors import Troubles, earliest
+from reference_impl.control.migration import Rehashing
 from reference_impl.control.termination import Termination
-from reference_impl.control.troubles import Troubles, earliest
 from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import children, claims, following, labels, statuses, updates, updates_of_groups
-from reference_impl.plan.troubles import Trouble
+from reference_impl.plan import (
+    children,
+    claims,
+    labels,
+    statuses,
+    template_drift,
+    update_group_replicas,
+    update_progress,
+)
+from reference_impl.plan.reconcile_error import Trouble
 
 
 class GroupReconciler:
@@ -53,11 +61,11 @@ class GroupReconciler:
     async def _update(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
         """Takes the next step of an update. What is to be deleted is written down before it is, and is deleted before
         anything is made: so a replica that is half gone is never taken for a new one."""
-        if updates.of_set(pcs) is None:
+        if update_progress.of_set(pcs) is None:
             return
         group = self._cache.groups.get(*group.metadata.key) or group
         cliques = self._cache.cliques
-        step = updates_of_groups.step(pcs, group, self._cache.child(cliques, group), self._cache.pods_of, now())
+        step = update_group_replicas.step(pcs, group, self._cache.child(cliques, group), self._cache.pods_of, now())
         if step.progress is not None and step.progress != (group.status.update_progress if group.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.groups, group, body, status=True)
@@ -74,9 +82,13 @@ class GroupReconciler:
         wanted = {m["metadata"]["name"]: m for m in made}
         present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
         renewed: list[str] = []
-        if updates.on_delete(pcs):  # else they are made anew (CHG-OD-01)
-            current = {name: updates.revision(pcs, clique) for name, clique in present.items() if name in wanted}
-            renewed = [name for name, of in current.items() if of is not None and following.outdated(present[name], of)]
+        if update_progress.on_delete(pcs):  # else they are made anew (CHG-OD-01)
+            current = {
+                name: update_progress.revision(pcs, clique) for name, clique in present.items() if name in wanted
+            }
+            renewed = [
+                name for name, of in current.items() if of is not None and template_drift.outdated(present[name], of)
+            ]
         await together(
             [
                 *(self._writer.create(self._cache.cliques, m) for name, m in wanted.items() if name not in present),

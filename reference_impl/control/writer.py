@@ -18,7 +18,7 @@ from kube.objects import Object
 from kube.resource import EVENTS, PODS, Resource
 from reference_impl.api import models
 from reference_impl.control.metrics import OperatorMetrics
-from reference_impl.plan import drift, events, troubles
+from reference_impl.plan import drift, events, reconcile_error
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Writer:
         if answer is not None:
             found = informer.decode(answer)
             if not drift.owned(manifest, found) and not drift.adoptable(manifest, found):
-                raise troubles.conflict(manifest["kind"], namespace, name)
+                raise reconcile_error.conflict(manifest["kind"], namespace, name)
         log.info("%s %s exists already", informer.resource.kind, name)
 
     async def ensure(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ class Writer:
         if found.metadata.deletion_timestamp is not None:
             return
         if not drift.owned(manifest, found) and not drift.adoptable(manifest, found):
-            raise troubles.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
+            raise reconcile_error.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
         body = drift.correction(manifest, found)
         if "roleRef" in body:
             await self.delete(informer, found)  # cannot be changed; its end brings us back

@@ -28,27 +28,27 @@ from reference_impl.faults.hash_faults import salted
 from reference_impl.faults.update_faults import stepped
 from reference_impl.plan import (
     children,
-    following,
     hashes,
     labels,
     pods,
     revisions,
     statuses,
-    updates,
-    updates_of_cliques,
-    updates_of_groups,
-    updates_of_sets,
+    template_drift,
+    update_clique_pods,
+    update_group_replicas,
+    update_progress,
+    update_set_replicas,
 )
 from reference_impl.plan.hashing.schemes import Template
 from reference_impl.plan.hashing.window import Known
-from reference_impl.plan.updates_of_groups import Replica
+from reference_impl.plan.update_group_replicas import Replica
 
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
 @fault("sick-pods-wait", "operator", "has pods that are not Ready wait for their turn", "UPD-014", "UPD-021")
 def _sick_pods_wait() -> None:
-    replace(updates_of_cliques, "forced", lambda old: [])
+    replace(update_clique_pods, "forced", lambda old: [])
 
 
 @fault("once-failed-is-sick", "operator", "takes Ready pods that have failed before for sick", "UPD-015")
@@ -56,7 +56,7 @@ def _once_failed_is_sick() -> None:
     def forced(old: list[Pod]) -> list[Pod]:
         return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
 
-    replace(updates_of_cliques, "forced", forced)
+    replace(update_clique_pods, "forced", forced)
 
 
 @fault("successors-counted", "operator", "counts Ready new pods, whosesoever place they take", "UPD-016")
@@ -67,32 +67,32 @@ def _successors_counted() -> None:
         gone = all(pod.metadata.name != selection.current for pod in found if pod.active)
         return gone and sum(pod.ready for pod in new) > len(selection.completed or ())
 
-    replace(updates_of_cliques, "replaced", replaced)
+    replace(update_clique_pods, "replaced", replaced)
 
 
 @fault("scaled-away-awaited", "operator", "waits for the successor of a pod whose place was scaled away", "UPD-019")
 def _scaled_away_awaited() -> None:
     def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
-        return any(pod.ready and updates_of_cliques.succeeds(pod, selection) for pod in found if pod.active)
+        return any(pod.ready and update_clique_pods.succeeds(pod, selection) for pod in found if pod.active)
 
-    replace(updates_of_cliques, "replaced", replaced)
+    replace(update_clique_pods, "replaced", replaced)
 
 
 @fault("floor-not-asked", "operator", "replaces Ready pods though too few are Ready", "UPD-017")
 def _floor_not_asked() -> None:
-    replace(updates, "floor", lambda clique: 0)
+    replace(update_progress, "floor", lambda clique: 0)
 
 
 @fault("unplaced-not-awaited", "operator", "doesn't wait for successors that no node takes", "UPD-018")
 def _unplaced_not_awaited() -> None:
-    right = updates_of_cliques.replaced
+    right = update_clique_pods.replaced
 
     def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
-        placed = [pod for pod in found if pod.scheduled or not updates_of_cliques.succeeds(pod, selection)]
+        placed = [pod for pod in found if pod.scheduled or not update_clique_pods.succeeds(pod, selection)]
         whole = len(placed) < len(found)
         return right(clique, selection, found) or (whole and all(p.metadata.name != selection.current for p in found))
 
-    replace(updates_of_cliques, "replaced", replaced)
+    replace(update_clique_pods, "replaced", replaced)
 
 
 class _First:
@@ -133,10 +133,10 @@ def _built_from_first(which: Any) -> None:
 
 @fault("pods-at-once-after-change", "operator", "replaces all pods at once when a change restarts an update", "UPD-022")
 def _pods_at_once_after_change() -> None:
-    right, forced = updates_of_cliques.step, updates_of_cliques.forced
+    right, forced = update_clique_pods.step, update_clique_pods.forced
     restarted, stepping = set[str](), [""]
 
-    def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> updates_of_cliques.Step:
+    def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.Step:
         stepping[0] = clique.metadata.uid
         return right(pcs, clique, *rest)
 
@@ -144,9 +144,9 @@ def _pods_at_once_after_change() -> None:
         if old is not None and old.update_ended_at is None:
             restarted.add(clique.metadata.uid)
 
-    replace(updates_of_cliques, "step", step)
-    replace(updates_of_cliques, "carried", carried)
-    replace(updates_of_cliques, "forced", lambda old: list(old) if stepping[0] in restarted else forced(old))
+    replace(update_clique_pods, "step", step)
+    replace(update_clique_pods, "carried", carried)
+    replace(update_clique_pods, "forced", lambda old: list(old) if stepping[0] in restarted else forced(old))
 
 
 @fault(
@@ -164,29 +164,29 @@ def _pods_at_once_and_awaited() -> None:
 
 @fault("second-change-forgotten", "operator", "gives a clique a new template once, and never again", "UPD-023")
 def _second_change_forgotten() -> None:
-    right, first = following.outdated, _First()
+    right, first = template_drift.outdated, _First()
 
     def outdated(found: PodClique, current: revisions.Revision) -> bool:
         once = first.of(found).metadata.label(labels.TEMPLATE_HASH) == found.metadata.label(labels.TEMPLATE_HASH)
         return once and right(found, current)
 
-    replace(following, "outdated", outdated)
+    replace(template_drift, "outdated", outdated)
 
 
 @fault("all-since-change", "operator", "replaces all pods that are older than the change", "UPD-024")
 def _all_since_change() -> None:
-    right, outdated, began = updates_of_cliques.step, updates_of_cliques.outdated, [""]
+    right, outdated, began = update_clique_pods.step, update_clique_pods.outdated, [""]
 
-    def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> updates_of_cliques.Step:
-        progress = updates.of_set(pcs)
+    def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> update_clique_pods.Step:
+        progress = update_progress.of_set(pcs)
         began[0] = (progress.update_started_at if progress is not None else "") or ""
         return right(pcs, clique, found, now)
 
     def older(pod: Pod, current: revisions.Revision) -> bool:
         return outdated(pod, current) or (pod.metadata.creation_timestamp or "") < began[0]
 
-    replace(updates_of_cliques, "step", step)
-    replace(updates_of_cliques, "outdated", older)
+    replace(update_clique_pods, "step", step)
+    replace(update_clique_pods, "outdated", older)
 
 
 # -- replicas of groups ------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def _all_since_change() -> None:
 
 @fault("sick-replicas-wait", "operator", "leaves old replicas of groups alone that are not available", "UPD-025")
 def _sick_replicas_wait() -> None:
-    replace(updates_of_groups, "forced", lambda replicas: [])
+    replace(update_group_replicas, "forced", lambda replicas: [])
 
 
 @fault("added-replicas-old", "operator", "makes added replicas from the first template", "UPD-026", "UPD-031")
@@ -206,7 +206,7 @@ def _added_replicas_old() -> None:
         size = groups.of(group).spec.replicas
         for manifest, before in zip(members(pcs, group, *rest, **how), old, strict=True):
             added = int(manifest["metadata"]["labels"][labels.SCALING_GROUP_REPLICA_INDEX]) >= size
-            yield before if added and not updates.on_delete(pcs) else manifest
+            yield before if added and not update_progress.on_delete(pcs) else manifest
 
     def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **how: Any) -> children.Manifest:
         first = sets.of(pcs)
@@ -223,15 +223,15 @@ def _group_scale_in_stalls() -> None:
     def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
         return selection.current < len(replicas) and replicas[selection.current].updated
 
-    replace(updates_of_groups, "complete", complete)
+    replace(update_group_replicas, "complete", complete)
 
 
 @fault("replicas-at-once-after-change", "operator", "recreates all replicas of a restarted update at once", "UPD-028")
 def _replicas_at_once_after_change() -> None:
-    right, forced = updates_of_groups.step, updates_of_groups.forced
+    right, forced = update_group_replicas.step, update_group_replicas.forced
     restarted, stepping = set[str](), [""]
 
-    def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any) -> updates_of_groups.Step:
+    def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any) -> update_group_replicas.Step:
         stepping[0] = group.metadata.uid
         return right(pcs, group, *rest)
 
@@ -242,9 +242,9 @@ def _replicas_at_once_after_change() -> None:
     def every(replicas: list[Replica]) -> list[Replica]:
         return [replica for replica in replicas if replica.old] if stepping[0] in restarted else forced(replicas)
 
-    replace(updates_of_groups, "step", step)
-    replace(updates_of_groups, "carried", carried)
-    replace(updates_of_groups, "forced", every)
+    replace(update_group_replicas, "step", step)
+    replace(update_group_replicas, "carried", carried)
+    replace(update_group_replicas, "forced", every)
 
 
 # -- replicas of sets --------------------------------------------------------------------------------------------------
@@ -252,52 +252,52 @@ def _replicas_at_once_after_change() -> None:
 
 @fault("unplaced-replica-last", "operator", "updates replicas that no node takes in their order", "UPD-029")
 def _unplaced_replica_last() -> None:
-    replace(updates_of_sets, "placed", lambda found, index: True)
+    replace(update_set_replicas, "placed", lambda found, index: True)
 
 
 @fault("breached-replica-last", "operator", "updates breached replicas in their order", "UPD-030")
 def _breached_replica_last() -> None:
-    replace(updates_of_sets, "breached", lambda found, index: False)
+    replace(update_set_replicas, "breached", lambda found, index: False)
 
 
 @fault("turn-of-nobody", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
 def _turn_of_nobody() -> None:
-    right = updates_of_sets.advanced
+    right = update_set_replicas.advanced
 
     def advanced(
-        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: updates_of_sets.Found, now: str
+        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: update_set_replicas.Found, now: str
     ) -> SetUpdateProgress:
-        turn = updates.turn(pcs)
+        turn = update_progress.turn(pcs)
         stuck = turn is not None and turn >= pcs.spec.replicas
         return progress if stuck else right(pcs, progress, generation, found, now)
 
-    replace(updates_of_sets, "advanced", advanced)
+    replace(update_set_replicas, "advanced", advanced)
 
 
 @fault("other-replica-first", "operator", "begins another change with the first replica, whatever lacks", "UPD-033")
 def _other_replica_first() -> None:
-    replace(updates_of_sets, "interrupted", lambda found, index: False)
+    replace(update_set_replicas, "interrupted", lambda found, index: False)
 
 
 @fault("terminated-is-updated", "operator", "takes a replica that it has terminated for updated", "UPD-034")
 def _terminated_is_updated() -> None:
-    terminate, done, terminated = Termination._replica, updates_of_sets.done, set[tuple[str, int]]()
+    terminate, done, terminated = Termination._replica, update_set_replicas.done, set[tuple[str, int]]()
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Any) -> None:
         terminated.add((pcs.metadata.name, index))
         await terminate(self, pcs, index, causes)
 
-    def finished(found: updates_of_sets.Found, index: int, generation: str) -> bool:
+    def finished(found: update_set_replicas.Found, index: int, generation: str) -> bool:
         return (found._pcs.metadata.name, index) in terminated or done(found, index, generation)
 
     replace(Termination, "_replica", replica)
-    replace(updates_of_sets, "done", finished)
+    replace(update_set_replicas, "done", finished)
 
 
 @fault("switch-freezes", "operator", "leaves an update open that OnDelete has stopped", "UPD-035")
 def _switch_freezes() -> None:
-    stepped(lambda pcs, before, after, now: before if updates.on_delete(pcs) else after)
-    replace(updates_of_cliques, "_closed", lambda pcs, progress, now: progress)
+    stepped(lambda pcs, before, after, now: before if update_progress.on_delete(pcs) else after)
+    replace(update_clique_pods, "_closed", lambda pcs, progress, now: progress)
 
 
 # -- sets that go in their update --------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def _update_holds_set() -> None:
     right = Writer.remove_finalizer
 
     async def remove_finalizer(self: Writer, informer: Informer[Any], item: Any, finalizer: str) -> None:
-        if not (isinstance(item, PodCliqueSet) and updates.running(item)):
+        if not (isinstance(item, PodCliqueSet) and update_progress.running(item)):
             await right(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
@@ -316,14 +316,14 @@ def _update_holds_set() -> None:
 
 @fault("generation-remembered", "operator", "takes a new set's template for a change of its namesake's", "UPD-045")
 def _generation_remembered() -> None:
-    right, known = updates.generation, dict[str, str]()
+    right, known = update_progress.generation, dict[str, str]()
 
     def generation(pcs: PodCliqueSet) -> str:
         key = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
         known[key] = right(pcs) or known.get(key, "")
         return known[key]
 
-    replace(updates, "generation", generation)
+    replace(update_progress, "generation", generation)
 
 
 # -- what begins an update, and OnDelete -------------------------------------------------------------------------------
@@ -351,17 +351,17 @@ def _delay_is_a_change() -> None:
 
 @fault("on-delete-deletes", "operator", "updates by RollingRecreate whatever the strategy", "UPD-038")
 def _on_delete_deletes() -> None:
-    replace(updates, "on_delete", lambda pcs: False)
+    replace(update_progress, "on_delete", lambda pcs: False)
 
 
 @fault("first-replica-renewed", "operator", "gives a new template to cliques of the first replica only", "UPD-039")
 def _first_replica_renewed() -> None:
-    right = following.outdated
+    right = template_drift.outdated
 
     def outdated(found: PodClique, current: revisions.Revision) -> bool:
         return found.metadata.label(labels.REPLICA_INDEX) == "0" and right(found, current)
 
-    replace(following, "outdated", outdated)
+    replace(template_drift, "outdated", outdated)
 
 
 @fault("updated-all-or-none", "operator", "counts pods as updated only when all of a clique are", "UPD-041")
@@ -382,7 +382,7 @@ def _updated_all_or_none() -> None:
 @fault("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
 def _switch_rolls() -> None:
     right = revisions.of_set
-    replace(revisions, "of_set", lambda pcs: revisions._only(f"{right(pcs).hash}{updates.on_delete(pcs)}"))
+    replace(revisions, "of_set", lambda pcs: revisions._only(f"{right(pcs).hash}{update_progress.on_delete(pcs)}"))
 
 
 @fault("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")

@@ -12,7 +12,7 @@ from reference_impl.control import podcliqueset
 from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
-from reference_impl.plan.troubles import Trouble
+from reference_impl.plan.reconcile_error import Trouble
 
 
 def accept_collisions() -> None:

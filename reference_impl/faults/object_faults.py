@@ -19,7 +19,7 @@ from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
 from reference_impl.faults.status_faults import trouble_forever
-from reference_impl.plan import children, following, gangs, gates, labels, pods, statuses, topology
+from reference_impl.plan import children, gangs, gates, labels, pods, statuses, template_drift, topology
 
 Manifest = children.Manifest
 
@@ -276,8 +276,8 @@ def _gang_spec_kept() -> None:
 
 @fault("template-unfollowed", "operator", "never corrects cliques and scaling groups", "RES-027")
 def _template_unfollowed() -> None:
-    replace(following, "clique", lambda template, found: {})
-    replace(following, "group", lambda config, found: {})
+    replace(template_drift, "clique", lambda template, found: {})
+    replace(template_drift, "group", lambda config, found: {})
 
 
 @fault("gangs-kept", "operator", "never deletes a gang", "RES-034")

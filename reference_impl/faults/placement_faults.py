@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from reference_impl.faults import fault, replace
-from reference_impl.scheduler import eligibility, placing, preemption, room, rounds
+from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
+from reference_impl.scheduler.capacity import Requests, Room, Shape
+from reference_impl.scheduler.cycle import Plan, Round, Surroundings
 from reference_impl.scheduler.gang import Gang, Group, Scope
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.placing import Placement, Wanted
 from reference_impl.scheduler.preemption import Unit
-from reference_impl.scheduler.room import Requests, Room, Shape
-from reference_impl.scheduler.rounds import Plan, Round, Surroundings
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 from reference_impl.scheduler.shortfall import Shortfall
 
@@ -52,17 +52,17 @@ def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Calla
 
 @breaks("priority-ignored", "takes gangs in the order in which they came", "GS-28", caught_by="SCHED-028")
 def _priority_ignored() -> None:
-    right = rounds.plan
+    right = cycle.plan
 
-    def plan(gangs: Sequence[Gang], room: Room, around: Surroundings | None = None) -> Plan:
-        return right([changed(gang, priority=0) for gang in gangs], room, around)
+    def plan(gangs: Sequence[Gang], capacity: Room, around: Surroundings | None = None) -> Plan:
+        return right([changed(gang, priority=0) for gang in gangs], capacity, around)
 
-    replace(rounds, "plan", plan)
+    replace(cycle, "plan", plan)
 
 
 @breaks("scaled-before-base", "places scaled gangs whatever their base gang does", "GS-03", caught_by="SCHED-053")
 def _scaled_before_base() -> None:
-    replace(rounds, "base_stands", lambda gang, standing: True)
+    replace(cycle, "base_stands", lambda gang, standing: True)
 
 
 @breaks("zero-floor-counts", "wants a pod of each group, of those without a floor, too", "GS-26", caught_by="SCHED-022")
@@ -72,55 +72,58 @@ def _zero_floor_counts() -> None:
 
 @breaks("lost-pod-stays-lost", "looks at a gang no more once it has been placed", "GS-26", caught_by="SCHED-041")
 def _lost_pod_stays_lost() -> None:
-    right = rounds.place_floor
+    right = cycle.place_floor
 
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
+    def place_floor(gang: Gang, capacity: Room, result: Plan, budget: Budget) -> bool:
         if not gang.members:
-            return right(gang, room, result, budget)
+            return right(gang, capacity, result, budget)
         result.waiting[gang.name] = Shortfall("effort")
         return False
 
-    replace(rounds, "place_floor", place_floor)
+    replace(cycle, "place_floor", place_floor)
 
 
 @breaks("floors-in-sum", "counts the floors of all groups together", "GS-21", caught_by="SCHED-021")
 def _floors_in_sum() -> None:
-    right = rounds.place_floor
+    right = cycle.place_floor
 
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
-        if right(gang, room, result, budget):
+    def place_floor(gang: Gang, capacity: Room, result: Plan, budget: Budget) -> bool:
+        if right(gang, capacity, result, budget):
             return True
-        mark, wanted, found = room.mark(), sum(group.lacking for group in gang.groups), list[Placement]()
+        mark, wanted, found = capacity.mark(), sum(group.lacking for group in gang.groups), list[Placement]()
         for index, pod in [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting]:
-            if len(found) < wanted and (placement := placing.place(gang, [(index, [pod])], room, budget)) is not None:
+            if (
+                len(found) < wanted
+                and (placement := placing.place(gang, [(index, [pod])], capacity, budget)) is not None
+            ):
                 found.append(placement)
         if len(found) < wanted:
-            room.undo(mark)
+            capacity.undo(mark)
             return False
         for placement in found:
-            rounds.bind(gang, placement, room, result)
+            cycle.bind(gang, placement, capacity, result)
         return True
 
-    replace(rounds, "place_floor", place_floor)
+    replace(cycle, "place_floor", place_floor)
 
 
 @breaks("scaled-never", "places no scaled gang", "GS-26", caught_by="SCHED-052")
 def _scaled_never() -> None:
-    replace(rounds, "base_stands", lambda gang, standing: not gang.base)
+    replace(cycle, "base_stands", lambda gang, standing: not gang.base)
 
 
 @breaks("extras-early", "gives a gang its extra pods before others their floors", "OR-6", caught_by="SCHED-051")
 def _extras_early() -> None:
-    right = rounds.place_floor
+    right = cycle.place_floor
 
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
-        placed = right(gang, room, result, budget)
+    def place_floor(gang: Gang, capacity: Room, result: Plan, budget: Budget) -> bool:
+        placed = right(gang, capacity, result, budget)
         if placed:
-            rounds.place_extras(gang, room, result, budget)
+            cycle.place_extras(gang, capacity, result, budget)
         return placed
 
-    replace(rounds, "place_floor", place_floor)
-    replace(rounds, "yield_extras", lambda this: False)
+    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "yield_extras", lambda this: False)
 
 
 @breaks(
@@ -130,7 +133,7 @@ def _extras_early() -> None:
     caught_by="SCHED-051",
 )
 def _extras_stay() -> None:
-    replace(rounds, "yield_extras", lambda this: False)
+    replace(cycle, "yield_extras", lambda this: False)
 
 
 # Room.
@@ -145,8 +148,8 @@ def _room_counted_twice() -> None:
 
     replace(Room, "take", take)
     # Also that of pods that are bound already: else the next round puts it right.
-    free = room._free
-    replace(room, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
+    free = capacity._free
+    replace(capacity, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
 
 
 @breaks("room-overbooked", "puts a pod more on a node than there is room for", "OR-1", caught_by="SCHED-050 SCHED-060")
@@ -207,11 +210,11 @@ def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
     """Constraints of some level are not seen."""
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Wanted, capacity: Room, budget: Budget) -> Placement | None:
         kept = tuple(scope for scope in gang.scopes if not size(gang, scope))
-        return right(changed(gang, scopes=kept), wanted, room, budget)
+        return right(changed(gang, scopes=kept), wanted, capacity, budget)
 
-    replace(rounds, "place", place)
+    replace(cycle, "place", place)
 
 
 @breaks("gang-level-ignored", "does not see constraints of the whole gang", "GS-34", caught_by="TOPO-034")
@@ -238,10 +241,10 @@ def _group_level_ignored() -> None:
 def _wrong_level() -> None:
     right = placing.restrictions
 
-    def restrictions(gang: Gang, needs: Sequence[Need], room: Room) -> list[Restriction] | None:
+    def restrictions(gang: Gang, needs: Sequence[Need], capacity: Room) -> list[Restriction] | None:
         wider = dict(zip(gang.levels[1:], gang.levels, strict=False))
         scopes = tuple(changed(scope, required=wider.get(scope.required, "")) for scope in gang.scopes)
-        return right(changed(gang, scopes=scopes), needs, room)
+        return right(changed(gang, scopes=scopes), needs, capacity)
 
     replace(placing, "restrictions", restrictions)
 
@@ -263,7 +266,7 @@ def _no_label_is_a_domain() -> None:
 
 @breaks("domain-left", "chooses a new domain for extras and replacements", "GS-35", caught_by="TOPO-035")
 def _domain_left() -> None:
-    replace(placing, "settled_domains", lambda gang, scope, key, room: frozenset())
+    replace(placing, "settled_domains", lambda gang, scope, key, capacity: frozenset())
 
 
 @breaks(
@@ -282,22 +285,22 @@ def _first_domain_only() -> None:
 def _preferred_is_required() -> None:
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Wanted, capacity: Room, budget: Budget) -> Placement | None:
         hard = tuple(Scope(s.groups, s.preferred) for s in gang.scopes if s.preferred)
-        return right(changed(gang, scopes=gang.scopes + hard), wanted, room, budget)
+        return right(changed(gang, scopes=gang.scopes + hard), wanted, capacity, budget)
 
-    replace(rounds, "place", place)
+    replace(cycle, "place", place)
 
 
 @breaks("preferred-ignored", "does not see what is preferred", "OR-9", caught_by="TOPO-038")
 def _preferred_ignored() -> None:
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Wanted, capacity: Room, budget: Budget) -> Placement | None:
         hard = tuple(changed(scope, preferred="") for scope in gang.scopes)
-        return right(changed(gang, scopes=hard), wanted, room, budget)
+        return right(changed(gang, scopes=hard), wanted, capacity, budget)
 
-    replace(rounds, "place", place)
+    replace(cycle, "place", place)
 
 
 # Preemption.
@@ -327,8 +330,8 @@ def _preempts_part() -> None:
 def _preempts_in_vain() -> None:
     right = preemption.choose
 
-    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, room: Room, budget: Budget) -> Any:
-        found = right(gang, gangs, others, room, budget)
+    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, capacity: Room, budget: Budget) -> Any:
+        found = right(gang, gangs, others, capacity, budget)
         gone = [(p, n) for p, n in others if p.spec.priority < gang.priority]
         return found or ([preemption.Eviction(p, n, gang.name) for p, n in gone], [])
 
@@ -339,14 +342,14 @@ def _preempts_in_vain() -> None:
 def _preempts_equals() -> None:
     right = preemption.choose
 
-    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, room: Room, budget: Budget) -> Any:
-        return right(changed(gang, priority=gang.priority + 1), gangs, others, room, budget)
+    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, capacity: Room, budget: Budget) -> Any:
+        return right(changed(gang, priority=gang.priority + 1), gangs, others, capacity, budget)
 
     replace(preemption, "choose", choose)
     right_init = Round.__init__
 
-    def init(self: Round, gangs: Sequence[Gang], room: Room, around: Surroundings) -> None:
-        right_init(self, gangs, room, around)
+    def init(self: Round, gangs: Sequence[Gang], capacity: Room, around: Surroundings) -> None:
+        right_init(self, gangs, capacity, around)
         self._lowest -= 1
 
     replace(Round, "__init__", init)

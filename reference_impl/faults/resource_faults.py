@@ -10,14 +10,13 @@ import msgspec
 from kube.objects import Key
 from reference_impl.control import podcliqueset
 from reference_impl.control.computedomain import DomainReconciler
+from reference_impl.control.last_errors import Troubles
 from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
-from reference_impl.control.surroundings import Surroundings
-from reference_impl.control.troubles import Troubles
+from reference_impl.control.secondary_resources import Surroundings
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
 from reference_impl.plan import (
-    attendants,
     autoscalers,
     children,
     claims,
@@ -27,9 +26,10 @@ from reference_impl.plan import (
     mnnvl,
     names,
     pods,
+    secondary_resources,
     topology,
 )
-from reference_impl.plan.troubles import Trouble
+from reference_impl.plan.reconcile_error import Trouble
 
 Manifest = children.Manifest
 
@@ -53,18 +53,22 @@ def _secret_misnamed() -> None:
 
 @fault("role-unlabelled", "operator", "gives the Role the component of the binding", "RES-002")
 def _role_unlabelled() -> None:
-    _changed(attendants, "role", lambda m: m["metadata"]["labels"].update({labels.COMPONENT: "pod-role-binding"}))
+    _changed(
+        secondary_resources, "role", lambda m: m["metadata"]["labels"].update({labels.COMPONENT: "pod-role-binding"})
+    )
 
 
 @fault("account-orphaned", "operator", "makes a ServiceAccount that the set doesn't control", "RES-003")
 def _account_orphaned() -> None:
-    _changed(attendants, "service_account", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False))
+    _changed(
+        secondary_resources, "service_account", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False)
+    )
 
 
 @fault("role-too-wide", "operator", "allows the init containers to change pods", "RES-004")
 def _role_too_wide() -> None:
     wide = {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "patch", "watch"]}
-    replace(attendants, "RULES", [wide])
+    replace(secondary_resources, "RULES", [wide])
 
 
 @fault("attendants-late", "operator", "makes account and role after everything else", "RES-005")
@@ -84,7 +88,7 @@ def _attendants_late() -> None:
 
 @fault("secret-without-account", "operator", "names no account in the token Secret", "RES-006")
 def _secret_without_account() -> None:
-    _changed(attendants, "token_secret", lambda m: m.update(type="Opaque"))
+    _changed(secondary_resources, "token_secret", lambda m: m.update(type="Opaque"))
 
 
 @fault("made-just-once", "operator", "makes roles and services just once", "RES-007", "RES-008")
@@ -357,7 +361,7 @@ def _earlier_secret_kept() -> None:
 
 @fault("earlier-secret-pulled", "operator", "deletes a Secret that a pod still mounts", "RES-013")
 def _earlier_secret_pulled() -> None:
-    replace(attendants, "mounts", lambda pod, secret: False)
+    replace(secondary_resources, "mounts", lambda pod, secret: False)
 
 
 @fault("group-conflict-hidden", "operator", "says nothing of a scaling group that belongs to somebody else", "RES-091")

@@ -15,7 +15,7 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
-from reference_impl.plan import children, following, labels, pods
+from reference_impl.plan import children, labels, pods, template_drift
 from reference_impl.plan.pods import index_of
 
 
@@ -71,8 +71,8 @@ def _template_overrides() -> None:
     def group(config: ScalingGroupConfig, found: PodCliqueScalingGroup) -> children.Manifest:
         return {"spec": {"replicas": config.replicas}} if found.spec.replicas != config.replicas else {}
 
-    replace(following, "clique", clique)
-    replace(following, "group", group)
+    replace(template_drift, "clique", clique)
+    replace(template_drift, "group", group)
 
 
 @fault("first-replicas-go", "operator", "takes the first replicas of a group that is scaled in", "SCALE-007")

@@ -9,12 +9,12 @@ import msgspec
 
 from reference_impl.control.writer import now
 from reference_impl.faults import fault, replace
-from reference_impl.scheduler import placing, preemption, rounds, unschedulable
+from reference_impl.scheduler import cycle, placing, preemption, unschedulable
+from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.cycle import Plan, Surroundings
 from reference_impl.scheduler.gang import Gang, Scope
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, place
-from reference_impl.scheduler.room import Room
-from reference_impl.scheduler.rounds import Plan, Surroundings
 from reference_impl.scheduler.search import Budget
 from reference_impl.scheduler.shortfall import Shortfall
 
@@ -36,23 +36,23 @@ def _partial_bind() -> None:
         for index, pods in gang.lacking:
             for pod in pods:
                 if (placement := place(gang, [(index, [pod])], room, budget)) is not None:
-                    rounds.bind(gang, placement, room, result)
+                    cycle.bind(gang, placement, room, result)
         return True
 
-    replace(rounds, "place_floor", place_floor)
+    replace(cycle, "place_floor", place_floor)
 
 
 @fault("gives-up", "gang-scheduler", "does not look again at a gang that did not fit", "SCHED-002", "SCHED-043")
 def _gives_up() -> None:
     # Not by what wakes the scheduler: events of other tests on the same cluster would wake it all the same.
-    right, lost = rounds.plan, set[str]()
+    right, lost = cycle.plan, set[str]()
 
     def plan(gangs: Iterable[Gang], room: Room, around: Surroundings | None = None) -> Plan:
         result = right([gang for gang in gangs if gang.name not in lost], room, around)
         lost.update(name for name, lack in result.waiting.items() if lack.kind != "base")
         return result
 
-    replace(rounds, "plan", plan)
+    replace(cycle, "plan", plan)
 
 
 @fault(
@@ -64,7 +64,7 @@ def _gives_up() -> None:
     "SCHED-063",
 )
 def _extras_first() -> None:
-    right = rounds.place_floor
+    right = cycle.place_floor
 
     def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
         begin = room.mark()
@@ -74,16 +74,16 @@ def _extras_first() -> None:
             room.undo(begin)
             return False
         for placement in early:
-            rounds.bind(gang, placement, room, result)
+            cycle.bind(gang, placement, room, result)
         return True
 
-    replace(rounds, "place_floor", place_floor)
-    replace(rounds, "yield_extras", lambda this: False)
+    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "yield_extras", lambda this: False)
 
 
 @fault("capacity-withheld", "gang-scheduler", "keeps the room of a gang that has to wait", "SCHED-004", "SCHED-024")
 def _capacity_withheld() -> None:
-    right = rounds.place_floor
+    right = cycle.place_floor
 
     def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
         placed = right(gang, room, result, budget)
@@ -92,12 +92,12 @@ def _capacity_withheld() -> None:
                 place(gang, [(index, [pod])], room, budget)
         return placed
 
-    replace(rounds, "place_floor", place_floor)
+    replace(cycle, "place_floor", place_floor)
 
 
 @fault("head-of-line", "gang-scheduler", "places nothing behind a gang that has to wait", "SCHED-005", "SCHED-025")
 def _head_of_line() -> None:
-    right = rounds.place_floor
+    right = cycle.place_floor
     blocked: dict[int, bool] = {}
 
     def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
@@ -109,12 +109,12 @@ def _head_of_line() -> None:
         blocked[id(room)] = not placed
         return placed
 
-    replace(rounds, "place_floor", place_floor)
+    replace(cycle, "place_floor", place_floor)
 
 
 @fault("extras-never", "gang-scheduler", "binds no pod beyond the floors", "SCHED-006")
 def _extras_never() -> None:
-    replace(rounds, "place_extras", lambda gang, room, result, budget: None)
+    replace(cycle, "place_extras", lambda gang, room, result, budget: None)
 
 
 @fault("gates-overlooked", "gang-scheduler", "counts pods with gates for the floors", "SCHED-040")
@@ -124,19 +124,19 @@ def _gates_overlooked() -> None:
 
 @fault("stalled-by-strays", "gang-scheduler", "decides nothing while a gang has not all its pods", "SCHED-048")
 def _stalled_by_strays() -> None:
-    right = rounds.plan
+    right = cycle.plan
 
     def plan(gangs: Iterable[Gang], room: Room, around: Surroundings | None = None) -> Plan:
         waiting = list(gangs)
         spaces = {gang.name.partition("/")[0] for gang in waiting if gang.incomplete}
         return right([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], room, around)
 
-    replace(rounds, "plan", plan)
+    replace(cycle, "plan", plan)
 
 
 @fault("domain-for-all", "gang-scheduler", "keeps all gangs in the domain of the first", "TOPO-039", "TOPO-051")
 def _domain_for_all() -> None:
-    right, right_bind = placing.settled_domains, rounds.bind
+    right, right_bind = placing.settled_domains, cycle.bind
     first: dict[tuple[str, str], frozenset[str]] = {}
 
     def family(gang: Gang, key: str) -> tuple[str, str]:
@@ -154,7 +154,7 @@ def _domain_for_all() -> None:
                 first.setdefault(family(gang, scope.required), domains)
 
     replace(placing, "settled_domains", settled_domains)
-    replace(rounds, "bind", bind)
+    replace(cycle, "bind", bind)
 
 
 @fault("preempts-never", "gang-scheduler", "evicts nobody for anybody", "SCHED-054")

@@ -10,13 +10,13 @@ import msgspec
 from kube.objects import Key
 from reference_impl.api.models import Condition
 from reference_impl.api.pods import ContainerStatus, Pod
+from reference_impl.control import last_errors as troubles_control
 from reference_impl.control import operator
-from reference_impl.control import troubles as troubles_control
+from reference_impl.control.last_errors import Troubles
 from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.control.troubles import Troubles
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
-from reference_impl.plan import conditions, gangs, pods, statuses, troubles
+from reference_impl.plan import conditions, gangs, pods, reconcile_error, statuses
 
 
 @fault("binding-unseen", "operator", "counts a pod as scheduled once a container has reported", "CORE-016")
@@ -177,7 +177,7 @@ def _trouble_unsaid() -> None:
 
 @fault("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
 def trouble_forever() -> None:
-    right = troubles.last_errors
+    right = reconcile_error.last_errors
 
     def last_errors(old: Any, trouble: Any, now: str) -> Any:
         return old if trouble is None else right(old, trouble, now)

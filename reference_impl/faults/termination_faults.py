@@ -11,7 +11,7 @@ import msgspec
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.termination import Termination
 from reference_impl.faults import fault, replace
-from reference_impl.plan import children, conditions, moments, statuses, termination
+from reference_impl.plan import children, conditions, statuses, termination, timestamps
 from reference_impl.plan.statuses import CliqueOf
 
 
@@ -136,7 +136,7 @@ def _any_loss_counts() -> None:
         found = clique.status.conditions if clique.status else None
         breached = conditions.find(found, statuses.BREACHED)
         if clique.status and breached and clique.status.scheduled_replicas < clique.spec.replicas:
-            return moments.seconds(breached.last_transition_time)
+            return timestamps.seconds(breached.last_transition_time)
         return right(clique)
 
     replace(termination, "cause_of_clique", cause_of_clique)
@@ -217,7 +217,7 @@ def _delay_as_it_was() -> None:
 @fault("young-spared", "operator", "takes what is lost in its first minute for never run", "TERM-020")
 def _young_spared() -> None:
     def changed(created: str | None, condition: Condition) -> bool:
-        then, moved = moments.seconds(created), moments.seconds(condition.last_transition_time)
+        then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
         return then is not None and moved is not None and moved > then + 60
 
     replace(termination, "_changed", changed)

@@ -19,38 +19,38 @@ from reference_impl.api.pods import Pod
 from reference_impl.faults import fault, replace
 from reference_impl.plan import (
     hashes,
-    moments,
     revisions,
     statuses,
-    updates,
-    updates_of_cliques,
-    updates_of_groups,
-    updates_of_sets,
+    timestamps,
+    update_clique_pods,
+    update_group_replicas,
+    update_progress,
+    update_set_replicas,
 )
-from reference_impl.plan.updates_of_groups import Replica
+from reference_impl.plan.update_group_replicas import Replica
 
 
 @fault("all-pods-at-once", "operator", "deletes all old pods of a clique at once", "UPD-002")
 def _all_pods_at_once() -> None:
-    replace(updates_of_cliques, "forced", lambda old: list(old))
+    replace(update_clique_pods, "forced", lambda old: list(old))
 
 
 @fault("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046")
 def _clique_ends_early() -> None:
-    right = updates_of_cliques._advanced
+    right = update_clique_pods._advanced
 
     def advanced(
         clique: PodClique, progress: CliqueUpdateProgress, found: list[Pod], current: revisions.Revision, now: str
-    ) -> updates_of_cliques.Step:
+    ) -> update_clique_pods.Step:
         step = right(clique, progress, found, current, now)
-        old = [pod for pod in found if pod.active and updates_of_cliques.outdated(pod, current)]
+        old = [pod for pod in found if pod.active and update_clique_pods.outdated(pod, current)]
         if step.progress and step.progress.update_ended_at is None and all(pod in step.forced for pod in old):
-            step.progress = updates.ended(
+            step.progress = update_progress.ended(
                 msgspec.structs.replace(step.progress, ready_pods_selected_to_update=None), now
             )
         return step
 
-    replace(updates_of_cliques, "_advanced", advanced)
+    replace(update_clique_pods, "_advanced", advanced)
 
 
 @fault("youngest-pod-first", "operator", "replaces the youngest of Ready pods first", "UPD-012")
@@ -58,17 +58,17 @@ def _youngest_pod_first() -> None:
     def chosen_pod(ready: list[Pod]) -> Pod | None:
         return max(ready, key=lambda pod: pod.metadata.creation_timestamp or "", default=None)
 
-    replace(updates_of_cliques, "chosen_pod", chosen_pod)
+    replace(update_clique_pods, "chosen_pod", chosen_pod)
 
 
 @fault("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-001")
 def _last_replica_first() -> None:
-    replace(updates_of_sets, "order", lambda found, index: (True, True, True, -index))
+    replace(update_set_replicas, "order", lambda found, index: (True, True, True, -index))
 
 
 @fault("replicas-side-by-side", "operator", "updates all replicas of a set side by side", "UPD-001")
 def _replicas_side_by_side() -> None:
-    replace(updates, "has_turn", lambda pcs, item: updates.turn(pcs) is not None)
+    replace(update_progress, "has_turn", lambda pcs, item: update_progress.turn(pcs) is not None)
 
 
 @fault("all-cliques-rolled", "operator", "takes a change of one clique for a change of all", "UPD-003")
@@ -83,13 +83,13 @@ def _all_cliques_rolled() -> None:
 
 @fault("members-rolled-alone", "operator", "replaces just the changed cliques of a group's replica", "UPD-005")
 def _members_rolled_alone() -> None:
-    right = updates_of_groups.waves
-    replace(updates_of_groups, "waves", lambda doomed: right(doomed)[1:])
+    right = update_group_replicas.waves
+    replace(update_group_replicas, "waves", lambda doomed: right(doomed)[1:])
 
 
 @fault("group-replicas-at-once", "operator", "makes all old replicas of a group anew at once", "UPD-004")
 def _group_replicas_at_once() -> None:
-    replace(updates_of_groups, "forced", lambda replicas: [replica for replica in replicas if replica.old])
+    replace(update_group_replicas, "forced", lambda replicas: [replica for replica in replicas if replica.old])
 
 
 @fault("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-004")
@@ -97,20 +97,20 @@ def _last_group_replica_first() -> None:
     def chosen_replica(ready: list[Replica]) -> Replica | None:
         return max(ready, key=lambda replica: replica.index, default=None)
 
-    replace(updates_of_groups, "chosen_replica", chosen_replica)
+    replace(update_group_replicas, "chosen_replica", chosen_replica)
 
 
 def stepped(change: Any) -> None:
     """Has every step of a set's progress changed by `change(set, before, after, now)`."""
-    right = updates_of_sets.advanced
+    right = update_set_replicas.advanced
 
     def advanced(
-        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: updates_of_sets.Found, now: str
+        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: update_set_replicas.Found, now: str
     ) -> SetUpdateProgress:
         result: SetUpdateProgress = change(pcs, progress, right(pcs, progress, generation, found, now), now)
         return result
 
-    replace(updates_of_sets, "advanced", advanced)
+    replace(update_set_replicas, "advanced", advanced)
 
 
 @fault("update-never-ends", "operator", "never says that the update of a set has ended", "UPD-007")
@@ -134,28 +134,30 @@ def _start_said_anew() -> None:
 
 @fault("members-counted", "operator", "counts the cliques of groups among those to be updated", "UPD-008")
 def _members_counted() -> None:
-    right = updates_of_sets.counted
+    right = update_set_replicas.counted
 
-    def counted(pcs: PodCliqueSet, progress: Any, generation: str, found: updates_of_sets.Found) -> SetUpdateProgress:
+    def counted(
+        pcs: PodCliqueSet, progress: Any, generation: str, found: update_set_replicas.Found
+    ) -> SetUpdateProgress:
         result = right(pcs, progress, generation, found)
         members = sum(len(list(found.members(index))) for index in range(pcs.spec.replicas))
         return msgspec.structs.replace(result, total_pod_cliques_count=result.total_pod_cliques_count + members)
 
-    replace(updates_of_sets, "counted", counted)
+    replace(update_set_replicas, "counted", counted)
 
 
 @fault("readiness-not-awaited", "operator", "has an update ended once the last old pod is deleted", "UPD-009")
 def _readiness_not_awaited() -> None:
-    replace(updates, "floor", lambda clique: 0)
-    replace(updates_of_cliques, "replaced", lambda clique, selection, found: True)
-    replace(updates_of_groups, "complete", lambda selection, replicas: True)
+    replace(update_progress, "floor", lambda clique: 0)
+    replace(update_clique_pods, "replaced", lambda clique, selection, found: True)
+    replace(update_group_replicas, "complete", lambda selection, replicas: True)
 
 
 @fault("selection-kept", "operator", "leaves the last selected pod in the progress of an ended update", "UPD-010")
 def _selection_kept() -> None:
-    right = updates_of_cliques.step
+    right = update_clique_pods.step
 
-    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> updates_of_cliques.Step:
+    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> update_clique_pods.Step:
         result = right(pcs, clique, found, now)
         old = clique.status.update_progress if clique.status else None
         if result.progress is not None and old is not None and result.progress.update_ended_at is not None:
@@ -163,7 +165,7 @@ def _selection_kept() -> None:
             result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=kept)
         return result
 
-    replace(updates_of_cliques, "step", step)
+    replace(update_clique_pods, "step", step)
 
 
 @fault("breach-told-in-updates", "operator", "says of what is being updated that nothing is breached", "UPD-011")
@@ -174,21 +176,21 @@ def _breach_told_in_updates() -> None:
 
 @fault("restart-rolls-again", "operator", "takes pods that are older than its process for old ones", "UPD-013")
 def _restart_rolls_again() -> None:
-    right, start = updates_of_cliques.outdated, time.time()
+    right, start = update_clique_pods.outdated, time.time()
 
     def outdated(pod: Pod, current: revisions.Revision) -> bool:
-        created = moments.seconds(pod.metadata.creation_timestamp)
+        created = timestamps.seconds(pod.metadata.creation_timestamp)
         return right(pod, current) or (created is not None and created < start - 1)
 
-    replace(updates_of_cliques, "outdated", outdated)
+    replace(update_clique_pods, "outdated", outdated)
 
 
 @fault("selection-misnamed", "operator", "names another pod than that which it has selected", "UPD-010")
 def _selection_misnamed() -> None:
-    right = updates_of_cliques.step
+    right = update_clique_pods.step
     known: dict[str, PodSelection] = {}
 
-    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> updates_of_cliques.Step:
+    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> update_clique_pods.Step:
         told = clique.status.update_progress if clique.status else None
         if told is not None and told.ready_pods_selected_to_update is not None and clique.metadata.uid in known:
             true = msgspec.structs.replace(told, ready_pods_selected_to_update=known[clique.metadata.uid])
@@ -202,7 +204,7 @@ def _selection_misnamed() -> None:
             result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=wrong)
         return result
 
-    replace(updates_of_cliques, "step", step)
+    replace(update_clique_pods, "step", step)
 
 
 @fault("group-counts-replicas", "operator", "counts the replicas of a group for its cliques", "UPD-008")

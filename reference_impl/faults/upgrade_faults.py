@@ -7,9 +7,9 @@ from dataclasses import replace as changed
 from typing import Any
 
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
-from reference_impl.control.rehashing import Rehashing, Write
+from reference_impl.control.migration import Rehashing, Write
 from reference_impl.faults import fault, replace
-from reference_impl.plan import hashes, rehashed, revisions, statuses
+from reference_impl.plan import hashes, migration, revisions, statuses
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
 from reference_impl.plan.hashing.window import Known, Policy, Window
 
@@ -135,7 +135,7 @@ def _groups_left() -> None:
     "upgrade-set-left", "operator", "takes the legacy hash of a set for current, and leaves it", "UPG-002", "UPG-006"
 )
 def _set_left() -> None:
-    replace(rehashed, "set_status", lambda window, status: status)
+    replace(migration, "set_status", lambda window, status: status)
     right = revisions.of_set
 
     def of_set(pcs: PodCliqueSet) -> revisions.Revision:

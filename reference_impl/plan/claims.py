@@ -19,7 +19,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.plan import labels, names
 from reference_impl.plan.children import Manifest, clique_config, clique_template
-from reference_impl.plan.troubles import Trouble
+from reference_impl.plan.reconcile_error import Trouble
 
 External = Callable[[str, str], Manifest | None]
 """The spec of a ResourceClaimTemplate object, by namespace and name; None where there is none."""

@@ -11,7 +11,7 @@ from typing import Any
 from reference_impl.api import models
 from reference_impl.api.models import PodClique
 from reference_impl.api.pods import Pod
-from reference_impl.plan import claims, labels, moments, startup
+from reference_impl.plan import claims, labels, startup, timestamps
 from reference_impl.plan.children import Manifest, owner_reference, with_environment
 
 
@@ -54,7 +54,7 @@ _PHASES = {"Unknown": 1, "Running": 2}
 def worth(pod: Pod, target: str) -> tuple[float, ...]:
     """What a pod is worth when a clique has too many: the least goes first (CHG-SC-36). `target` is the template hash
     that pods are to have. Where Kubernetes knows no difference the higher index goes."""
-    created = moments.seconds(pod.metadata.creation_timestamp)
+    created = timestamps.seconds(pod.metadata.creation_timestamp)
     return (
         pod.scheduled,
         _PHASES.get(pod.status.phase, 0),

@@ -17,7 +17,7 @@ from reference_impl.api.models import (
     SetUpdateProgress,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import conditions, labels, moments, names, revisions, updates
+from reference_impl.plan import conditions, labels, names, revisions, timestamps, update_progress
 from reference_impl.plan.children import group_configs, standalone_templates
 
 SCHEDULED = "PodCliqueScheduled"
@@ -42,7 +42,7 @@ def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, 
     living = [pod for pod in pods if not pod.terminating]
     scheduled = sum(pod.scheduled for pod in living)
     ready = sum(pod.ready for pod in living)
-    current = updates.revision(pcs, clique) if pcs is not None else None
+    current = update_progress.revision(pcs, clique) if pcs is not None else None
     own = revisions.of_pods(clique, current)
     updated = sum(own.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
     floor = clique.spec.floor
@@ -59,14 +59,14 @@ def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, 
         updated_replicas=updated,
         conditions=conditions.put(
             conditions.put(old.conditions, told),
-            _updating(now) if updates.running(clique) else _breached_condition(scheduled, found, floor, now),
+            _updating(now) if update_progress.running(clique) else _breached_condition(scheduled, found, floor, now),
         ),
     )
     if not clique.metadata.label(labels.SCALING_GROUP):
         status.hpa_pod_selector = _selector(
             clique.metadata.label(labels.PART_OF), labels.PODCLIQUE, clique.metadata.name
         )
-    if pcs is not None and own is current and updated == len(living) and not updates.running(clique):
+    if pcs is not None and own is current and updated == len(living) and not update_progress.running(clique):
         status.current_pod_template_hash = clique.metadata.label(labels.TEMPLATE_HASH)
         status.current_pod_clique_set_generation_hash = pcs.status.current_generation_hash if pcs.status else None
     return status
@@ -105,7 +105,7 @@ def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> 
     before = conditions.find(old, new.type)
     never = before is None or before.last_transition_time == created
     first = never and new.status in (_AT_FIRST[new.type], "Unknown")
-    moment = created or new.last_transition_time if first else moments.after(created, new.last_transition_time)
+    moment = created or new.last_transition_time if first else timestamps.after(created, new.last_transition_time)
     return msgspec.structs.replace(new, last_transition_time=moment)
 
 
@@ -130,7 +130,7 @@ def _updating(now: str) -> Condition:
     return Condition(
         type=BREACHED,
         status="Unknown",
-        reason=updates.IN_PROGRESS,
+        reason=update_progress.IN_PROGRESS,
         message="Update is in progress",
         last_transition_time=now,
     )
@@ -187,7 +187,7 @@ def group_status(
 ) -> ScalingGroupStatus:
     """The status of a scaling group (OBJ-760 to OBJ-772). `clique` finds a clique of its namespace by name."""
     old = group.status or ScalingGroupStatus()
-    generation_hash = updates.generation(pcs) if pcs is not None else ""
+    generation_hash = update_progress.generation(pcs) if pcs is not None else ""
     scheduled = available = updated = 0
     for members in _complete_replicas(group, clique):
         statuses = [member.status.conditions if member.status else None for member in members]
@@ -195,7 +195,7 @@ def group_status(
             scheduled += 1
             if all(_clique_available(member) for member in members):
                 available += 1
-                updated += all(updates.updated(member, generation_hash) for member in members)
+                updated += all(update_progress.updated(member, generation_hash) for member in members)
     sound = sound_replicas(group, clique)
     enough = sound >= group.spec.min_available
     name = "AvailablePodCliqueScalingGroupReplicas"
@@ -207,7 +207,7 @@ def group_status(
         f"MinAvailable ({group.spec.min_available})",
         last_transition_time=now,
     )
-    if updates.running(group):
+    if update_progress.running(group):
         condition, enough = _updating(now), False
     status = msgspec.structs.replace(
         old,
@@ -223,14 +223,14 @@ def group_status(
         ),
     )
     expected = [clique(name) for name in members_expected(group)]
-    at_generation = sum(updates.at_generation(member, generation_hash) for member in expected)
+    at_generation = sum(update_progress.at_generation(member, generation_hash) for member in expected)
     if status.update_progress is not None:
         status.update_progress = msgspec.structs.replace(
             status.update_progress,
-            updated_pod_cliques_count=sum(updates.updated(member, generation_hash) for member in expected),
+            updated_pod_cliques_count=sum(update_progress.updated(member, generation_hash) for member in expected),
             total_pod_cliques_count=len(expected),
         )
-    if generation_hash and at_generation == len(expected) and not updates.running(group):
+    if generation_hash and at_generation == len(expected) and not update_progress.running(group):
         status.current_pod_clique_set_generation_hash = generation_hash
     return status
 
@@ -259,7 +259,7 @@ def set_status(
         if not all(_clique_available(c) for c in cliques) or not all(_group_available(g) for g in groups):
             continue
         available += 1
-        updated += all(updates.updated(c, generation_hash) for c in cliques) and all(
+        updated += all(update_progress.updated(c, generation_hash) for c in cliques) and all(
             g is not None
             and g.status is not None
             and g.status.current_pod_clique_set_generation_hash == generation_hash

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
-from reference_impl.plan import conditions, durations, labels, moments, names
+from reference_impl.plan import conditions, durations, labels, names, timestamps
 from reference_impl.plan.statuses import BREACHED, SCHEDULED, TERMINATING, CliqueOf, sound_replicas
 
 REASON = "GangTerminationActive"
@@ -131,10 +131,10 @@ def flag(index: int, now: str) -> Condition:
 
 def _changed(created: str | None, condition: Condition) -> bool:
     """Whether a condition has ever been otherwise."""
-    then, moved = moments.seconds(created), moments.seconds(condition.last_transition_time)
+    then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
     return then is not None and moved is not None and moved > then
 
 
 def _since(found: list[Condition] | None) -> float | None:
     breached = conditions.find(found, BREACHED)
-    return moments.seconds(breached.last_transition_time) if breached is not None else None
+    return timestamps.seconds(breached.last_transition_time) if breached is not None else None

@@ -1,1 +1,1 @@
-"""The gang scheduler. `rounds.plan` decides, purely; `scheduler` watches, binds and evicts (docs/scheduling.md)."""
+"""The gang scheduler. `cycle.plan` decides, purely; `scheduler` watches, binds and evicts (docs/scheduling.md)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from reference_impl.metrics import SECONDS, Metrics
+from reference_impl.runtime.metrics import SECONDS, Metrics
 
 
 class SchedulerMetrics(Metrics):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from reference_impl.scheduler.capacity import Room
 from reference_impl.scheduler.gang import Gang, Scope
 from reference_impl.scheduler.model import Pod
-from reference_impl.scheduler.room import Room
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 
 WIDEST = 4

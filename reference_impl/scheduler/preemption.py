@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from reference_impl.scheduler.capacity import Requests, Room
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, place
-from reference_impl.scheduler.room import Requests, Room
 from reference_impl.scheduler.search import Budget
 
 FEW, TRIES = 16, 400

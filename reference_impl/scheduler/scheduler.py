@@ -11,17 +11,17 @@ from kube.client import Client
 from kube.errors import REQUEST_FAILED, ApiError
 from kube.informer import Informer, typed
 from kube.resource import EVENTS, NODES, PODS
-from reference_impl import logs
 from reference_impl.api import models
 from reference_impl.api.models import PodGang, wire
 from reference_impl.control.writer import now, precise_now
 from reference_impl.plan import events, labels
-from reference_impl.scheduler import rounds, snapshot, standing
+from reference_impl.runtime import logs
+from reference_impl.scheduler import cycle, gang_status, snapshot
+from reference_impl.scheduler.capacity import Room
 from reference_impl.scheduler.gang import Gang, score
 from reference_impl.scheduler.metrics import SchedulerMetrics
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.preemption import Eviction
-from reference_impl.scheduler.room import Room
 from reference_impl.scheduler.unschedulable import Unschedulable, reasons
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class GangScheduler:
         self._claims &= {name for name, (g, _) in gangs.items() if not g.floor_reached}
         room = Room(self._nodes, snapshot.used(self._pods, self._assumed))
         around = snapshot.around(self._pods, gangs, self._claims)
-        plan = rounds.plan([g for g, _ in gangs.values()], room, around)
+        plan = cycle.plan([g for g, _ in gangs.values()], room, around)
         for pod, node in plan.bindings:
             self._assumed[pod.metadata.uid] = node
         self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
@@ -246,7 +246,7 @@ class GangScheduler:
             if pod.metadata.deletion_timestamp is None
         }
         name, gang = f"{key[0]}/{key[1]}", self._gang(item)
-        status = standing.status(
+        status = gang_status.status(
             item,
             gang,
             pods,

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
 
+from reference_impl.scheduler.capacity import Requests, Room, Shape
 from reference_impl.scheduler.model import Pod
-from reference_impl.scheduler.room import Requests, Room, Shape
 
 STEPS_A_GANG, STEPS_A_ROUND, STEPS_AFTERWARDS = 30_000, 400_000, 200
 """Steps of branch and bound: for one gang, for all gangs of a round, and for each gang once these are spent."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from reference_impl.scheduler.capacity import Room
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.placing import needs_of, restrictions, settled_domains
-from reference_impl.scheduler.room import Room
 from reference_impl.scheduler.search import Need, Restriction
 
 Kind = Literal["nodes", "resource", "domain", "together", "torn", "base", "leaving", "effort"]

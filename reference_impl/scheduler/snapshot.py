@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 from reference_impl.api.models import GangTopology, PodGang
 from reference_impl.plan import gangs, labels
+from reference_impl.scheduler.cycle import Surroundings
 from reference_impl.scheduler.gang import Gang, Group, Scope, scopes
 from reference_impl.scheduler.model import Pod, Resources
-from reference_impl.scheduler.rounds import Surroundings
 
 
 def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:

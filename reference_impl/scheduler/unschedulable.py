@@ -18,9 +18,9 @@ from kube.objects import Key
 from kube.resource import EVENTS, PODS
 from reference_impl.control.writer import now, precise_now
 from reference_impl.plan import events
+from reference_impl.runtime.waiting import passing
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Condition, Pod
-from reference_impl.waiting import passing
 
 log = logging.getLogger(__name__)
 

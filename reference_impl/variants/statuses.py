@@ -9,8 +9,8 @@ import msgspec
 
 from reference_impl.api.models import CliqueUpdateProgress, Condition, PodClique, PodSelection
 from reference_impl.faults import replace
-from reference_impl.plan import statuses, topology, updates_of_cliques
-from reference_impl.plan.updates_of_cliques import Step
+from reference_impl.plan import statuses, topology, update_clique_pods
+from reference_impl.plan.update_clique_pods import Step
 from reference_impl.variants import variant
 
 
@@ -26,7 +26,7 @@ def _selectors_turned_round() -> None:
 
 @variant("completed-kept", "operator", "lists the replaced pods of a clique after its update, too", "UPD-010")
 def _completed_kept() -> None:
-    right = updates_of_cliques._advanced
+    right = update_clique_pods._advanced
 
     def advanced(clique: PodClique, progress: CliqueUpdateProgress, found: Any, current: Any, now: str) -> Step:
         step, selection = right(clique, progress, found, current, now), progress.ready_pods_selected_to_update
@@ -36,7 +36,7 @@ def _completed_kept() -> None:
         ended = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=kept)
         return dataclasses.replace(step, progress=ended)
 
-    replace(updates_of_cliques, "_advanced", advanced)
+    replace(update_clique_pods, "_advanced", advanced)
 
 
 @variant("condition-in-other-words", "operator", "describes missing topology levels in its own words", "RES-065")

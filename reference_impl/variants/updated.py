@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from reference_impl.faults import replace
-from reference_impl.plan import updates_of_cliques, updates_of_groups
+from reference_impl.plan import update_clique_pods, update_group_replicas
 from reference_impl.variants import variant
 
 
 @variant("selection-cleared", "operator", "clears the selected pod when an update restarts", "UPD-022", "UPD-023")
 def _selection_cleared() -> None:
-    replace(updates_of_cliques, "carried", lambda clique, old, found: None)
+    replace(update_clique_pods, "carried", lambda clique, old, found: None)
 
 
 @variant("selected-replica-cleared", "operator", "clears the selected replica of a group likewise", "UPD-028")
 def _selected_replica_cleared() -> None:
-    replace(updates_of_groups, "carried", lambda old, replicas: None)
+    replace(update_group_replicas, "carried", lambda old, replicas: None)

@@ -19,9 +19,9 @@ from typing import Any
 import msgspec
 
 from conformance.cluster import nodes
+from reference_impl.scheduler import cycle, model
 from reference_impl.scheduler import gang as gangs
-from reference_impl.scheduler import model, rounds
-from reference_impl.scheduler.room import Room
+from reference_impl.scheduler.capacity import Room
 
 PROFILE, SIZES, REPEATS = "gb200-nvl72", (100, 200, 500, 1000), 3
 LIMIT_SECONDS, LIMIT_EXPONENT = 10.0, 1.3
@@ -85,14 +85,14 @@ def _pod(name: str, asks: dict[str, str], priority: int) -> model.Pod:
     return msgspec.convert({"metadata": {"name": name, "uid": name}, "spec": spec}, model.Pod)
 
 
-def measured(gang_count: int, node_count: int) -> tuple[float, rounds.Plan]:
+def measured(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
     """The least CPU time of some rounds, each of which begins with what the watch caches hold."""
-    best, plan = math.inf, rounds.Plan()
+    best, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
         there, waiting = fleet(node_count), workload(gang_count)
         gc.collect()
         begin = time.process_time()
-        plan = rounds.plan(waiting, Room(there, {}))
+        plan = cycle.plan(waiting, Room(there, {}))
         best = min(best, time.process_time() - begin)
     return best, plan
 

@@ -17,8 +17,8 @@ from conformance.suite.asking import Reply
 from reference_impl.admission import podcliqueset, topologybinding
 from reference_impl.admission.verdict import Verdict
 from reference_impl.api import crds
-from reference_impl.configuration import Configuration, Network, Profile, Scheduler, Topology
 from reference_impl.plan import defaults
+from reference_impl.runtime.configuration import Configuration, Network, Profile, Scheduler, Topology
 
 OWN = "own-scheduler"
 LEVELS = {"top": ["zone", "rack", "host"]}

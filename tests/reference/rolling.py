@@ -13,17 +13,17 @@ from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqu
 from reference_impl.api.pods import Pod, PodCondition
 from reference_impl.plan import (
     children,
-    following,
     labels,
-    moments,
     names,
     pods,
     revisions,
     statuses,
-    updates,
-    updates_of_cliques,
-    updates_of_groups,
-    updates_of_sets,
+    template_drift,
+    timestamps,
+    update_clique_pods,
+    update_group_replicas,
+    update_progress,
+    update_set_replicas,
 )
 from tests.reference.examples import disaggregated, pod
 
@@ -73,8 +73,8 @@ class Rolling:
         """Names of the pods that are not of the present template."""
         found = []
         for name, clique in self.cliques.items():
-            current = updates.revision(self.pcs, clique)
-            found += [p.metadata.name for p in self.of(name) if current and updates_of_cliques.outdated(p, current)]
+            current = update_progress.revision(self.pcs, clique)
+            found += [p.metadata.name for p in self.of(name) if current and update_clique_pods.outdated(p, current)]
         return found
 
     @property
@@ -101,7 +101,7 @@ class Rolling:
     def tick(self) -> None:
         """A second: everybody looks once and acts, and pods that are older and not held become Ready."""
         self.second += 1
-        now = moments.text(1_800_000_000 + self.second)
+        now = timestamps.text(1_800_000_000 + self.second)
         self.set_pass(now)
         for group in list(self.groups.values()):
             self.group_pass(group, now)
@@ -120,8 +120,8 @@ class Rolling:
 
     def set_pass(self, now: str) -> None:
         generation = revisions.of_set(self.pcs)
-        found = updates_of_sets.Found(self.pcs, self.cliques.get, self.groups.get)
-        progress = updates_of_sets.progress(self.pcs, generation, found, now)
+        found = update_set_replicas.Found(self.pcs, self.cliques.get, self.groups.get)
+        progress = update_set_replicas.progress(self.pcs, generation, found, now)
         self.pcs.status = statuses.set_status(
             self.pcs, generation.hash, self.cliques.get, self.groups.get, True, progress
         )
@@ -145,7 +145,7 @@ class Rolling:
             del self.groups[name]
 
     def group_pass(self, group: PodCliqueScalingGroup, now: str) -> None:
-        step = updates_of_groups.step(self.pcs, group, self.cliques.get, lambda c: self.of(c.metadata.name), now)
+        step = update_group_replicas.step(self.pcs, group, self.cliques.get, lambda c: self.of(c.metadata.name), now)
         if step.progress is not None:
             group.status = msgspec.structs.replace(group.status or statuses.ScalingGroupStatus())
             group.status.update_progress = step.progress
@@ -156,7 +156,7 @@ class Rolling:
         assert config is not None
         made = list(children.member_cliques(self.pcs, group, config))
         for manifest in made:
-            self.follow(manifest, now, in_place=updates.on_delete(self.pcs))
+            self.follow(manifest, now, in_place=update_progress.on_delete(self.pcs))
         for name in [n for n in self.cliques if n.startswith(f"{group.metadata.name}-")]:
             if name not in {m["metadata"]["name"] for m in made}:
                 self.drop(name)
@@ -165,7 +165,7 @@ class Rolling:
         name = clique.metadata.name
         found = self.of(name)
         missing, surplus = pods.difference(clique, found)
-        vacancy = updates_of_cliques.vacancy(clique, found)
+        vacancy = update_clique_pods.vacancy(clique, found)
         for index in missing:
             self._born += 1
             new = pod(clique, index)
@@ -175,7 +175,7 @@ class Rolling:
             new.metadata.annotations = {labels.REPLACES: vacancy} if vacancy else None
             vacancy = None
             self.pods[new.metadata.name] = new
-        step = updates_of_cliques.step(self.pcs, clique, self.of(name), now)
+        step = update_clique_pods.step(self.pcs, clique, self.of(name), now)
         if step.progress is not None:
             assert clique.status is not None
             clique.status = msgspec.structs.replace(clique.status, update_progress=step.progress)
@@ -189,9 +189,9 @@ class Rolling:
         if found is None:
             self.cliques[name] = self.born(manifest, PodClique, now)
             return
-        current = updates.revision(self.pcs, found)
+        current = update_progress.revision(self.pcs, found)
         assert current is not None
-        if in_place and following.outdated(found, current):
+        if in_place and template_drift.outdated(found, current):
             found.metadata.labels = manifest["metadata"]["labels"]
             found.spec.pod_spec = manifest["spec"]["podSpec"]
 

@@ -16,7 +16,7 @@ from conformance.grove.admission.violation import Facts
 from reference_impl.admission import authorizer
 from reference_impl.admission.errors import aggregate, duplicate, forbidden, invalid, required
 from reference_impl.admission.server import Hooks
-from reference_impl.configuration import Authorizer, Configuration
+from reference_impl.runtime.configuration import Authorizer, Configuration
 from tests.reference import apiserver
 
 JSON = st.recursive(

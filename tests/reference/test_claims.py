@@ -16,7 +16,7 @@ from reference_impl.api.models import (
     SharingFilter,
 )
 from reference_impl.plan import children, claims, labels
-from reference_impl.plan.troubles import Trouble
+from reference_impl.plan.reconcile_error import Trouble
 from tests.reference.examples import clique, disaggregated
 from tests.reference.test_objects import scaling_group
 

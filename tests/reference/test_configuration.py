@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from reference_impl import cli, configuration
-from reference_impl.configuration import InvalidConfigurationError
-from reference_impl.control import leadership
+from reference_impl import cli
+from reference_impl.runtime import configuration, leadership
+from reference_impl.runtime.configuration import InvalidConfigurationError
 
 
 def load(tmp_path, text):

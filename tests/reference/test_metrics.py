@@ -13,8 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kube.workqueue import WorkQueue, work
-from reference_impl import health, logs
 from reference_impl.control.metrics import OperatorMetrics
+from reference_impl.runtime import health, logs
 from reference_impl.scheduler.metrics import SchedulerMetrics
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

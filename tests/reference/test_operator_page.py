@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from conformance.data import PROJECT
-from reference_impl.configuration import Configuration
 from reference_impl.control.metrics import OperatorMetrics
-from reference_impl.metrics import Metrics
+from reference_impl.runtime.configuration import Configuration
+from reference_impl.runtime.metrics import Metrics
 from reference_impl.scheduler.metrics import SchedulerMetrics
 
 PAGE = (PROJECT / "docs" / "operator.md").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from kube.errors import ApiError
 from kube.resource import Resource
 from kube.workqueue import work
 from reference_impl.api.models import LastError, PodCliqueSetStatus, wire
+from reference_impl.control.last_errors import only_errors
 from reference_impl.control.operator import Operator
-from reference_impl.control.troubles import only_errors
 from reference_impl.plan import children, gangs, topology
 from tests.kube.leaping import leap
 from tests.reference.examples import disaggregated

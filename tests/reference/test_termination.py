@@ -14,15 +14,15 @@ from reference_impl.api.models import (
     ScalingGroupSpec,
     ScalingGroupStatus,
 )
-from reference_impl.plan import children, conditions, labels, moments, statuses, termination
+from reference_impl.plan import children, conditions, labels, statuses, termination, timestamps
 from tests.reference.examples import NAMESPACE, clique, disaggregated, pod
 
-BORN = moments.seconds("2026-01-01T00:00:00Z") or 0.0
+BORN = timestamps.seconds("2026-01-01T00:00:00Z") or 0.0
 DELAY = 10.0
 
 
 def at(second: float) -> str:
-    return moments.text(BORN + second)
+    return timestamps.text(BORN + second)
 
 
 class World:

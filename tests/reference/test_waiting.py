@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from kube.errors import ApiError
-from reference_impl.waiting import answered
+from reference_impl.runtime.waiting import answered
 from tests.kube.scripted import Answer, Naps, Scripted, refusal
 
 TOO_MANY = ApiError(429, "TooManyRequests", "storage is (re)initializing", {}, 1.0)

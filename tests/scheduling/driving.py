@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome
+from reference_impl.scheduler import cycle, model
 from reference_impl.scheduler import gang as ours
-from reference_impl.scheduler import model, rounds
-from reference_impl.scheduler.room import Room
+from reference_impl.scheduler.capacity import Room
 
 RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 PLENTY = "1000000"
@@ -32,7 +32,7 @@ class Driver:
         self.bound: dict[str, tuple[str, str, model.Pod, str]] = {}
         """Name of a new pod → gang, group, pod, node."""
         self.claims: set[str] = set()
-        self.plans: list[rounds.Plan] = []
+        self.plans: list[cycle.Plan] = []
 
     def run(self) -> Outcome:
         for _ in range(MOST_ROUNDS):
@@ -41,18 +41,18 @@ class Driver:
                 return self.outcome()
         raise AssertionError(f"no rest after {MOST_ROUNDS} rounds")
 
-    def round(self) -> rounds.Plan:
+    def round(self) -> cycle.Plan:
         gangs = [self.gang(item) for item in self.instance.gangs]
         running = [(running, pod) for name, (running, pod) in self.old.items() if name not in self.evicted]
         used: dict[str, Counter[str]] = {}
         for where, pod in [(r.node, p) for r, p in running if r.holds] + [(n, p) for *_, p, n in self.bound.values()]:
             used.setdefault(where, Counter()).update(pod.requests)
-        around = rounds.Surroundings(
+        around = cycle.Surroundings(
             others=[(p, r.node) for r, p in running if not r.gang and r.state == "running"],
             leaving=[(p, r.node) for r, p in running if r.state == "terminating"],
             claims=self.claims,
         )
-        plan = rounds.plan(gangs, Room(self.nodes, {name: dict(total) for name, total in used.items()}), around)
+        plan = cycle.plan(gangs, Room(self.nodes, {name: dict(total) for name, total in used.items()}), around)
         self.plans.append(plan)
         for gang in gangs:
             for group in gang.groups:

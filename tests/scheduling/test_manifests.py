@@ -12,9 +12,9 @@ from conformance.grove.scheduling import manifests, scenarios, strategies
 from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.rules import forbidden, verdict
 from reference_impl.api.models import PodGang
-from reference_impl.scheduler import rounds, snapshot
+from reference_impl.scheduler import cycle, snapshot
+from reference_impl.scheduler.capacity import Room
 from reference_impl.scheduler.model import Node, Pod
-from reference_impl.scheduler.room import Room
 
 TAINT = {"key": "pool", "value": "p", "effect": "NoSchedule"}
 GROUND = manifests.Ground(
@@ -50,7 +50,7 @@ def decided(instance: Instance):
         for document in manifests.gangs(instance, GROUND)
     ]
     around = snapshot.around(pods, {gang.name for gang in gangs}, ())
-    plan = rounds.plan(gangs, Room(found, snapshot.used(pods, {})), around)
+    plan = cycle.plan(gangs, Room(found, snapshot.used(pods, {})), around)
     bound = {pod.metadata.name: node for pod, node in plan.bindings}
     gone = {eviction.pod.metadata.name for eviction in plan.evictions}
     for document in documents:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from reference_impl.admission.errors import FieldError, invalid
 from reference_impl.admission.rules import paths
 from reference_impl.api.models import PodCliqueSet
-from reference_impl.configuration import Scheduler
+from reference_impl.runtime.configuration import Scheduler
 
 PATH = f"{paths.CLIQUES}.spec.podSpec.schedulerName"
 QUEUE = "kai.scheduler/queue"

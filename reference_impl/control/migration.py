@@ -19,7 +19,7 @@ from kube.objects import Key
 from reference_impl.api.models import PODCLIQUESETS, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import children, hashes, labels, rehashed
+from reference_impl.plan import children, hashes, labels, migration
 from reference_impl.plan.hashing.schemes import Scheme
 from reference_impl.plan.hashing.window import Known, Window
 
@@ -81,7 +81,7 @@ class Rehashing:
             return pcs
         window = self.window(pcs)
         if pcs.status is not None and (scheme := window.generation.foreign(pcs.status.current_generation_hash)):
-            await self._writer.status(self._cache.sets, pcs, rehashed.set_status(window, pcs.status), guard=True)
+            await self._writer.status(self._cache.sets, pcs, migration.set_status(window, pcs.status), guard=True)
             await self._tell(pcs, scheme)
         limit = asyncio.Semaphore(AT_ONCE)
 
@@ -112,7 +112,7 @@ class Rehashing:
 
     def _of_group(self, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         if group.status is not None and group.metadata.deletion_timestamp is None:
-            yield from self._status(self._cache.groups, group, rehashed.group_status(window, group.status))
+            yield from self._status(self._cache.groups, group, migration.group_status(window, group.status))
 
     def _of_clique(self, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
         """The writes that a clique and its pods need, in any order."""
@@ -125,7 +125,7 @@ class Rehashing:
                 yield from self._label(self._cache.pods, pod, known)
         own = list(self._label(self._cache.cliques, clique, known))
         if clique.status is not None:
-            own += self._status(self._cache.cliques, clique, rehashed.clique_status(window, known, clique.status))
+            own += self._status(self._cache.cliques, clique, migration.clique_status(window, known, clique.status))
         if own:
             yield partial(_one_by_one, own)  # both change its version
 

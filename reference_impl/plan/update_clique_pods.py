@@ -13,7 +13,7 @@ import msgspec
 
 from reference_impl.api.models import CliqueUpdateProgress, PodClique, PodCliqueSet, PodSelection
 from reference_impl.api.pods import Pod
-from reference_impl.plan import labels, pods, revisions, updates
+from reference_impl.plan import labels, pods, revisions, update_progress
 from reference_impl.plan.children import Manifest
 
 
@@ -30,16 +30,16 @@ class Step:
 def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> Step:
     """The next step of a clique's update; nothing to do is the progress that it has, and no pods."""
     old = clique.status.update_progress if clique.status else None
-    current = updates.revision(pcs, clique)
+    current = update_progress.revision(pcs, clique)
     if current is None or not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
         return Step(_closed(pcs, old, now))  # its new template is still to come
-    if updates.on_delete(pcs):
-        if updates.announced(pcs, clique, old):
-            return Step(updates.ended(_begun(pcs, current.hash, now), now))
+    if update_progress.on_delete(pcs):
+        if update_progress.announced(pcs, clique, old):
+            return Step(update_progress.ended(_begun(pcs, current.hash, now), now))
         return Step(_closed(pcs, old, now))
-    if clique.metadata.label(labels.SCALING_GROUP) or not updates.has_turn(pcs, clique):
+    if clique.metadata.label(labels.SCALING_GROUP) or not update_progress.has_turn(pcs, clique):
         return Step(old)
-    generation = updates.generation(pcs)
+    generation = update_progress.generation(pcs)
     if old is None or old.pod_clique_set_generation_hash != generation:
         selection = carried(clique, old, found)
         old = msgspec.structs.replace(_begun(pcs, current.hash, now), ready_pods_selected_to_update=selection)
@@ -50,15 +50,15 @@ def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> St
 
 def _begun(pcs: PodCliqueSet, target: str, now: str) -> CliqueUpdateProgress:
     return CliqueUpdateProgress(
-        update_started_at=now, pod_clique_set_generation_hash=updates.generation(pcs), pod_template_hash=target
+        update_started_at=now, pod_clique_set_generation_hash=update_progress.generation(pcs), pod_template_hash=target
     )
 
 
 def _closed(pcs: PodCliqueSet, progress: CliqueUpdateProgress | None, now: str) -> CliqueUpdateProgress | None:
     """A progress that OnDelete finds unfinished ends there (CHG-DF11 done right)."""
-    if progress is None or progress.update_ended_at is not None or not updates.on_delete(pcs):
+    if progress is None or progress.update_ended_at is not None or not update_progress.on_delete(pcs):
         return progress
-    return updates.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
+    return update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
 
 
 def carried(clique: PodClique, old: CliqueUpdateProgress | None, found: list[Pod]) -> PodSelection | None:
@@ -81,13 +81,13 @@ def _advanced(
     if selection is not None and not replaced(clique, selection, found):
         return Step(progress, useless, next((pod for pod in rest if pod.metadata.name == selection.current), None))
     chosen = chosen_pod(rest)
-    enough = sum(pod.ready for pod in active) >= updates.floor(clique)
+    enough = sum(pod.ready for pod in active) >= update_progress.floor(clique)
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = PodSelection(current=chosen.metadata.name, completed=completed)
         return Step(msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), useless, chosen)
     if not old and enough and len(active) >= clique.spec.replicas:
-        progress = updates.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
+        progress = update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
     return Step(progress, useless)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from reference_impl.api.models import PodGang
 from reference_impl.plan import conditions
-from reference_impl.scheduler import standing
+from reference_impl.scheduler import gang_status
 from reference_impl.scheduler.gang import Gang, Group, Scope, score
 from tests.reference.examples import gpu_pod
 
@@ -21,11 +21,11 @@ def gang(bound):
 
 
 def after(item, bound, **how):
-    return msgspec.structs.replace(item, status=standing.status(item, gang(bound), {}, None, "now", **how))
+    return msgspec.structs.replace(item, status=gang_status.status(item, gang(bound), {}, None, "now", **how))
 
 
 def disruption(item):
-    found = conditions.find(item.status.conditions, standing.DISRUPTION)
+    found = conditions.find(item.status.conditions, gang_status.DISRUPTION)
     return found and (found.status, found.reason)
 
 

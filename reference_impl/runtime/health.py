@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from reference_impl.metrics import Metrics
+from reference_impl.runtime.metrics import Metrics
 
 
 @asynccontextmanager

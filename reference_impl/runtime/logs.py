@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import orjson
 
-from reference_impl.configuration import LogFormat, LogLevel
+from reference_impl.runtime.configuration import LogFormat, LogLevel
 
 TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 Subject = tuple[str, str, str]

@@ -13,7 +13,7 @@ from reference_impl.api.models import (
     ReplicaUpdate,
     SetUpdateProgress,
 )
-from reference_impl.plan import names, termination, updates
+from reference_impl.plan import names, termination, update_progress
 from reference_impl.plan.children import group_configs, standalone_templates
 from reference_impl.plan.revisions import Revision
 from reference_impl.plan.statuses import CliqueOf, GroupOf
@@ -52,7 +52,7 @@ class Found:
 def progress(pcs: PodCliqueSet, generation: Revision, found: Found, now: str) -> SetUpdateProgress | None:
     """How far the update of a set has come that is of this generation; None as long as there was none. The first
     generation of a set is no update, any other than that in the status is one (CHG-RU-02, CHG-RU-03, CHG-RU-60)."""
-    known, present = updates.generation(pcs), updates.of_set(pcs)
+    known, present = update_progress.generation(pcs), update_progress.of_set(pcs)
     if known and not generation.has(known):
         present = begun(pcs, now)
     if present is None:
@@ -62,7 +62,7 @@ def progress(pcs: PodCliqueSet, generation: Revision, found: Found, now: str) ->
 
 def begun(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:
     """The progress of an update that begins. By OnDelete there is nothing to wait for: it ends with its beginning."""
-    return SetUpdateProgress(update_started_at=now, update_ended_at=now if updates.on_delete(pcs) else None)
+    return SetUpdateProgress(update_started_at=now, update_ended_at=now if update_progress.on_delete(pcs) else None)
 
 
 def advanced(
@@ -71,14 +71,14 @@ def advanced(
     """The progress of a running update a step further: the replica whose turn it is has it until it is done."""
     if progress.update_ended_at is not None:
         return progress
-    if updates.on_delete(pcs):  # CHG-DF11 done right
-        return updates.ended(msgspec.structs.replace(progress, currently_updating=None), now)
+    if update_progress.on_delete(pcs):  # CHG-DF11 done right
+        return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
     current = progress.currently_updating[0].replica_index if progress.currently_updating else None
     if current is not None and current < pcs.spec.replicas and not done(found, current, generation):
         return progress
     waiting = [index for index in range(pcs.spec.replicas) if not done(found, index, generation)]
     if not waiting:
-        return updates.ended(msgspec.structs.replace(progress, currently_updating=None), now)
+        return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
     turn = ReplicaUpdate(replica_index=min(waiting, key=lambda index: order(found, index)), update_started_at=now)
     return msgspec.structs.replace(progress, currently_updating=[turn])
 
@@ -88,15 +88,15 @@ def done(found: Found, index: int, generation: str) -> bool:
     return all(
         clique is not None
         and clique.status is not None
-        and updates.updated(clique, generation)
-        and updates.finished(clique.status.update_progress, generation)
+        and update_progress.updated(clique, generation)
+        and update_progress.finished(clique.status.update_progress, generation)
         for clique in found.cliques(index)
     ) and all(
         group is not None
         and group.status is not None
         and group.metadata.deletion_timestamp is None
         and group.status.current_pod_clique_set_generation_hash == generation
-        and updates.finished(group.status.update_progress, generation)
+        and update_progress.finished(group.status.update_progress, generation)
         for group in found.groups(index)
     )
 
@@ -124,7 +124,7 @@ def breached(found: Found, index: int) -> bool:
 
 def interrupted(found: Found, index: int) -> bool:
     """Whether something of a replica is in the middle of an update."""
-    return any(updates.running(part) for part in found.parts(index))
+    return any(update_progress.running(part) for part in found.parts(index))
 
 
 def counted(pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: Found) -> SetUpdateProgress:
@@ -133,7 +133,7 @@ def counted(pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, fou
     groups = [group for index in range(pcs.spec.replicas) for group in found.groups(index)]
     return msgspec.structs.replace(
         progress,
-        updated_pod_cliques_count=sum(updates.updated(clique, generation) for clique in cliques),
+        updated_pod_cliques_count=sum(update_progress.updated(clique, generation) for clique in cliques),
         total_pod_cliques_count=len(cliques),
         updated_pod_clique_scaling_groups_count=sum(
             group is not None

@@ -20,7 +20,7 @@ from reference_impl.api.models import (
     SetUpdateProgress,
     UpdateStrategyType,
 )
-from reference_impl.plan import labels, moments, revisions
+from reference_impl.plan import labels, revisions, timestamps
 from reference_impl.plan.children import clique_template
 
 IN_PROGRESS = "UpdateInProgress"
@@ -89,8 +89,8 @@ def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progre
         return False
     if progress is not None:
         return progress.pod_clique_set_generation_hash != generation(pcs)
-    created = moments.seconds(item.metadata.creation_timestamp)
-    began = moments.seconds(whole.update_started_at)
+    created = timestamps.seconds(item.metadata.creation_timestamp)
+    began = timestamps.seconds(whole.update_started_at)
     return created is not None and began is not None and created <= began
 
 

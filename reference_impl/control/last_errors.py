@@ -11,7 +11,7 @@ from kube.informer import Informer
 from kube.objects import Key
 from reference_impl.api.models import wire
 from reference_impl.control.writer import Writer, now
-from reference_impl.plan.troubles import Trouble, last_errors
+from reference_impl.plan.reconcile_error import Trouble, last_errors
 
 RETRY_SECONDS = 5.0
 """What stands in the way may be an object that the cache doesn't follow: its end is no event."""

@@ -7,7 +7,7 @@ import msgspec
 from reference_impl.api.models import AutoScaling, CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSpec
 from reference_impl.api.models import ScalingGroupConfig as Config
 from reference_impl.api.models import ScalingGroupSpec as GroupSpec
-from reference_impl.plan import following
+from reference_impl.plan import template_drift
 
 SPEC = PodCliqueSpec(role_name="w", replicas=3, min_available=2, auto_scaling_config=AutoScaling(max_replicas=4))
 TEMPLATE = CliqueTemplate(name="w", spec=SPEC)
@@ -18,25 +18,27 @@ def clique(**changes) -> PodClique:
 
 
 def test_replicas_and_pod_spec_belong_to_others():
-    assert following.clique(TEMPLATE, clique(replicas=7, pod_spec={"containers": []})) == {}
+    assert template_drift.clique(TEMPLATE, clique(replicas=7, pod_spec={"containers": []})) == {}
 
 
 def test_floor_and_role_follow():
-    change = following.clique(TEMPLATE, clique(min_available=1, role_name="x"))
+    change = template_drift.clique(TEMPLATE, clique(min_available=1, role_name="x"))
     assert change == {"spec": {"minAvailable": 2, "roleName": "w"}}
 
 
 def test_autoscaling_follows_whole():
     seen = clique(auto_scaling_config=AutoScaling(min_replicas=1, max_replicas=9))
-    assert following.clique(TEMPLATE, seen) == {"spec": {"autoScalingConfig": {"minReplicas": None, "maxReplicas": 4}}}
+    assert template_drift.clique(TEMPLATE, seen) == {
+        "spec": {"autoScalingConfig": {"minReplicas": None, "maxReplicas": 4}}
+    }
     bare = CliqueTemplate(name="w", spec=msgspec.structs.replace(SPEC, auto_scaling_config=None))
-    assert following.clique(bare, seen) == {"spec": {"autoScalingConfig": None}}
+    assert template_drift.clique(bare, seen) == {"spec": {"autoScalingConfig": None}}
 
 
 def test_floor_and_members_of_a_group_follow():
     config = Config(name="g", clique_names=["a", "b"], replicas=2, min_available=1)
     right = GroupSpec(replicas=5, min_available=1, clique_names=["a", "b"])
-    assert following.group(config, PodCliqueScalingGroup(spec=right)) == {}
+    assert template_drift.group(config, PodCliqueScalingGroup(spec=right)) == {}
     wrong = GroupSpec(replicas=5, min_available=2, clique_names=["b"])
     change = {"spec": {"minAvailable": 1, "cliqueNames": ["a", "b"]}}
-    assert following.group(config, PodCliqueScalingGroup(spec=wrong)) == change
+    assert template_drift.group(config, PodCliqueScalingGroup(spec=wrong)) == change

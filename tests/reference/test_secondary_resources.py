@@ -6,7 +6,7 @@ import msgspec
 
 from reference_impl.api import kubernetes
 from reference_impl.api.models import AutoScaling, LastError
-from reference_impl.plan import attendants, autoscalers, drift, troubles
+from reference_impl.plan import autoscalers, drift, reconcile_error, secondary_resources
 from tests.reference.examples import disaggregated
 
 
@@ -19,26 +19,30 @@ def stored(manifest, kind, **changes):
 def test_an_object_that_is_as_it_should_be_is_left_alone():
     pcs = disaggregated()
     for make, kind in (
-        (attendants.service_account, kubernetes.ServiceAccount),
-        (attendants.role, kubernetes.Role),
-        (attendants.role_binding, kubernetes.RoleBinding),
-        (attendants.token_secret, kubernetes.Secret),
+        (secondary_resources.service_account, kubernetes.ServiceAccount),
+        (secondary_resources.role, kubernetes.Role),
+        (secondary_resources.role_binding, kubernetes.RoleBinding),
+        (secondary_resources.token_secret, kubernetes.Secret),
     ):
         assert drift.correction(make(pcs), stored(make(pcs), kind)) == {}
 
 
 def test_a_role_s_label_has_no_colons():
-    assert attendants.role(disaggregated())["metadata"]["labels"]["app.kubernetes.io/name"] == "grove.io-pcs-llm"
+    assert (
+        secondary_resources.role(disaggregated())["metadata"]["labels"]["app.kubernetes.io/name"] == "grove.io-pcs-llm"
+    )
 
 
 def test_a_wider_role_is_corrected():
-    manifest = attendants.role(disaggregated())
-    wide = [*attendants.RULES, {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-    assert drift.correction(manifest, stored(manifest, kubernetes.Role, rules=wide)) == {"rules": attendants.RULES}
+    manifest = secondary_resources.role(disaggregated())
+    wide = [*secondary_resources.RULES, {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    assert drift.correction(manifest, stored(manifest, kubernetes.Role, rules=wide)) == {
+        "rules": secondary_resources.RULES
+    }
 
 
 def test_labels_that_others_added_stay_and_lost_ones_come_again():
-    manifest = attendants.role(disaggregated())
+    manifest = secondary_resources.role(disaggregated())
     found = stored(manifest, kubernetes.Role)
     found.metadata.labels = {"mine": "1", **manifest["metadata"]["labels"], "app.kubernetes.io/name": "x"}
     body = drift.correction(manifest, found)
@@ -47,8 +51,8 @@ def test_labels_that_others_added_stay_and_lost_ones_come_again():
 
 def test_an_object_without_owner_is_adopted_but_a_secret_is_not():
     for make, kind, taken in (
-        (attendants.role, kubernetes.Role, True),
-        (attendants.token_secret, kubernetes.Secret, False),
+        (secondary_resources.role, kubernetes.Role, True),
+        (secondary_resources.token_secret, kubernetes.Secret, False),
     ):
         manifest = make(disaggregated())
         found = stored(manifest, kind)
@@ -58,7 +62,7 @@ def test_an_object_without_owner_is_adopted_but_a_secret_is_not():
 
 
 def test_of_a_secret_only_the_presence_of_a_token_is_kept():
-    found = stored(attendants.token_secret(disaggregated()), kubernetes.Secret, data={"token": "c2VjcmV0"})
+    found = stored(secondary_resources.token_secret(disaggregated()), kubernetes.Secret, data={"token": "c2VjcmV0"})
     assert found.has_token and found.data is None
 
 
@@ -84,8 +88,8 @@ def test_metrics_that_the_server_chose_are_no_drift():
 
 
 def test_the_same_trouble_is_told_once():
-    trouble = troubles.conflict("Secret", "ns", "llm-ic-sat")
-    first = troubles.last_errors(None, trouble, "now")
+    trouble = reconcile_error.conflict("Secret", "ns", "llm-ic-sat")
+    first = reconcile_error.last_errors(None, trouble, "now")
     assert [error.code for error in first] == ["ERR_SECRET_CONFLICT"]
-    assert troubles.last_errors(first, trouble, "later") is first
-    assert troubles.last_errors([LastError(code="X")], None, "later") is None
+    assert reconcile_error.last_errors(first, trouble, "later") is first
+    assert reconcile_error.last_errors([LastError(code="X")], None, "later") is None

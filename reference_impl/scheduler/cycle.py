@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from reference_impl.scheduler import preemption
+from reference_impl.scheduler.capacity import Room
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, place
 from reference_impl.scheduler.preemption import Eviction
-from reference_impl.scheduler.room import Room
 from reference_impl.scheduler.search import Budget
 from reference_impl.scheduler.shortfall import Shortfall, explained, renamed
 

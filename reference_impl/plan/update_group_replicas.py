@@ -20,7 +20,7 @@ from reference_impl.api.models import (
     ReplicaSelection,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import labels, names, updates, updates_of_cliques
+from reference_impl.plan import labels, names, update_clique_pods, update_progress
 from reference_impl.plan.statuses import CliqueOf
 
 PodsOf = Callable[[PodClique], list[Pod]]
@@ -54,25 +54,27 @@ class Replica:
 def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: CliqueOf, pods_of: PodsOf, now: str) -> Step:
     """The next step of a group's update; nothing to do is the progress that it has, and no cliques."""
     old = group.status.update_progress if group.status else None
-    if updates.on_delete(pcs):
-        if updates.announced(pcs, group, old):
-            return Step(updates.ended(_begun(pcs, now), now))
+    if update_progress.on_delete(pcs):
+        if update_progress.announced(pcs, group, old):
+            return Step(update_progress.ended(_begun(pcs, now), now))
         if old is not None and old.update_ended_at is None:
-            old = updates.ended(msgspec.structs.replace(old, ready_replica_indices_selected_to_update=None), now)
+            old = update_progress.ended(
+                msgspec.structs.replace(old, ready_replica_indices_selected_to_update=None), now
+            )
         return Step(old)
-    if not updates.has_turn(pcs, group):
+    if not update_progress.has_turn(pcs, group):
         return Step(old)
-    if old is not None and updates.finished(old, updates.generation(pcs)):
+    if old is not None and update_progress.finished(old, update_progress.generation(pcs)):
         return Step(old)
     replicas = [found(pcs, group, index, clique, pods_of) for index in range(group.spec.replicas)]
-    if old is None or old.pod_clique_set_generation_hash != updates.generation(pcs):
+    if old is None or old.pod_clique_set_generation_hash != update_progress.generation(pcs):
         selection = carried(old, replicas)
         old = msgspec.structs.replace(_begun(pcs, now), ready_replica_indices_selected_to_update=selection)
     return _advanced(group, old, replicas, now)
 
 
 def _begun(pcs: PodCliqueSet, now: str) -> GroupUpdateProgress:
-    return GroupUpdateProgress(update_started_at=now, pod_clique_set_generation_hash=updates.generation(pcs))
+    return GroupUpdateProgress(update_started_at=now, pod_clique_set_generation_hash=update_progress.generation(pcs))
 
 
 def found(pcs: PodCliqueSet, group: PodCliqueScalingGroup, index: int, clique: CliqueOf, pods_of: PodsOf) -> Replica:
@@ -86,17 +88,17 @@ def found(pcs: PodCliqueSet, group: PodCliqueScalingGroup, index: int, clique: C
 
 def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod]) -> bool:
     """Whether a clique is of an old template, or has pods of one: OnDelete leaves such (CHG-OD-07)."""
-    current = updates.revision(pcs, clique)
+    current = update_progress.revision(pcs, clique)
     if current is None:
         return False
     if not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
         return True
-    return any(updates_of_cliques.outdated(pod, current) for pod in pods if pod.active)
+    return any(update_clique_pods.outdated(pod, current) for pod in pods if pod.active)
 
 
 def serves(clique: PodClique, pods: list[Pod]) -> bool:
     """Whether a clique has enough bound and Ready pods (CHG-RU-31)."""
-    return sum(pod.scheduled and pod.ready for pod in pods if pod.active) >= updates.floor(clique)
+    return sum(pod.scheduled and pod.ready for pod in pods if pod.active) >= update_progress.floor(clique)
 
 
 def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> ReplicaSelection | None:
@@ -122,7 +124,9 @@ def _advanced(group: PodCliqueScalingGroup, progress: GroupUpdateProgress, repli
         return Step(progress, [*waves(useless), *waves([chosen])])
     whole = all(len(replica.cliques) == len(group.spec.clique_names) and not replica.old for replica in replicas)
     if whole and enough:
-        progress = updates.ended(msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now)
+        progress = update_progress.ended(
+            msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now
+        )
     return Step(progress, waves(useless))
 
 

@@ -14,7 +14,7 @@ from reference_impl.api.models import (
     ScalingGroupStatus,
     SetUpdateProgress,
 )
-from reference_impl.plan import rehashed
+from reference_impl.plan import migration
 from reference_impl.plan.hashing.schemes import SCHEMES
 from reference_impl.plan.hashing.window import Known, Window
 
@@ -34,7 +34,7 @@ STORED = [("legacy-generation", "our-generation"), ("our-generation", "our-gener
 def test_of_a_set(stored, wanted):
     progress = SetUpdateProgress(update_started_at="2026-01-01T00:00:00Z")
     status = PodCliqueSetStatus(current_generation_hash=stored, replicas=3, update_progress=progress)
-    found = rehashed.set_status(WINDOW, status)
+    found = migration.set_status(WINDOW, status)
     assert found == msgspec.structs.replace(status, current_generation_hash=wanted)
 
 
@@ -42,7 +42,7 @@ def test_of_a_set(stored, wanted):
 def test_of_a_group(stored, wanted):
     progress = GroupUpdateProgress(update_started_at="now", pod_clique_set_generation_hash=stored or "")
     status = ScalingGroupStatus(current_pod_clique_set_generation_hash=stored, update_progress=progress)
-    found = rehashed.group_status(WINDOW, status)
+    found = migration.group_status(WINDOW, status)
     assert found.current_pod_clique_set_generation_hash == wanted
     assert found.update_progress == msgspec.structs.replace(progress, pod_clique_set_generation_hash=wanted or "")
 
@@ -57,7 +57,7 @@ def test_of_a_clique_in_the_middle_of_an_update():
     status = PodCliqueStatus(
         current_pod_template_hash="old", current_pod_clique_set_generation_hash="old", update_progress=progress
     )
-    found = rehashed.clique_status(WINDOW, TEMPLATE, status)
+    found = migration.clique_status(WINDOW, TEMPLATE, status)
     target = msgspec.structs.replace(
         progress, pod_clique_set_generation_hash="our-generation", pod_template_hash="ours"
     )
@@ -69,7 +69,7 @@ def test_of_a_clique_at_rest(template, wanted):
     status = PodCliqueStatus(
         current_pod_template_hash=template, current_pod_clique_set_generation_hash="legacy-generation"
     )
-    found = rehashed.clique_status(WINDOW, TEMPLATE, status)
+    found = migration.clique_status(WINDOW, TEMPLATE, status)
     assert found.current_pod_template_hash == wanted
     assert found.current_pod_clique_set_generation_hash == "our-generation"
     assert found.update_progress is None
@@ -79,4 +79,4 @@ def test_what_is_ours_is_left_as_it_is():
     status = PodCliqueStatus(
         current_pod_template_hash="ours", current_pod_clique_set_generation_hash="our-generation", ready_replicas=2
     )
-    assert rehashed.clique_status(WINDOW, TEMPLATE, status) == status
+    assert migration.clique_status(WINDOW, TEMPLATE, status) == status

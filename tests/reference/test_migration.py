@@ -18,7 +18,7 @@ from kube.resource import Resource
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet, wire
 from reference_impl.control.cache import Cache
 from reference_impl.control.metrics import OperatorMetrics
-from reference_impl.control.rehashing import EVENT, Rehashing
+from reference_impl.control.migration import EVENT, Rehashing
 from reference_impl.control.writer import Writer
 from reference_impl.plan import children, hashes, labels
 from reference_impl.plan.hashing.schemes import SCHEMES

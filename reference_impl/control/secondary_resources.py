@@ -9,7 +9,7 @@ from kube.informer import Informer
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import attendants, claims, labels, mnnvl, names
+from reference_impl.plan import claims, labels, mnnvl, names, secondary_resources
 from reference_impl.plan.children import Manifest, set_reference
 
 Wanted = set[tuple[str, str]]
@@ -25,12 +25,12 @@ class Surroundings:
         needs it is made then (OBJ-236, OBJ-823)."""
         cache, writer = self._cache, self._writer
         # The account goes first: the control plane deletes a token Secret whose account it cannot find.
-        await writer.ensure(cache.accounts, attendants.service_account(pcs))
+        await writer.ensure(cache.accounts, secondary_resources.service_account(pcs))
         await together(
             [
-                writer.ensure(cache.secrets, attendants.token_secret(pcs)),
-                writer.ensure(cache.roles, attendants.role(pcs)),
-                writer.ensure(cache.bindings, attendants.role_binding(pcs)),
+                writer.ensure(cache.secrets, secondary_resources.token_secret(pcs)),
+                writer.ensure(cache.roles, secondary_resources.role(pcs)),
+                writer.ensure(cache.bindings, secondary_resources.role_binding(pcs)),
                 self._claims(pcs, wanted),
                 self._domains(pcs, wanted, domains),
             ]
@@ -49,7 +49,7 @@ class Surroundings:
         if controller is None or controller.uid != pcs.metadata.uid:
             return
         pods = await self._writer.pods(namespace, f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={name}")
-        if not any(attendants.mounts(pod, old.metadata.name) for pod in pods):
+        if not any(secondary_resources.mounts(pod, old.metadata.name) for pod in pods):
             await self._writer.delete(self._cache.secrets, old)
 
     async def _claims(self, pcs: PodCliqueSet, wanted: Wanted) -> None:

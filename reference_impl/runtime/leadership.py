@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kube.client import Client
 from kube.leases import Elector, Terms
-from reference_impl.configuration import LeaderElection
+from reference_impl.runtime.configuration import LeaderElection
 
 USER_AGENT = "grove-reference-operator/leader-election"
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

@@ -1,0 +1,1 @@
+"""What operator, admission and scheduler share: configuration, logs, metrics, health, events, leadership."""
