@@ -1,4 +1,4 @@
-"""Reading our YAML data files: each error is one line with file, line and field (design.md, section 4).
+"""Reading our YAML data files: each error is one line with file, line and field (docs/design.md, section "Errors").
 
 A document is checked against a JSON schema and keeps the line of every field, so that later checks, which a schema
 cannot make, complain as precisely as the schema does.

@@ -1,4 +1,6 @@
-"""The descriptor: one YAML file that says everything the suite knows about an implementation (design.md, section 3).
+"""The descriptor: one YAML file that says everything the suite knows about an implementation.
+
+See docs/design.md, section "Implementations under test".
 
 `load` finds every mistake that can be found without a cluster; what it returns can be started.
 """

@@ -1,7 +1,7 @@
 """One scale run: the raw floor, the set deployed, the raw floor again, the set deleted; on one cluster.
 
-Times of a run mean something only beside its own floors (design.md, Speed is a ratio): the floor is measured before
-and after, so that drift of the machine shows.
+Times of a run mean something only beside a floor of the same run, which is measured before and after, so that a machine
+whose speed changes is noticed (docs/design.md, section "Scale measurements").
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`make bench`: what requests cost, on a control plane of their own. The tables of docs/design.md come from here.
+"""`make bench`: what requests cost, on a control plane of their own.
+
+The table in docs/design.md, section "Client and serialization", comes from here.
 
 CPU of the API server rather than elapsed time, because that is what a laptop runs out of first.
 """

@@ -21,7 +21,7 @@ def explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     ("id", "words"),
     [
         ("GANG-022", ("GANG-022 (MUST, profile gang)", "test:   core/test_changes_of_pods.py::test_pods_that_cannot")),
-        ("OBJ-123", ("defect row of the document reconcile-objects", "judged by RES-051 (MUST", "docs/design.md:")),
+        ("OBJ-123", ("defect row of the document reconcile-objects", "judged by RES-051 (MUST", "docs/decisions/011-")),
         ("OBJ-S22", ("scenario: gates of the template at creation", "not checked: records what upstream does")),
         ("MNV-05", ("manifests of fixtures/admission: ", "mnnvl-on")),
     ],
