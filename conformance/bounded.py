@@ -31,13 +31,13 @@ def text(path: Path, most: int, where: str) -> str:
         with path.open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=where, mend="give a readable file") from error
+        raise UsageError(f"cannot be read: {error.strerror}", where=where, hint="give a readable file") from error
     if len(content) > most:
-        raise UsageError(f"is longer than {most >> 20} MiB", where=where, mend="give a shorter file")
+        raise UsageError(f"is longer than {most >> 20} MiB", where=where, hint="give a shorter file")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError("is not UTF-8 text", where=where, mend="save it as UTF-8") from error
+        raise UsageError("is not UTF-8 text", where=where, hint="save it as UTF-8") from error
 
 
 def check_depth(content: str, where: str) -> None:
@@ -82,6 +82,6 @@ def check(root: yaml.Node, where: str) -> None:
         raise _wrong(root, where, what, "make it smaller, above all what its aliases stand for")
 
 
-def _wrong(at: yaml.Node | yaml.Event, where: str, what: str, mend: str) -> UsageError:
+def _wrong(at: yaml.Node | yaml.Event, where: str, what: str, hint: str) -> UsageError:
     line = f":{at.start_mark.line + 1}" if at.start_mark else ""
-    return UsageError(what, where=where + line, mend=mend)
+    return UsageError(what, where=where + line, hint=hint)

@@ -21,5 +21,5 @@ def folder(name: str) -> Path:
 def page(name: str) -> Path:
     """A page of `docs/`, which only a checkout has. Raises UsageError in an installed wheel."""
     if _PACKED.is_dir():
-        raise UsageError(f"docs/{name} belongs to a checkout, and this is an installed package", mend="give --to FILE")
+        raise UsageError(f"docs/{name} belongs to a checkout, and this is an installed package", hint="give --to FILE")
     return PROJECT / "docs" / name

@@ -19,30 +19,30 @@ _USERS = frozenset(
 """What the user of a disk can mend. Everything else that an operating system reports is a fault of ours."""
 
 
-def make(folder: Path, *, where: str, mend: str, mode: int = 0o777) -> None:
+def make(folder: Path, *, where: str, hint: str, mode: int = 0o777) -> None:
     """Makes `folder` where there is none. Raises UsageError."""
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", where=where, mend=mend) from error
+        raise UsageError(f"cannot be written: {error.strerror}", where=where, hint=hint) from error
 
 
-def require(folder: Path, size: int, *, where: str, mend: str) -> None:
+def require(folder: Path, size: int, *, where: str, hint: str) -> None:
     """Makes `folder` where there is none. Raises UsageError unless it can be written and `size` bytes are free."""
-    make(folder, where=where, mend=mend)
+    make(folder, where=where, hint=hint)
     try:
         tempfile.TemporaryFile(dir=folder).close()
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", where=where, mend=mend) from error
+        raise UsageError(f"cannot be written: {error.strerror}", where=where, hint=hint) from error
     if free < size:
         raise UsageError(
-            f"no space: {free >> 20} MiB are free, {size >> 20} MiB are needed", where=where, mend=mend
+            f"no space: {free >> 20} MiB are free, {size >> 20} MiB are needed", where=where, hint=hint
         ) from None
 
 
 @contextmanager
-def errors(where: str, mend: str) -> Iterator[None]:
+def errors(where: str, hint: str) -> Iterator[None]:
     """Raises UsageError in place of the errors of a disk that is full or must not be written."""
     try:
         yield
@@ -50,7 +50,7 @@ def errors(where: str, mend: str) -> Iterator[None]:
         if error.errno not in _USERS:
             raise
         file = f" ({error.filename})" if error.filename else ""
-        raise UsageError(f"cannot be written: {error.strerror}{file}", where=where, mend=mend) from error
+        raise UsageError(f"cannot be written: {error.strerror}{file}", where=where, hint=hint) from error
 
 
 def write(path: Path, text: str) -> None:

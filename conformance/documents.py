@@ -75,13 +75,13 @@ def parse(path: Path) -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         what = error.problem or error.context or "not YAML"
-        raise UsageError(f"is not YAML: {what}", where=f"{shown(path)}:{line}", mend="mend the syntax there") from error
+        raise UsageError(f"is not YAML: {what}", where=f"{shown(path)}:{line}", hint="mend the syntax there") from error
     except yaml.YAMLError as error:
-        raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), mend="mend the syntax") from error
+        raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), hint="mend the syntax") from error
     finally:
         loader.dispose()
     if not isinstance(value, dict):
-        raise UsageError(f"holds {_named(value)}", where=f"{shown(path)}:1", mend="its root must be a mapping")
+        raise UsageError(f"holds {_named(value)}", where=f"{shown(path)}:1", hint="its root must be a mapping")
     return Document(path, value, lines)
 
 
@@ -93,8 +93,8 @@ def check(document: Document, schema: Path) -> None:
     errors = [_deepest(error) for error in validator.iter_errors(document.value)]
     if errors:
         found = [(error.validator == "required", *_complaint(document, error)) for error in errors]
-        _, _, field, what, mend = min(found, key=lambda complaint: complaint[:2])
-        raise UsageError(what, where=document.where(*field), mend=mend)
+        _, _, field, what, hint = min(found, key=lambda complaint: complaint[:2])
+        raise UsageError(what, where=document.where(*field), hint=hint)
 
 
 def shown(path: Path) -> str:
@@ -132,7 +132,7 @@ def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict
             if not isinstance(key, str):
                 where = f"{shown(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
                 named = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
-                raise UsageError(f"{named} is no text", where=where, mend="put it in quotes")
+                raise UsageError(f"{named} is no text", where=where, hint="put it in quotes")
             lines[(*at, key)] = key_node.start_mark.line + 1
             result[key] = _construct(loader, value_node, (*at, key), lines, path)
         return result
@@ -147,11 +147,11 @@ def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path) ->
     try:
         value = loader.construct_object(node)
     except ValueError as error:  # a date of no calendar, a number of thousands of digits
-        raise UsageError(f"cannot be read: {error}", where=where, mend="mend the value, or put it in quotes") from error
+        raise UsageError(f"cannot be read: {error}", where=where, hint="mend the value, or put it in quotes") from error
     if isinstance(value, str) and "\0" in value:
-        raise UsageError("holds a NUL character", where=where, mend="remove it")
+        raise UsageError("holds a NUL character", where=where, hint="remove it")
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"is no number that can be reached: {value}", where=where, mend="give a number")
+        raise UsageError(f"is no number that can be reached: {value}", where=where, hint="give a number")
     # A schema knows JSON only; `expires: 2027-01-31` is a date to YAML and a text to us.
     return value.isoformat() if isinstance(value, datetime.date) else value
 
@@ -164,7 +164,7 @@ def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
         if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
             field = spelled((*at, key_node.value))
             where = f"{shown(path)}:{key_node.start_mark.line + 1}: {field}"
-            raise UsageError("stands here twice", where=where, mend="keep one of them")
+            raise UsageError("stands here twice", where=where, hint="keep one of them")
         seen.add(key_node.value)
 
 
@@ -189,17 +189,17 @@ def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
 def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[int, Field, str, str]:
     """Line, field, what, mend."""
     field: Field = tuple(error.absolute_path)
-    what, mend = _explained(error)
+    what, hint = _explained(error)
     if error.validator == "additionalProperties":
         schema: Any = error.schema
         known = schema.get("properties", {})
         given: Any = error.instance
         unknown = next(key for key in given if key not in known)
-        field, what, mend = (*field, unknown), "unknown field", suggestion(unknown, known)
+        field, what, hint = (*field, unknown), "unknown field", suggestion(unknown, known)
     where = field
     while where and where not in document.lines:
         where = where[:-1]
-    return document.lines.get(where, 1), field, what, mend
+    return document.lines.get(where, 1), field, what, hint
 
 
 def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:

@@ -22,13 +22,13 @@ class Exit(IntEnum):
 
 
 class UsageError(Exception):
-    """Something the user can mend. `str()` is one line: what is wrong, where, and how to mend it."""
+    """Something the user can mend. `str()` is one line: what is wrong, where, and hint it."""
 
     exit_code = Exit.USAGE
 
-    def __init__(self, what: str, *, where: str = "", mend: str = "") -> None:
-        self.what, self.where, self.mend = what, where, mend
-        super().__init__((f"{where}: " if where else "") + what + (f" — {mend}" if mend else ""))
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        self.what, self.where, self.hint = what, where, hint
+        super().__init__((f"{where}: " if where else "") + what + (f" — {hint}" if hint else ""))
 
 
 class HarnessError(Exception):
@@ -36,6 +36,6 @@ class HarnessError(Exception):
 
     exit_code = Exit.HARNESS
 
-    def __init__(self, what: str, *, where: str = "", mend: str = "") -> None:
-        self.what, self.where, self.mend = what, where, mend
-        super().__init__((f"{where}: " if where else "") + what + (f" — {mend}" if mend else ""))
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        self.what, self.where, self.hint = what, where, hint
+        super().__init__((f"{where}: " if where else "") + what + (f" — {hint}" if hint else ""))

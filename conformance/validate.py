@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from conformance import documents
-from conformance.cluster import fleets, lives, nodes, stages
+from conformance.cluster import fleets, nodes, pod_behaviors, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, served, workloads
@@ -23,17 +23,17 @@ from conformance.suite import coverage
 
 
 def _workload(path: Path) -> None:
-    """A workload, and the lives that its pods are given."""
+    """A workload, and the behaviors that its pods are given."""
     workloads.check(path)
-    for mistake in lives.mistakes_of_set(workloads.load(path.stem, place=path.parent)):
-        raise UsageError(mistake.what, where=f"{documents.shown(path)}: {mistake.where}", mend=mistake.mend)
+    for mistake in pod_behaviors.mistakes_of_set(workloads.load(path.stem, place=path.parent)):
+        raise UsageError(mistake.what, where=f"{documents.shown(path)}: {mistake.where}", hint=mistake.hint)
 
 
 Validator = tuple[str, str, Callable[[Path], object]]
 
 VALIDATORS: list[Validator] = [
     ("kwok-profiles", "nodes/*.yaml", nodes.load_profile),
-    ("kwok-profiles", "lives.yaml", lives.read),
+    ("kwok-profiles", "behaviors.yaml", pod_behaviors.read),
     ("kwok-profiles", "fleets/*.yaml", fleets.load),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
     ("fixtures", "implementations/*.yaml", descriptor.validate),

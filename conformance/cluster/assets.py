@@ -204,7 +204,7 @@ def _given(program: Program) -> Path | None:
         raise UsageError(
             f"{path} is not an executable file",
             where=variable,
-            mend=f"name the file of {program.name}, or unset the variable",
+            hint=f"name the file of {program.name}, or unset the variable",
         )
     return path
 

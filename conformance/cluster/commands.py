@@ -60,7 +60,7 @@ def up(
     keys = fleets.keys(level or [])
     wanted = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
     if len({manifest["metadata"]["name"] for manifest in wanted}) < len(wanted):
-        raise UsageError("a profile is given twice", where="--nodes", mend="add the counts up")
+        raise UsageError("a profile is given twice", where="--nodes", hint="add the counts up")
     playing = _playing(implementation, setting or [], scheduler_name if scheduler else "")
     scheduler_name = scheduler_name or (scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER)
     settings = ClusterSettings(scheduler=scheduler, scheduler_name=scheduler_name, apiserver_port=apiserver_port)
@@ -84,14 +84,14 @@ def _playing(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descr
     """The implementation that is asked for, and who supplies the roles that it does not play. Raises UsageError."""
     if not name:
         if settings:
-            raise UsageError("needs --implementation NAME", where="--set", mend="say whose parameters these are")
+            raise UsageError("needs --implementation NAME", where="--set", hint="say whose parameters these are")
         return None
     judged, supplied = standing.load(name, assignments(settings))
     if kube_scheduler and kube_scheduler == judged.scheduler_name and judged.start == "processes":
         raise UsageError(
             f"kube-scheduler and the gang scheduler beside {judged.name} would both be {kube_scheduler!r}",
             where="--scheduler-name",
-            mend="give kube-scheduler another name, or leave the option out",
+            hint="give kube-scheduler another name, or leave the option out",
         )
     return judged, supplied
 
@@ -161,7 +161,7 @@ def kubeconfig(
 def _started(name: str) -> Cluster:
     cluster = find(name)
     if not cluster.kubeconfig.exists():
-        raise UsageError("it is still starting", where=f"cluster {name}", mend="wait, or run: cluster list")
+        raise UsageError("it is still starting", where=f"cluster {name}", hint="wait, or run: cluster list")
     return cluster
 
 

@@ -85,7 +85,7 @@ class Cluster:
             raise UsageError(
                 f"port {settings.apiserver_port} of 127.0.0.1 is taken",
                 where="--apiserver-port",
-                mend="choose another, or leave it out",
+                hint="choose another, or leave it out",
             )
         state.require()
         state.add(record, report)
@@ -207,7 +207,7 @@ class Cluster:
             raise UsageError(
                 f"no component {component!r} runs",
                 where=f"cluster {self.name}",
-                mend="running: " + ", ".join(sorted(self.component_pids())),
+                hint="running: " + ", ".join(sorted(self.component_pids())),
             )
         processes.end_one(psutil.Process(pid))
 
@@ -365,5 +365,5 @@ def find(name: str, state: State | None = None) -> Cluster:
     record = state.read(name)
     if record is None:
         known = ", ".join(state.names()) or "none"
-        raise UsageError(f"there is no cluster named {name!r}", where=str(state.clusters), mend=f"there are: {known}")
+        raise UsageError(f"there is no cluster named {name!r}", where=str(state.clusters), hint=f"there are: {known}")
     return Cluster(state, record)

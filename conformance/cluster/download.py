@@ -111,7 +111,7 @@ def fetch(program: Program, into: Path, sites: Sites) -> str:
         raise ChecksumMismatch(
             f"wrong checksum: expected sha256 {program.sha256}, found {digest}",
             where=program.url,
-            mend="try again; if it stays so, the release site, a proxy or the pin in assets.yaml is wrong",
+            hint="try again; if it stays so, the release site, a proxy or the pin in assets.yaml is wrong",
         )
     if program.member:
         _extract(archive, program.member, into)

@@ -54,33 +54,33 @@ def asked(text: str, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
     """The nodes that a text asks for. Raises UsageError."""
     found = _WANTED.fullmatch(text)
     if found is None:
-        raise UsageError(f"{text!r} is not PROFILE:COUNT", where="--nodes", mend=EXAMPLES)
+        raise UsageError(f"{text!r} is not PROFILE:COUNT", where="--nodes", hint=EXAMPLES)
     name, count, unit = found["name"], found["count"], (found["unit"] or "").rstrip("s")
     if name in names():
         if count is not None:
-            raise UsageError(f"the fleet {name} has a size of its own", where="--nodes", mend=f"write {name}")
+            raise UsageError(f"the fleet {name} has a size of its own", where="--nodes", hint=f"write {name}")
         return manifests(fleet(name), pool, keys)
     kind = _own(Path(name).expanduser()) if name.endswith(_SUFFIXES) else _shipped(name)
     wanted = int((count or "1")[:9]) * _size(kind, unit)
     if wanted > MOST or len(count or "") > 9:
-        raise UsageError(f"{text[:40]!r} asks for more than {MOST:,} nodes", where="--nodes", mend="ask for fewer")
+        raise UsageError(f"{text[:40]!r} asks for more than {MOST:,} nodes", where="--nodes", hint="ask for fewer")
     return [nodes.node_manifest(kind, index, pool, keys=keys) for index in range(wanted)]
 
 
 def _shipped(name: str) -> NodeProfile:
     if name not in nodes.profile_names():
         known = [*nodes.profile_names(), *names()]
-        raise UsageError(f"there is no node profile {name!r}", where="--nodes", mend=documents.suggestion(name, known))
+        raise UsageError(f"there is no node profile {name!r}", where="--nodes", hint=documents.suggestion(name, known))
     return nodes.profile(name)
 
 
 def _own(path: Path) -> NodeProfile:
     if not path.is_file():
-        mend = "give the path of a node profile (docs/fake-cluster.md)"
-        raise UsageError(f"there is no file {path}", where="--nodes", mend=mend)
+        hint = "give the path of a node profile (docs/fake-cluster.md)"
+        raise UsageError(f"there is no file {path}", where="--nodes", hint=hint)
     if not _NAME.fullmatch(path.stem):
-        mend = "nodes are named after it: use lower-case letters, digits and inner hyphens"
-        raise UsageError(f"{path.stem!r} is no name for nodes", where=f"--nodes {path}", mend=mend)
+        hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
+        raise UsageError(f"{path.stem!r} is no name for nodes", where=f"--nodes {path}", hint=hint)
     return nodes.load_profile(path)
 
 
@@ -89,7 +89,7 @@ def fleet(name: str) -> Fleet:
     """The fleet `name`; UsageError if there is none or its file is wrong (file, line, field)."""
     path = _fleets() / f"{name}.yaml"
     if not path.is_file():
-        raise UsageError(f"there is no fleet {name!r}", mend=documents.suggestion(name, names()))
+        raise UsageError(f"there is no fleet {name!r}", hint=documents.suggestion(name, names()))
     return load(path)
 
 
@@ -101,10 +101,10 @@ def load(path: Path) -> Fleet:
         where = document.where("parts", index, "profile")
         name = entry["profile"]
         if name not in nodes.profile_names():
-            mend = documents.suggestion(name, nodes.profile_names())
-            raise UsageError(f"there is no node profile {name!r}", where=where, mend=mend)
+            hint = documents.suggestion(name, nodes.profile_names())
+            raise UsageError(f"there is no node profile {name!r}", where=where, hint=hint)
         if name in {part.profile for part in parts}:
-            raise UsageError("a profile is given twice", where=where, mend="add the counts up")
+            raise UsageError("a profile is given twice", where=where, hint="add the counts up")
         count = entry["nodes"] if "nodes" in entry else entry["racks"] * _size(nodes.profile(name), "rack")
         parts.append(Part(name, count, entry.get("block", "")))
     return Fleet(path.stem, document.value["description"], tuple(parts))
@@ -125,8 +125,8 @@ def keys(texts: Iterable[str]) -> Keys:
     for text in texts:
         level, equals, key = text.partition("=")
         if level not in Keys.__dataclass_fields__ or not equals or not key:
-            mend = f"write LEVEL=KEY, the level one of {', '.join(Keys.__dataclass_fields__)}"
-            raise UsageError(f"{text!r} names no level", where="--level", mend=mend)
+            hint = f"write LEVEL=KEY, the level one of {', '.join(Keys.__dataclass_fields__)}"
+            raise UsageError(f"{text!r} names no level", where="--level", hint=hint)
         chosen[level] = key
     return Keys(**chosen)
 
@@ -136,7 +136,7 @@ def _size(kind: NodeProfile, unit: str) -> int:
     if unit in ("", "node"):
         return 1
     if not kind.nodes_per_rack:
-        raise UsageError(f"nodes of the profile {kind.name} stand in no {unit}", mend="give a number of nodes")
+        raise UsageError(f"nodes of the profile {kind.name} stand in no {unit}", hint="give a number of nodes")
     return kind.nodes_per_rack * (kind.racks_per_block if unit == "block" else 1)
 
 

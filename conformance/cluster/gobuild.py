@@ -85,7 +85,7 @@ def _require_space(cache: Path) -> None:
             raise UsageError(
                 f"building the control plane takes about {need >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
                 where=str(folder),
-                mend="free some room, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE",
+                hint="free some room, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE",
             )
 
 

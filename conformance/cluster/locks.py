@@ -40,7 +40,7 @@ def held(path: Path, report: Report, *, within: float | None = None) -> Iterator
             raise UsageError(
                 f"{_holder(path)} holds this lock for more than {within:g} s",
                 where=str(path),
-                mend="let it go on (kill -CONT) or end it",
+                hint="let it go on (kill -CONT) or end it",
             ) from None
     try:
         with suppress(OSError):  # a full disk: whoever makes room needs the lock, too

@@ -78,7 +78,7 @@ def profile(name: str) -> NodeProfile:
     """The profile `name`; UsageError if there is none or its file is wrong (file, line, field)."""
     path = _profiles() / f"{name}.yaml"
     if not path.is_file():
-        raise UsageError(f"there is no node profile {name!r}", mend=documents.suggestion(name, profile_names()))
+        raise UsageError(f"there is no node profile {name!r}", hint=documents.suggestion(name, profile_names()))
     return load_profile(path)
 
 
@@ -90,7 +90,7 @@ def load_profile(path: Path) -> NodeProfile:
     for resource in data.get("allocatable", {}):
         if resource not in capacity:
             raise UsageError(
-                "is not in the capacity", where=document.where("allocatable", resource), mend="add it there too"
+                "is not in the capacity", where=document.where("allocatable", resource), hint="add it there too"
             )
     found = NodeProfile(
         name=path.stem,
@@ -109,7 +109,7 @@ def load_profile(path: Path) -> NodeProfile:
         raise UsageError(
             f"is {count}, but {found.gpus} are allocatable",
             where=document.where("labels", "nvidia.com/gpu.count"),
-            mend="make them agree",
+            hint="make them agree",
         )
     return found
 

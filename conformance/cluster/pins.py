@@ -59,7 +59,7 @@ def platform_name() -> str:
     if system not in _SYSTEMS or machine.lower() not in _MACHINES:
         raise UsageError(
             f"the fake cluster does not run on {system} {machine}",
-            mend="use Linux or macOS on amd64 or arm64, or give every program by GROVE_CONFORMANCE_ASSET_<NAME>",
+            hint="use Linux or macOS on amd64 or arm64, or give every program by GROVE_CONFORMANCE_ASSET_<NAME>",
         )
     return f"{_SYSTEMS[system]}-{_MACHINES[machine.lower()]}"
 

@@ -52,7 +52,7 @@ class Ports:
                     return first
         raise HarnessError(
             f"no {BLOCK} free ports in a row between {FIRST} and {END - 1} on 127.0.0.1",
-            mend="run: grove-conformance cluster prune",
+            hint="run: grove-conformance cluster prune",
         )
 
     def release(self, directory: Path) -> list[int]:
@@ -70,9 +70,9 @@ class Ports:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        where, mend = f"claims of ports {self._folder}", "make room or make it writable, or move it with XDG_STATE_HOME"
-        disk.make(self._folder, where=where, mend=mend, mode=0o700)
-        with disk.errors(where, mend), locks.held(self._folder / "lock", self._report):
+        where, hint = f"claims of ports {self._folder}", "make room or make it writable, or move it with XDG_STATE_HOME"
+        disk.make(self._folder, where=where, hint=hint, mode=0o700)
+        with disk.errors(where, hint), locks.held(self._folder / "lock", self._report):
             yield
 
     def _claims(self) -> dict[int, Path]:

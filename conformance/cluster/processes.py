@@ -69,7 +69,7 @@ def marked(wanted: Wanted) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
             continue  # gone, a zombie, or somebody else's: not ours either way
 
 
-def end(wanted: Wanted, *, patience: float = 10.0) -> list[str]:
+def end(wanted: Wanted, *, wait_budget: float = 10.0) -> list[str]:
     """Kills every `wanted` process with its descendants (SIGKILL) until two looks in a row find none; names them as
     `name (pid)`. A descendant may have emptied its environment.
 
@@ -79,7 +79,7 @@ def end(wanted: Wanted, *, patience: float = 10.0) -> list[str]:
     ended: dict[int, str] = {}
     clean_looks = 0
 
-    @retry(retry=retry_if_result(lambda clean: not clean), wait=wait_fixed(0.02), stop=stop_after_delay(patience))
+    @retry(retry=retry_if_result(lambda clean: not clean), wait=wait_fixed(0.02), stop=stop_after_delay(wait_budget))
     def look() -> bool:
         nonlocal clean_looks
         found = _families([process for process, _ in marked(wanted)])
@@ -114,10 +114,10 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
     return list(reversed(found.values()))
 
 
-def end_one(process: psutil.Process, *, patience: float = 10.0) -> None:
+def end_one(process: psutil.Process, *, wait_budget: float = 10.0) -> None:
     """Kills one process and returns when it is gone or a zombie. Raises tenacity.RetryError after `patience` s."""
     started = identity(process.pid)
     process.kill()
-    Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.01), stop=stop_after_delay(patience))(
+    Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.01), stop=stop_after_delay(wait_budget))(
         lambda: started is not None and alive(process.pid, started)
     )

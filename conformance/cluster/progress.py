@@ -42,13 +42,13 @@ def terminal(title: str) -> Iterator[Report]:
     if console.is_terminal:
         with console.status(title) as status:
 
-            def live(subject: str, step: str, /) -> None:
+            def set_behavior(subject: str, step: str, /) -> None:
                 nonlocal spoken
                 spoken = True
                 console.print(f"{elapsed()} {subject}: {step}", markup=False)
                 status.update(f"{subject}: {step}")
 
-            yield live
+            yield set_behavior
     else:
 
         def plain(subject: str, step: str, /) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.cluster import loss, stages
+from conformance.cluster import node_failure, stages
 from conformance.cluster.assets import Assets
 from conformance.cluster.ports import Port
 
@@ -154,7 +154,7 @@ def _component_flags(ports: Mapping[Port, int]) -> Sequence[Mapping[str, Any]]:
         # kwokctl says true; a node that gets the label of lost ones is none of KWOK's any more, nor are its pods. (That
         # somebody else has the node's Lease is not enough: KWOK starts its controllers of nodes and of pods in no fixed
         # order, and if that of pods is the first one, it never asks who has it.)
-        "kwok-controller": {"manage-all-nodes": "false", "manage-nodes-with-label-selector": loss.SELECTOR},
+        "kwok-controller": {"manage-all-nodes": "false", "manage-nodes-with-label-selector": node_failure.SELECTOR},
     }
     # etcd authenticates nobody, and every user of the machine can connect to a port of loopback. So it listens on
     # sockets in the cluster's folder (relative: their paths must be short), and its port has /health and /metrics only.

@@ -1,8 +1,8 @@
 """Life cycles of fake nodes and pods: the Stage documents in `kwok-profiles/stages/<name>/`.
 
 Checks what KWOK itself does not say clearly, or does not survive (spec/fake-cluster.md, section 2). What our documents
-have beyond KWOK's: a list of lives in `matchAnnotations` makes a stage for each of them, and `${…}` stands for what
-`kwok-profiles/lives.yaml` says (`life`, the default of a parameter, `patterns`).
+have beyond KWOK's: a list of behaviors in `matchAnnotations` makes a stage for each of them, and `${…}` stands for what
+`kwok-profiles/behaviors.yaml` says (`behavior`, the default of a parameter, `patterns`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from conformance import documents
-from conformance.cluster import lives
+from conformance.cluster import pod_behaviors
 from conformance.data import folder
 from conformance.documents import Document
 from conformance.errors import UsageError
@@ -33,7 +33,7 @@ def load(name: str) -> list[Stage]:
     files = sorted((sets / name).glob("*.yaml"))
     if not files:
         known = (entry.name for entry in sets.iterdir() if entry.is_dir())
-        raise UsageError(f"there is no set of stages {name!r}", mend=documents.suggestion(name, known))
+        raise UsageError(f"there is no set of stages {name!r}", hint=documents.suggestion(name, known))
     return [stage for path in files for stage in load_file(path)]
 
 
@@ -58,21 +58,21 @@ def load_file(path: Path) -> list[Stage]:
 
 
 def _written_out(stage: Stage, where: str) -> Iterator[Stage]:
-    """A stage for each life that it names, or just itself, with what `${…}` stands for."""
-    known = lives.known()
+    """A stage for each behavior that it names, or just itself, with what `${…}` stands for."""
+    known = pod_behaviors.known()
     patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in known.patterns().items())
-    named = stage["spec"]["selector"].get("matchAnnotations", {}).get(lives.LIFE)
+    named = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)
     if not isinstance(named, list):
         yield _filled(stage, {"patterns": patterns}, where)
         return
     for name in named:
-        if name not in known.lives:
-            mend = documents.suggestion(name, known.lives)
-            raise UsageError(f"spec.selector.matchAnnotations: there is no life {name!r}", where=where, mend=mend)
-        life = _filled(stage, {"life": name, **known.lives[name].parameters}, where)
-        life["metadata"] = {**life["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
-        life["spec"]["selector"]["matchAnnotations"][lives.LIFE] = name
-        yield life
+        if name not in known.behaviors:
+            hint = documents.suggestion(name, known.behaviors)
+            raise UsageError(f"spec.selector.matchAnnotations: there is no behavior {name!r}", where=where, hint=hint)
+        behavior = _filled(stage, {"behavior": name, **known.behaviors[name].parameters}, where)
+        behavior["metadata"] = {**behavior["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
+        behavior["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
+        yield behavior
 
 
 def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
@@ -84,9 +84,9 @@ def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
         return value
     for name in _PLACEHOLDER.findall(value):
         if name not in words:
-            whose = f" for the life {words['life']}" if "life" in words else ""
+            whose = f" for the behavior {words['behavior']}" if "behavior" in words else ""
             raise UsageError(
-                f"${{{name}}} stands for nothing{whose}", where=where, mend=documents.suggestion(name, words)
+                f"${{{name}}} stands for nothing{whose}", where=where, hint=documents.suggestion(name, words)
             )
     return _PLACEHOLDER.sub(lambda match: words[match[1]], value)
 
@@ -99,7 +99,7 @@ def _check(stage: Any, where: str) -> None:
         raise UsageError(
             "spec.immediateNextStage: races with older watch events (FC-048)",
             where=where,
-            mend="leave it out, and make the selector false after the stage's own patch",
+            hint="leave it out, and make the selector false after the stage's own patch",
         )
     selector = spec.get("selector")
     if not selector:
@@ -109,21 +109,21 @@ def _check(stage: Any, where: str) -> None:
         jq = expression.get("jq")
         if not isinstance(jq, dict) or not jq.get("key"):
             raise UsageError(
-                f"{field}: must be a jq expression (FC-043)", where=where, mend="write jq: {key, operator}"
+                f"{field}: must be a jq expression (FC-043)", where=where, hint="write jq: {key, operator}"
             )
         operator, values = jq.get("operator"), jq.get("values", [])
         if operator not in _VALUED:
             raise UsageError(
                 f"{field}.jq.operator: {operator!r} is not allowed",
                 where=where,
-                mend=documents.suggestion(str(operator), _VALUED),
+                hint=documents.suggestion(str(operator), _VALUED),
             )
         if bool(values) != _VALUED[operator]:
             wanted = "needs values" if _VALUED[operator] else "takes no values"
             raise UsageError(f"{field}.jq.values: {operator} {wanted}", where=where)
         if not all(isinstance(value, str) for value in values):
             raise UsageError(
-                f"{field}.jq.values: a number never matches (FC-042)", where=where, mend="compare inside jq, as text"
+                f"{field}.jq.values: a number never matches (FC-042)", where=where, hint="compare inside jq, as text"
             )
     if not spec.get("steps"):
-        raise UsageError("spec.steps: is missing", where=where, mend="give at least one step")
+        raise UsageError("spec.steps: is missing", where=where, hint="give at least one step")

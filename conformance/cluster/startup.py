@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from conformance.cluster import init_wait, status
+from conformance.cluster.failed_nodes import FailedNodes
 from conformance.cluster.init_wait import Pod
-from conformance.cluster.losses import Losses
 from kube.client import Client
 from kube.config import Connection
 from kube.informer import Informer, typed
@@ -98,7 +98,7 @@ async def run(client: Client) -> None:
     pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
     play = Play(queue.add)
     pods.add_handler(play.see)
-    losses = Losses(client, pods)
+    failed_nodes = FailedNodes(client, pods)
 
     async def write(key: Key) -> float | None:
         pod = pods.get(*key)
@@ -113,7 +113,7 @@ async def run(client: Client) -> None:
         group.create_task(pods.run())
         await pods.synced()
         group.create_task(work(queue, write, _WRITERS))
-        group.create_task(losses.run())
+        group.create_task(failed_nodes.run())
 
 
 async def main(server: str, pki: Path) -> None:

@@ -52,7 +52,7 @@ class Owner:
         """A running process. Raises UsageError where there is none."""
         started = processes.identity(pid)
         if started is None:
-            raise UsageError(f"there is no process {pid}", mend="give the id of a running process")
+            raise UsageError(f"there is no process {pid}", hint="give the id of a running process")
         return cls(pid, started)
 
     def alive(self) -> bool:
@@ -110,7 +110,7 @@ class State:
     def require(self, size: int = SPACE) -> None:
         """Raises UsageError unless the state root can be written and `size` bytes are free."""
         self._make()
-        disk.require(self.root, size, where=self._where, mend=_MEND)
+        disk.require(self.root, size, where=self._where, hint=_MEND)
 
     def errors(self) -> AbstractContextManager[None]:
         """Turns the errors of a full or read-only disk into UsageError."""
@@ -122,7 +122,7 @@ class State:
 
     def _make(self) -> None:
         for folder in (self.root, self.clusters):  # one by one: `mode` would not apply to parents
-            disk.make(folder, where=self._where, mend=_MEND, mode=0o700)
+            disk.make(folder, where=self._where, hint=_MEND, mode=0o700)
 
     def directory(self, name: str) -> Path:
         """Folder of the cluster `name`."""
@@ -133,14 +133,14 @@ class State:
         if not _NAME.fullmatch(record.name):
             raise UsageError(
                 f"{record.name!r} is no name for a cluster",
-                mend="use 1 to 40 lower-case letters, digits and inner hyphens",
+                hint="use 1 to 40 lower-case letters, digits and inner hyphens",
             )
         with self.lock(report):
             if self.directory(record.name).exists():
                 raise UsageError(
                     f"there is a cluster named {record.name!r} already",
                     where=str(self.directory(record.name)),
-                    mend=f"choose another name, or run: grove-conformance cluster down {record.name}",
+                    hint=f"choose another name, or run: grove-conformance cluster down {record.name}",
                 )
             fresh = self.clusters / f".new-{record.uid}"
             fresh.mkdir(mode=0o700)

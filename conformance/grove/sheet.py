@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.grove import (
     expected,
-    expected_attendants,
     expected_domains,
     expected_pods,
+    expected_secondary,
     kinds,
     labels,
     names,
@@ -160,8 +160,8 @@ def page() -> str:
 
 def _objects(workload: Document, wanted: expected.Expected) -> Iterable[tuple[str, ...]]:
     found: list[tuple[str, str, Mapping[str, str], expected.Owner]] = []
-    of_set = (expected_attendants.OWNER, SET_NAME)
-    found += [(KINDS[a.resource], a.name, a.labels, of_set) for a in expected_attendants.attendants(workload)]
+    of_set = (expected_secondary.OWNER, SET_NAME)
+    found += [(KINDS[a.resource], a.name, a.labels, of_set) for a in expected_secondary.attendants(workload)]
     found += [("Service", s.name, s.labels, s.owner) for s in wanted.services.values()]
     found += [("PodCliqueScalingGroup", g.name, g.labels, g.owner) for g in wanted.groups.values()]
     found += [("PodClique", c.name, c.labels, c.owner) for c in wanted.cliques.values()]

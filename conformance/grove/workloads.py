@@ -38,7 +38,7 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
     value of the wrong type."""
     place = place or folder()
     if name not in names(place):
-        raise UsageError(f"unknown workload {name!r}", mend=documents.suggestion(name, names(place)))
+        raise UsageError(f"unknown workload {name!r}", hint=documents.suggestion(name, names(place)))
     document = documents.read(place / f"{name}.yaml", folder() / SCHEMA)
     for key, value in (values or {}).items():
         _check_value(name, document, key, value)
@@ -73,26 +73,26 @@ def check(path: Path) -> None:
             raise UsageError(
                 f"the default is not of type {entry['type']}",
                 where=document.where("parameters", name, "default"),
-                mend="change one of them",
+                hint="change one of them",
             )
     used = set()
     for field, words in document.strings("manifest"):
         for name in _PLACEHOLDER.findall(words):
             used.add(name)
             if name not in known:
-                mend = documents.suggestion(name, known)
-                raise UsageError(f"unknown parameter {name!r}", where=document.where(*field), mend=mend)
+                hint = documents.suggestion(name, known)
+                raise UsageError(f"unknown parameter {name!r}", where=document.where(*field), hint=hint)
     for name in known:
         if name not in used:
             where = document.where("parameters", name)
-            raise UsageError("is used nowhere in the manifest", where=where, mend=f"use ${{{name}}} or drop it")
+            raise UsageError("is used nowhere in the manifest", where=where, hint=f"use ${{{name}}} or drop it")
     wanted = template.read(_manifest(document, {}))
     for index, group in enumerate(wanted.groups):
         for member in group.cliques:
             if member not in {clique.name for clique in wanted.cliques}:
                 where = document.where("manifest", "spec", "template", "podCliqueScalingGroups", index, "cliqueNames")
-                mend = documents.suggestion(member, [clique.name for clique in wanted.cliques])
-                raise UsageError(f"no clique is called {member!r}", where=where, mend=mend)
+                hint = documents.suggestion(member, [clique.name for clique in wanted.cliques])
+                raise UsageError(f"no clique is called {member!r}", where=where, hint=hint)
 
 
 def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any]:
@@ -108,9 +108,9 @@ def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any
 def _check_value(name: str, document: Document, key: str, value: object) -> None:
     known = document.value["parameters"]
     if key not in known:
-        raise UsageError(f"workload {name} has no parameter {key!r}", mend=documents.suggestion(key, known))
+        raise UsageError(f"workload {name} has no parameter {key!r}", hint=documents.suggestion(key, known))
     if type(value) is not TYPES[known[key]["type"]]:
-        raise UsageError(f"parameter {key} of workload {name} got {value!r}", mend=f"give {known[key]['type']}")
+        raise UsageError(f"parameter {key} of workload {name} got {value!r}", hint=f"give {known[key]['type']}")
 
 
 def _filled(value: Any, chosen: Mapping[str, object]) -> Any:

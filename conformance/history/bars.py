@@ -137,12 +137,14 @@ def _gangs(records: list[Record], begin: float, end: float) -> list[GangLanes]:
             steps[name].append((record.at - begin, *_gang_state(counts[name])))
     for name in sorted(steps):
         found[name] = GangLanes(_lane(name, steps[name], end - begin))
-    for lives in of_pods.values():
-        last = lives[-1].object
+    for incarnations in of_pods.values():
+        last = incarnations[-1].object
         gang = found.setdefault(label(last, labels.GANG), GangLanes(Lane(label(last, labels.GANG))))
         clique = label(last, labels.CLIQUE) or text(controller(last), "name")
-        lane = _lane(lives[-1].name, [(r.at - begin, *_pod_state(r)) for r in lives], end - begin)
-        lane.note = lane.note.replace(f" {lives[-1].namespace}-", " ")  # nodes of a pool have the namespace's name
+        lane = _lane(incarnations[-1].name, [(r.at - begin, *_pod_state(r)) for r in incarnations], end - begin)
+        lane.note = lane.note.replace(
+            f" {incarnations[-1].namespace}-", " "
+        )  # nodes of a pool have the namespace's name
         _clique(gang, clique, floors.get(clique)).pods.append(lane)
     for gang in found.values():
         for clique_lanes in gang.cliques:

@@ -12,6 +12,7 @@ from typing import Protocol
 from conformance.grove.fields import label
 from conformance.grove.labels import BY_HAND
 from conformance.history.base_rule import BaseBoundFirst
+from conformance.history.capacity_rule import RoomOnNodes
 from conformance.history.cause_rule import DeletedForACause
 from conformance.history.gangs import Gangs
 from conformance.history.gate_rules import BaseGangFirst, GateUntilInitialized, GateUntilReferenced
@@ -20,7 +21,6 @@ from conformance.history.ownership import Ownership
 from conformance.history.query import History
 from conformance.history.record import Record
 from conformance.history.rest_rule import LeftAlone
-from conformance.history.room_rule import RoomOnNodes
 from conformance.history.settled_rules import NothingHeldBelowFloor
 from conformance.history.startup_rule import ParentsReadyFirst
 from conformance.history.verdict import Verdict

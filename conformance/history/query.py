@@ -39,7 +39,7 @@ LOOK_EVERY = 1.0
 """Seconds without a record after which a wait asks whether there is hope."""
 
 
-class Miss:
+class Unmet:
     """What a predicate returns instead of a result when it is not yet content: why, in words for people."""
 
     def __init__(self, reason: str) -> None:
@@ -52,22 +52,22 @@ class Miss:
         return self.reason
 
 
-Predicate = Callable[[View], R | Miss | None]
+Predicate = Callable[[View], R | Unmet | None]
 """Asked with the state after each record. None, False or a Miss mean: not so. It must not keep the view (view.py)."""
 
 
-class NotSeen(Exception):
+class WaitTimeout(Exception):
     """What was waited for did not come. `what` was wanted within `timeout` seconds; `miss` is the reason that the
     predicate gave last (empty when it gave none), `view` the last state, `latest` what changed last."""
 
-    def __init__(self, what: str, timeout: float, miss: str, view: View, latest: list[Record]) -> None:
-        self.what, self.timeout, self.miss, self.view, self.latest = what, timeout, miss, view, latest
+    def __init__(self, what: str, timeout: float, unmet: str, view: View, latest: list[Record]) -> None:
+        self.what, self.timeout, self.unmet, self.view, self.latest = what, timeout, unmet, view, latest
         super().__init__(what)
 
     def __str__(self) -> str:
         lines = [f"not seen within {self.timeout:.0f} s: {self.what}"]
-        if self.miss:
-            lines.append(f"nearest: {self.miss}")
+        if self.unmet:
+            lines.append(f"nearest: {self.unmet}")
         lines += ["last state:", *(f"  {line}" for line in overview(self.view))]
         lines += ["changed last:", *(f"  {describe(record)}" for record in self.latest)] if self.latest else []
         return "\n".join(lines)
@@ -180,16 +180,16 @@ class History:
         begin = self.now()
         deadline: float | None = begin + timeout
         self._catch_up()
-        miss = ""
+        unmet = ""
         while True:
             answer = self._ask(predicate)
-            if isinstance(answer, Miss):
-                miss = answer.reason
+            if isinstance(answer, Unmet):
+                unmet = answer.reason
             elif answer is not None and answer is not False:
                 return answer
             while self._next(self._look(deadline, hopeless), resources) is None:
                 if deadline is None:
-                    raise NotSeen(what, self.now() - begin, miss, self._live.copy(), list(self._latest))
+                    raise WaitTimeout(what, self.now() - begin, unmet, self._live.copy(), list(self._latest))
                 if self.now() >= deadline:
                     deadline = max(deadline, min(begin + longest, self._moved + LULL))
                 if self.now() >= deadline or (hopeless and hopeless()):
@@ -208,7 +208,7 @@ class History:
                 self._arrive()
                 if self._next(None, resources) is None:
                     return self._live.seq
-        raise NotSeen(f"{seconds:g} s without change", timeout, "", self._live.copy(), list(self._latest))
+        raise WaitTimeout(f"{seconds:g} s without change", timeout, "", self._live.copy(), list(self._latest))
 
     def save(self, path: Path) -> None:
         """Writes the history as JSON lines (storage.py)."""
@@ -222,7 +222,7 @@ class History:
         log.restore(records, now)
         return cls(log, namespace)
 
-    def _ask(self, predicate: Predicate[R]) -> R | Miss | None:
+    def _ask(self, predicate: Predicate[R]) -> R | Unmet | None:
         self._asking = True
         try:
             return predicate(self._live)
@@ -261,8 +261,8 @@ class History:
     def _pull(self, deadline: float | None = None) -> Record | None:
         """Moves the live view on by one record. With a deadline waits for one that arrives before it."""
         if not self._inbox:
-            patience = 0.0 if deadline is None else max(0.0, deadline - self.now())
-            self._inbox.extend(self.log.beyond(self.namespace, self._taken, patience))
+            wait_budget = 0.0 if deadline is None else max(0.0, deadline - self.now())
+            self._inbox.extend(self.log.beyond(self.namespace, self._taken, wait_budget))
         if not self._inbox or (deadline is not None and self._inbox[0].at > deadline):
             return None
         record = self._inbox.popleft()

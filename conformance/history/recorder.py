@@ -105,7 +105,7 @@ class Recorder(Log):
                 raise HarnessError(
                     f"the recorder could not list {missing or 'anything'}" + (f": {failure}" if failure else ""),
                     where=str(self._kubeconfig),
-                    mend="are the Grove CRDs established, and does the API server answer?",
+                    hint="are the Grove CRDs established, and does the API server answer?",
                 )
 
     def stop(self) -> None:

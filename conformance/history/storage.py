@@ -53,13 +53,13 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
         try:
             header = msgspec.json.decode(next(file, b""), type=_Header)
         except msgspec.DecodeError as error:
-            raise UsageError(f"no saved history: {error}", where=f"{path}:1", mend="give a history.jsonl") from error
+            raise UsageError(f"no saved history: {error}", where=f"{path}:1", hint="give a history.jsonl") from error
         decoder, records = msgspec.json.Decoder(_Line), []
         for number, text in enumerate(file, 2):
             try:
                 line = decoder.decode(text)
             except msgspec.DecodeError as error:
-                raise UsageError(f"no record: {error}", where=f"{path}:{number}", mend="was the file cut?") from error
+                raise UsageError(f"no record: {error}", where=f"{path}:{number}", hint="was the file cut?") from error
             records.append(
                 Record(
                     seq=line.seq,

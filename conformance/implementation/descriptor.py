@@ -172,7 +172,7 @@ class Descriptor:
                 raise UsageError(
                     f"no YAML file at {documents.shown(Path(meant))}",
                     where=_given(pattern) or self.document.where("install", part, index),
-                    mend="give a file, a folder with *.yaml files or a glob",
+                    hint="give a file, a folder with *.yaml files or a glob",
                 )
             found |= dict.fromkeys(files)
         return list(found)
@@ -247,21 +247,21 @@ def names() -> list[str]:
 def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
     """The file that is meant. Raises UsageError with a suggestion for an unknown name."""
     if not name_or_path:
-        raise UsageError("is empty", where=option, mend=f"give a file or one of: {', '.join(names())}")
+        raise UsageError("is empty", where=option, hint=f"give a file or one of: {', '.join(names())}")
     if "/" in name_or_path or name_or_path.endswith(SUFFIXES):
         path = Path(name_or_path).expanduser()
         if not path.is_file():
             raise UsageError(
                 "there is no such file" if not path.is_dir() else "is a folder",
                 where=f"{option} {name_or_path}",
-                mend="give the path of a descriptor (docs/writing-an-implementation.md)",
+                hint="give the path of a descriptor (docs/writing-an-implementation.md)",
             )
         return path
     if name_or_path not in names():
         raise UsageError(
             f'there is no implementation "{name_or_path}"',
             where=option,
-            mend=f"{suggestion(name_or_path, names())} or give the path of a descriptor",
+            hint=f"{suggestion(name_or_path, names())} or give the path of a descriptor",
         )
     return folder() / f"{name_or_path}.yaml"
 
@@ -283,7 +283,7 @@ def _check_roles(document: Document, file: _File) -> None:
             raise UsageError(
                 "an implementation that runs already has no processes",
                 where=document.where("processes"),
-                mend="remove them, or start: running",
+                hint="remove them, or start: running",
             )
         return
     for role in file.processes:
@@ -291,14 +291,14 @@ def _check_roles(document: Document, file: _File) -> None:
             raise UsageError(
                 f'a process for the role "{role}", which it does not play',
                 where=document.where("processes", role),
-                mend="add the role to roles, or remove the process",
+                hint="add the role to roles, or remove the process",
             )
     for index, role in enumerate(file.roles):
         if role not in file.processes:
             raise UsageError(
                 f'the role "{role}" has no process',
                 where=document.where("roles", index),
-                mend=f"add processes.{role}, or say start: running",
+                hint=f"add processes.{role}, or say start: running",
             )
 
 
@@ -306,7 +306,7 @@ def _check_placeholders(document: Document, file: _File) -> None:
     for key, text in {"version": file.version, "schedulerName": file.scheduler_name}.items():
         _check_text(document, (key,), text, (), file.parameters, process=False)
         if other := [name for name in placeholders.used(text) if not name.startswith("set.")]:
-            raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(key), mend="use ${set.…}")
+            raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(key), hint="use ${set.…}")
     for part in ("crds", "webhooks"):
         for index, pattern in enumerate(getattr(file.install, part)):
             field: Field = ("install", part, index)
@@ -315,7 +315,7 @@ def _check_placeholders(document: Document, file: _File) -> None:
                 raise UsageError(
                     f"${{{dynamic[0]}}} has no meaning in a path",
                     where=document.where(*field),
-                    mend="use ${here}, ${project} or ${set.…}",
+                    hint="use ${here}, ${project} or ${set.…}",
                 )
     for role, process in file.processes.items():
         for field, text in document.strings("processes", role):
@@ -328,7 +328,7 @@ def _check_text(
     try:
         placeholders.check(text, files=files, parameters=parameters, process=process)
     except placeholders.UnknownPlaceholder as error:
-        raise UsageError(str(error), where=document.where(*field), mend=error.mend) from error
+        raise UsageError(str(error), where=document.where(*field), hint=error.hint) from error
 
 
 def _check_patterns(document: Document, file: _File) -> None:
@@ -339,7 +339,7 @@ def _check_patterns(document: Document, file: _File) -> None:
             raise UsageError(
                 f"is no regular expression: {error}",
                 where=document.where("processes", role, "ready", "log"),
-                mend="mend it, or escape its special characters with \\",
+                hint="mend it, or escape its special characters with \\",
             ) from error
 
 
@@ -348,13 +348,13 @@ def _check_upgrades(document: Document, file: _File) -> None:
     for index, upgrade in enumerate(file.upgrades):
         if upgrade.name in seen:
             where = document.where("upgrades", index, "name")
-            raise UsageError(f"{upgrade.name} stands here twice", where=where, mend="give it another name")
+            raise UsageError(f"{upgrade.name} stands here twice", where=where, hint="give it another name")
         seen.add(upgrade.name)
         for name, value in upgrade.set.items():
             where = document.where("upgrades", index, "set", name)
             if name not in file.parameters:
-                mend = suggestion(name, file.parameters)
-                raise UsageError(f'there is no parameter "{name}"', where=where, mend=mend)
+                hint = suggestion(name, file.parameters)
+                raise UsageError(f'there is no parameter "{name}"', where=where, hint=hint)
             _check_text(document, ("upgrades", index, "set", name), value, (), file.parameters, process=False)
 
 
@@ -365,7 +365,7 @@ def _check_expected_failures(document: Document, file: _File) -> None:
             raise UsageError(
                 f"{entry.id} stands here twice",
                 where=document.where("expectedFailures", index),
-                mend="keep one of them",
+                hint="keep one of them",
             )
         seen.add(entry.id)
 
@@ -387,13 +387,13 @@ def find_program(program: str, where: str) -> None:
         return
     path = Path(program)
     if os.sep not in program:
-        raise UsageError(f'"{program}" is not on PATH', where=where, mend="install it, or give its path")
+        raise UsageError(f'"{program}" is not on PATH', where=where, hint="install it, or give its path")
     if not path.exists():
-        raise UsageError(f"{documents.shown(path)} does not exist", where=where, mend="give the path of the binary")
+        raise UsageError(f"{documents.shown(path)} does not exist", where=where, hint="give the path of the binary")
     if path.is_dir():
-        raise UsageError(f"{documents.shown(path)} is a folder", where=where, mend="give the path of the binary in it")
+        raise UsageError(f"{documents.shown(path)} is a folder", where=where, hint="give the path of the binary in it")
     raise UsageError(
-        f"{documents.shown(path)} is not executable", where=where, mend=f"run: chmod +x {documents.shown(path)}"
+        f"{documents.shown(path)} is not executable", where=where, hint=f"run: chmod +x {documents.shown(path)}"
     )
 
 

@@ -109,7 +109,7 @@ class Driver:
                 raise HarnessError(
                     f'nobody plays the role "{role}"',
                     where=descriptor.document.where("roles"),
-                    mend="supply it from the reference",
+                    hint="supply it from the reference",
                 )
             if role in owner.processes:
                 self._players[role] = _Player(role, role, owner, owner.processes[role])
@@ -311,7 +311,7 @@ class Driver:
             except (ApiError, aiohttp.ClientError, TimeoutError) as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
-                    mend="see the log of kube-apiserver",
+                    hint="see the log of kube-apiserver",
                 ) from error
         self._hooked = wanted
 
@@ -331,7 +331,7 @@ class Driver:
         try:
             placeholders.check(text, parameters=source.settings, process=False)
         except placeholders.UnknownPlaceholder as error:
-            raise UsageError(str(error), where=shown(path), mend=error.mend) from error
+            raise UsageError(str(error), where=shown(path), hint=error.hint) from error
         filled = placeholders.expand(text, lambda name: self._value(self._hooks_at, source, name))
         found = installation.read_manifests(path, filled, tuple(installation.WEBHOOKS))
         for configuration in found:
@@ -420,5 +420,5 @@ class Driver:
             try:
                 self._ports[process, name] = self.cluster.port(len(self._ports))
             except ValueError as error:
-                raise UsageError(f"${{port.{name}}} of the {process}: {error}", mend="use fewer ports") from error
+                raise UsageError(f"${{port.{name}}} of the {process}: {error}", hint="use fewer ports") from error
         return self._ports[process, name]

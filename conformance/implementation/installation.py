@@ -58,10 +58,10 @@ def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(
-            f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", mend="mend the syntax there"
+            f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", hint="mend the syntax there"
         ) from error
     except ValueError as error:  # a date of no calendar, a number of thousands of digits
-        raise UsageError(f"cannot be read: {error}", where=shown(path), mend="put it in quotes") from error
+        raise UsageError(f"cannot be read: {error}", where=shown(path), hint="put it in quotes") from error
     finally:
         loader.dispose()
     for found in objects:
@@ -72,7 +72,7 @@ def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str
             raise UsageError(
                 f"holds an object of kind {kind!r}" if kind not in kinds else f"holds a {kind} without a name",
                 where=shown(path),
-                mend=f"only {' and '.join(kinds)} with metadata.name belong here",
+                hint=f"only {' and '.join(kinds)} with metadata.name belong here",
             )
     return objects
 
@@ -92,7 +92,7 @@ async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
             await sink.done.wait()
     except TimeoutError as error:
         waiting = "; ".join(f"{name}: {why}" for name, why in sorted(sink.waiting.items()))
-        raise HarnessError(f"CRDs are not established after {WITHIN:g} s: {waiting}", mend="see the CRDs") from error
+        raise HarnessError(f"CRDs are not established after {WITHIN:g} s: {waiting}", hint="see the CRDs") from error
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -107,7 +107,7 @@ def check_webhook(path: Path, configuration: Manifest) -> None:
             raise UsageError(
                 f"the webhook {hook.get('name')} of {configuration['metadata']['name']} is not on loopback",
                 where=shown(path),
-                mend="give clientConfig.url: https://127.0.0.1:${port.webhook}/… and caBundle: ${ca}, no service",
+                hint="give clientConfig.url: https://127.0.0.1:${port.webhook}/… and caBundle: ${ca}, no service",
             )
 
 
@@ -158,7 +158,7 @@ async def _until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
             stop=stop_after_delay(WITHIN),
         )(true)
     except NeverTrue as error:
-        raise HarnessError(complaint, mend="see the log of kube-apiserver") from error
+        raise HarnessError(complaint, hint="see the log of kube-apiserver") from error
 
 
 async def _barrier(client: Client, kind: str) -> None:
@@ -211,7 +211,7 @@ async def _apply(client: Client, resource: Resource, manifest: Manifest) -> None
     except ApiError as error:
         name = manifest["metadata"]["name"]
         raise HarnessError(
-            f"the API server refused {resource.kind} {name}: {error.message}", mend="mend the manifest"
+            f"the API server refused {resource.kind} {name}: {error.message}", hint="mend the manifest"
         ) from error
 
 

@@ -29,10 +29,10 @@ def assignments(given: Iterable[str], option: str = "--set") -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise UsageError(
-                f"{text!r} is not NAME=VALUE", where=option, mend=f"for example: {option} binary=./operator"
+                f"{text!r} is not NAME=VALUE", where=option, hint=f"for example: {option} binary=./operator"
             )
         if name in settings:
-            raise UsageError(f'"{name}" is given twice', where=option, mend="give it once")
+            raise UsageError(f'"{name}" is given twice', where=option, hint="give it once")
         settings[name] = value
     return settings
 
@@ -47,7 +47,7 @@ def resolved(
     for name in given:
         if name not in parameters:
             raise UsageError(
-                f'there is no parameter "{name}"', where=f"{option} {name}", mend=suggestion(name, parameters)
+                f'there is no parameter "{name}"', where=f"{option} {name}", hint=suggestion(name, parameters)
             )
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
@@ -56,14 +56,14 @@ def resolved(
             raise UsageError(
                 f'the parameter "{name}" is required ({parameter.description.rstrip(".")})',
                 where=document.where("parameters", name),
-                mend=f"give {option} {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}",
+                hint=f"give {option} {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}",
             )
         if parameter.kind == "path" and value:
             base = Path.cwd() if name in given else document.path.absolute().parent
             where = f"{option} {name}" if name in given else document.where("parameters", name, "default")
             values[name] = str(_existing(base / Path(value).expanduser(), where))
         elif parameter.kind == "path" and name in given:
-            raise UsageError("is empty", where=f"{option} {name}", mend="give a path")
+            raise UsageError("is empty", where=f"{option} {name}", hint="give a path")
         else:
             values[name] = value
     return values
@@ -72,8 +72,8 @@ def resolved(
 def _existing(path: Path, where: str) -> Path:
     if not path.exists():
         raise UsageError(
-            f"{shown(path)} does not exist", where=where, mend="give the path of an existing file or folder"
+            f"{shown(path)} does not exist", where=where, hint="give the path of an existing file or folder"
         )
     if not os.access(path, os.R_OK) and path.is_dir():
-        raise UsageError(f"{shown(path)} cannot be read", where=where, mend="mend its permissions")
+        raise UsageError(f"{shown(path)} cannot be read", where=where, hint="mend its permissions")
     return Path(os.path.normpath(path))

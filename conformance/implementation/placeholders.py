@@ -21,10 +21,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class UnknownPlaceholder(Exception):
-    """`str()` says what is wrong, `mend` how to mend it; the caller knows where."""
+    """`str()` says what is wrong, `mend` hint it; the caller knows where."""
 
-    def __init__(self, what: str, mend: str) -> None:
-        self.mend = mend
+    def __init__(self, what: str, hint: str) -> None:
+        self.hint = hint
         super().__init__(what)
 
 

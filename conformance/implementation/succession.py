@@ -18,7 +18,7 @@ def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
             raise UsageError(
                 f"{each.name} starts no operator",
                 where=each.document.where("processes"),
-                mend="--from is for two operators that the suite starts",
+                hint="--from is for two operators that the suite starts",
             )
     same_name = dataclasses.replace(earlier, scheduler_name=judged.scheduler_name)
     return dataclasses.replace(

@@ -87,8 +87,8 @@ def nearest(seen: object) -> str:
 
 def signature(failure: Failure) -> str:
     """The same for failures with the same cause, as far as their words say."""
-    if miss := nearest(failure.seen):
-        return _masked(miss)
+    if unmet := nearest(failure.seen):
+        return _masked(unmet)
     expected, seen = reduced(failure.expected, failure.seen)
     if isinstance(expected, Mapping) and isinstance(seen, Mapping):
         return f"{_masked(failure.what)}: {_masked_leaves(expected)} {_masked_leaves(seen)}"

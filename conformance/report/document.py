@@ -17,7 +17,7 @@ import yaml
 
 from conformance.errors import HarnessError
 from conformance.report import repetitions
-from conformance.report.model import Failure, Outcome, Profile, Report, Result, Word
+from conformance.report.model import Failure, Outcome, Profile, Report, Result, RunVerdict
 
 SCHEMA = Path(__file__).parent / "report.schema.json"
 API_VERSION = "conformance.grove.io/v1alpha1"
@@ -44,7 +44,7 @@ def validate(content: Document) -> None:
     error = next(iter(sorted(validator.iter_errors(content), key=lambda e: list(map(str, e.absolute_path)))), None)
     if error is not None:
         field = ".".join(str(p) for p in error.absolute_path)
-        raise HarnessError(f"the report breaks its own schema: {field}: {error.message[:300]}", mend="report this bug")
+        raise HarnessError(f"the report breaks its own schema: {field}: {error.message[:300]}", hint="report this bug")
 
 
 def render(content: Document) -> str:
@@ -94,7 +94,7 @@ def _selection(report: Report) -> Document:
 
 def _profile_word(profile: Profile) -> str:
     claimed = any(n for outcome, n in profile.counts.items() if outcome is not Outcome.NOT_CLAIMED)
-    return str(profile.verdict) if claimed else str(Word.UNKNOWN)
+    return str(profile.verdict) if claimed else str(RunVerdict.UNKNOWN)
 
 
 def _counts(counts: Any) -> dict[str, int]:

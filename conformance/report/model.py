@@ -56,7 +56,7 @@ NO_CHECKLIST: Checklist = MappingProxyType({})
 EXECUTED = frozenset({Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.STALE_EXPECTATION})
 
 
-class Word(StrEnum):
+class RunVerdict(StrEnum):
     """The verdict on a profile, and on the whole run."""
 
     CONFORMANT = "conformant"
@@ -70,25 +70,25 @@ class Word(StrEnum):
 
 
 EXIT = {
-    Word.CONFORMANT: Exit.CONFORMANT,
-    Word.EXCEPT_EXPECTED: Exit.CONFORMANT,
-    Word.NOT_CONFORMANT: Exit.NOT_CONFORMANT,
-    Word.INTERRUPTED: Exit.INTERRUPTED,
-    Word.HARNESS_ERROR: Exit.HARNESS,
-    Word.UNKNOWN: Exit.NOTHING_RAN,
-    Word.PARTIAL: Exit.PARTIAL,
-    Word.STALE: Exit.STALE_EXPECTATION,
+    RunVerdict.CONFORMANT: Exit.CONFORMANT,
+    RunVerdict.EXCEPT_EXPECTED: Exit.CONFORMANT,
+    RunVerdict.NOT_CONFORMANT: Exit.NOT_CONFORMANT,
+    RunVerdict.INTERRUPTED: Exit.INTERRUPTED,
+    RunVerdict.HARNESS_ERROR: Exit.HARNESS,
+    RunVerdict.UNKNOWN: Exit.NOTHING_RAN,
+    RunVerdict.PARTIAL: Exit.PARTIAL,
+    RunVerdict.STALE: Exit.STALE_EXPECTATION,
 }
 
 _GRAVITY = (
-    Word.INTERRUPTED,
-    Word.HARNESS_ERROR,
-    Word.NOT_CONFORMANT,
-    Word.UNKNOWN,
-    Word.STALE,
-    Word.PARTIAL,
-    Word.EXCEPT_EXPECTED,
-    Word.CONFORMANT,
+    RunVerdict.INTERRUPTED,
+    RunVerdict.HARNESS_ERROR,
+    RunVerdict.NOT_CONFORMANT,
+    RunVerdict.UNKNOWN,
+    RunVerdict.STALE,
+    RunVerdict.PARTIAL,
+    RunVerdict.EXCEPT_EXPECTED,
+    RunVerdict.CONFORMANT,
 )
 """Of several verdicts the first in this order is that of the run."""
 
@@ -126,7 +126,7 @@ class Result:
 class Profile:
     name: str
     text: str
-    verdict: Word
+    verdict: RunVerdict
     counts: Mapping[Outcome, int]
     results: tuple[Result, ...]
 
@@ -137,7 +137,7 @@ class Report:
 
     started: RunStarted
     finished: RunFinished | None
-    verdict: Word
+    verdict: RunVerdict
     profiles: tuple[Profile, ...]
     tests: tuple[TestFinished, ...]
     faults: tuple[str, ...]
@@ -146,7 +146,7 @@ class Report:
     @property
     def exit(self) -> Exit:
         """A run that was asked for some requirements, and in which these passed, is partial and a success."""
-        if self.verdict is Word.PARTIAL and self.as_selected:
+        if self.verdict is RunVerdict.PARTIAL and self.as_selected:
             return Exit.CONFORMANT
         return EXIT[self.verdict]
 
@@ -316,22 +316,22 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
     return replace(result, outcome=Outcome.EXPECTED_FAILURE, reason=expected.reason)
 
 
-def _verdict(results: Iterable[Result]) -> Word:
+def _verdict(results: Iterable[Result]) -> RunVerdict:
     """The verdict on a profile: its MUSTs that the implementation claims. None executed is no success."""
     listed = list(results)
     must = [r for r in listed if r.requirement.level is Level.MUST and r.outcome is not Outcome.NOT_CLAIMED]
     outcomes = {r.outcome for r in must}
     if Outcome.HARNESS_ERROR in outcomes:
-        return Word.HARNESS_ERROR
+        return RunVerdict.HARNESS_ERROR
     if Outcome.FAILED in outcomes or any(r.outcome is Outcome.BLOCKED and r.cause == "implementation" for r in must):
-        return Word.NOT_CONFORMANT
+        return RunVerdict.NOT_CONFORMANT
     if outcomes.isdisjoint(EXECUTED):
-        return Word.PARTIAL if _all_selected_pass(listed) else Word.UNKNOWN
+        return RunVerdict.PARTIAL if _all_selected_pass(listed) else RunVerdict.UNKNOWN
     if Outcome.STALE_EXPECTATION in outcomes:
-        return Word.STALE
+        return RunVerdict.STALE
     if outcomes & {Outcome.NOT_RUN, Outcome.BLOCKED}:
-        return Word.PARTIAL
-    return Word.EXCEPT_EXPECTED if Outcome.EXPECTED_FAILURE in outcomes else Word.CONFORMANT
+        return RunVerdict.PARTIAL
+    return RunVerdict.EXCEPT_EXPECTED if Outcome.EXPECTED_FAILURE in outcomes else RunVerdict.CONFORMANT
 
 
 def _all_selected_pass(results: list[Result]) -> bool:
@@ -341,16 +341,16 @@ def _all_selected_pass(results: list[Result]) -> bool:
     return bool(left_out) and bool(asked) and all(r.outcome is Outcome.PASSED for r in asked)
 
 
-def _overall(profiles: Iterable[Profile], faults: tuple[str, ...], interrupted: bool) -> Word:
+def _overall(profiles: Iterable[Profile], faults: tuple[str, ...], interrupted: bool) -> RunVerdict:
     if interrupted:
-        return Word.INTERRUPTED
+        return RunVerdict.INTERRUPTED
     # A profile of which nothing is claimed says nothing, unless all are so.
     words = [p.verdict for p in profiles if set(_nonzero(p.counts)) != {Outcome.NOT_CLAIMED}]
     if faults:
-        words.append(Word.HARNESS_ERROR)
+        words.append(RunVerdict.HARNESS_ERROR)
     if any(p.counts[Outcome.STALE_EXPECTATION] for p in profiles):
-        words.append(Word.STALE)
-    return min(words, key=_GRAVITY.index, default=Word.UNKNOWN)
+        words.append(RunVerdict.STALE)
+    return min(words, key=_GRAVITY.index, default=RunVerdict.UNKNOWN)
 
 
 def _nonzero(counts: Mapping[Outcome, int]) -> list[Outcome]:

@@ -19,7 +19,7 @@ from rich.text import Text
 from conformance.history.differences import reduced
 from conformance.report import causes, repetitions
 from conformance.report.causes import Cause
-from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, Word
+from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, RunVerdict
 from conformance.suite.bundle import PICTURE
 from conformance.suite.checks import brief
 from conformance.suite.requirement import Level
@@ -36,7 +36,7 @@ _MARK = {
 }
 TEXT = "report.txt"
 """Everything that `--verbose` shows, beside the report."""
-_GOOD = (Word.CONFORMANT, Word.EXCEPT_EXPECTED)
+_GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
 MOST_LINES, FEW_LINES = 24, 3
 """Lines of a value that are shown, with `--verbose` and without; the whole is in the report and the bundle."""
 IN_FULL, IN_SHORT = 2, 5
@@ -89,16 +89,16 @@ def verdict_line(report: Report) -> str:
     counts = ", ".join(f"{n} {outcome}" for outcome, n in report.counts.items() if n)
     names = ", ".join(p.name for p in report.profiles)
     said = {
-        Word.CONFORMANT: "is conformant",
-        Word.EXCEPT_EXPECTED: "is conformant except for its expected failures",
-        Word.NOT_CONFORMANT: "is NOT conformant",
-        Word.INTERRUPTED: "has no verdict: the run was interrupted",
-        Word.HARNESS_ERROR: "has no verdict: the suite or its cluster failed",
-        Word.UNKNOWN: "has no verdict: nothing that counts was judged",
-        Word.PARTIAL: "passed what was judged, but not everything was",
-        Word.STALE: "behaves otherwise than its expected failures say",
+        RunVerdict.CONFORMANT: "is conformant",
+        RunVerdict.EXCEPT_EXPECTED: "is conformant except for its expected failures",
+        RunVerdict.NOT_CONFORMANT: "is NOT conformant",
+        RunVerdict.INTERRUPTED: "has no verdict: the run was interrupted",
+        RunVerdict.HARNESS_ERROR: "has no verdict: the suite or its cluster failed",
+        RunVerdict.UNKNOWN: "has no verdict: nothing that counts was judged",
+        RunVerdict.PARTIAL: "passed what was judged, but not everything was",
+        RunVerdict.STALE: "behaves otherwise than its expected failures say",
     }[report.verdict]
-    if report.verdict is Word.PARTIAL and report.as_selected:
+    if report.verdict is RunVerdict.PARTIAL and report.as_selected:
         said = "passed all that was selected (partial)"
     return f"{who.name} {who.version} {said} ({names or 'no profile'}: {counts or 'nothing'})"
 
@@ -158,7 +158,7 @@ def _title(profile: Profile) -> str:
 
 def _overview(report: Report, console: Console) -> None:
     """A line for each profile, and one for all that are conformant."""
-    good = [profile for profile in report.profiles if profile.verdict is Word.CONFORMANT]
+    good = [profile for profile in report.profiles if profile.verdict is RunVerdict.CONFORMANT]
     for profile in report.profiles:
         if profile not in good:
             counts = ", ".join(f"{n} {outcome}" for outcome, n in _selected(profile).items())

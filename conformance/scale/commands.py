@@ -41,7 +41,7 @@ def scale(
     report_dir: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("reports"),
 ) -> int:
     """Deploy and delete a big PodCliqueSet, timed beside the raw floor of the same run."""
-    disk.require(report_dir, 0, where=f"--report-dir {report_dir}", mend="give another folder")
+    disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
     judged = descriptor.load(implementation, assignments(settings or []))
     supplied = None if judged.name == REFERENCE else descriptor.load(REFERENCE, {})
     plan = runs.Plan(scenarios.load(scenario), judged, supplied, scheduler.value)

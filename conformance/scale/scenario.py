@@ -58,7 +58,7 @@ def load(name: str) -> Scenario:
     """The scenario in `fixtures/scale/<name>.yaml`. Raises UsageError."""
     path = folder("fixtures") / "scale" / f"{name}.yaml"
     if not path.is_file():
-        raise UsageError(f'there is no scale scenario "{name}"', mend=documents.suggestion(name, names()))
+        raise UsageError(f'there is no scale scenario "{name}"', hint=documents.suggestion(name, names()))
     return read(path)
 
 
@@ -72,7 +72,7 @@ def read(path: Path) -> Scenario:
         raise UsageError(
             f"is {data['podsPerReplica']}, but the cliques have {pods} pods",
             where=document.where("podsPerReplica"),
-            mend="make them agree",
+            hint="make them agree",
         )
     return Scenario(
         name=data["name"],

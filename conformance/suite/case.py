@@ -13,27 +13,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from conformance.cluster import lives, nodes
+from conformance.cluster import nodes, pod_behaviors
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
 from conformance.grove.fields import condition_is, text
 from conformance.grove.labels import BY_HAND
-from conformance.grove.scheduling.manifests import Ground
-from conformance.history.query import MOVING, History, Miss, NotSeen
+from conformance.grove.scheduling.manifests import Testbed
+from conformance.history.query import MOVING, History, Unmet, WaitTimeout
 from conformance.history.record import Record
 from conformance.history.verdict import Verdict
 from conformance.history.view import View
 from conformance.implementation.driver import Driver
 from conformance.suite.api import Api, NotServed, Object, words
-from conformance.suite.asking import Asking
 from conformance.suite.checks import CheckFailed, Checks, Ids, plain
-from conformance.suite.patience import Patience
+from conformance.suite.dry_run import DryRun
 from conformance.suite.premises import Premises
 from conformance.suite.roles import Roles
 from conformance.suite.silence import Silence
 from conformance.suite.since import last_change
+from conformance.suite.wait_budget import WaitBudget
 from conformance.suite.waits import Waits
 from kube.errors import ApiError
 from kube.resource import NODES
@@ -64,7 +64,7 @@ class Case:
         driver: Driver,
         kubeconfig: Path,
         sound: Callable[[bool], None],
-        patience: Patience,
+        wait_budget: WaitBudget,
         time_scale: float,
         randomness: random.Random,
         audit: AuditLog | None = None,
@@ -81,7 +81,7 @@ class Case:
         self.premises = Premises(history, namespace, pool, audit)
         self.roles = Roles(driver, namespace, history, checks, self._blame)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
-        self._sound, self._waits = sound, Waits(history, patience, silence, time_scale)
+        self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale)
         self._nodes: dict[str, int] = {}
 
     @property
@@ -98,9 +98,9 @@ class Case:
         return make(str(self._kubeconfig))
 
     @cached_property
-    def asking(self) -> Asking:
+    def dry_run(self) -> DryRun:
         """Dry-run requests: what the API server would answer."""
-        return Asking(self._api, self.namespace)
+        return DryRun(self._api, self.namespace)
 
     # -- making and changing -------------------------------------------------------------------------------------
 
@@ -119,9 +119,9 @@ class Case:
         except ApiError as error:
             raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
 
-        def ready(view: View) -> bool | Miss:
+        def ready(view: View) -> bool | Unmet:
             late = [name for name in names if not nodes.schedulable(view.get("nodes", name))]
-            return not late or Miss(f"{len(late)} of {count} nodes are not Ready, the first: {late[0]}")
+            return not late or Unmet(f"{len(late)} of {count} nodes are not Ready, the first: {late[0]}")
 
         try:
             self.history.wait(
@@ -131,16 +131,16 @@ class Case:
                 resources=("nodes",),
                 hopeless=self._hopeless,
             )
-        except NotSeen as error:
+        except WaitTimeout as error:
             self._blame()
             self.require_premises([node for node in names if not nodes.schedulable(error.view.get("nodes", node))])
-            raise HarnessError(error.miss or str(error), where=f"pool {self.pool}") from error
+            raise HarnessError(error.unmet or str(error), where=f"pool {self.pool}") from error
         self.history.stir()
         return names
 
-    def ground(self, scenario: str) -> Ground:
+    def testbed(self, scenario: str) -> Testbed:
         """Where a scenario of gang scheduling is played: nodes in the test's pool that are the scenario's alone."""
-        return Ground(
+        return Testbed(
             self.namespace,
             f"{self.pool}-{scenario}",
             self.implementation.scheduler_name,
@@ -164,29 +164,29 @@ class Case:
             pod["tolerations"] = [*pod.get("tolerations", []), nodes.toleration(self.pool)]
         return obj
 
-    def live(self, workload: Object, clique: str, life: str, **parameters: str | int) -> Object:
-        """Has the pods of a clique of a PodCliqueSet go through one of the lives of `kwok-profiles/lives.yaml`, e.g.
-        `case.live(workload, "web", "crash-loop", restart_after="2s")`. Raises UsageError for what there is not."""
-        annotations = lives.annotated(life, **parameters)
+    def set_behavior(self, workload: Object, clique: str, behavior: str, **parameters: str | int) -> Object:
+        """Gives the pods of a clique one of the behaviors of `kwok-profiles/behaviors.yaml`, for example
+        `case.set_behavior(workload, "web", "crash-loop", restart_after="2s")`. Raises UsageError for an unknown one."""
+        annotations = pod_behaviors.annotated(behavior, **parameters)
         for template in workload["spec"]["template"]["cliques"]:
             if template["name"] == clique:
                 template["annotations"] = {**template.get("annotations", {}), **annotations}
                 return workload
         raise UsageError(f"no clique is called {clique!r}", where=str(workload["metadata"]["name"]))
 
-    def lose(self, node: str) -> None:
+    def fail_node(self, node: str) -> None:
         """The kubelet of a node is gone: the node is Unknown and its pods are not Ready, when this returns. Nothing on
         the node moves until `bring_back`; taints and evictions come from Kubernetes."""
         self._turn(node, lost=True)
 
-    def bring_back(self, node: str) -> None:
+    def recover_node(self, node: str) -> None:
         """The kubelet of a lost node is there again: the node is Ready and has lost its taints, when this returns."""
         self._turn(node, lost=False)
 
     def create(self, obj: Object) -> Object:
         """Creates an object; a refusal fails every id of the test that is still open."""
         metadata = obj.get("metadata", {})
-        for mistake in lives.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
+        for mistake in pod_behaviors.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
             raise mistake
         self.made.append(("create", obj))
         return self._attempt(f"{obj.get('kind')} {metadata.get('name')} is accepted", lambda: self._create(obj))
@@ -205,7 +205,7 @@ class Case:
             lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
         )
         version = text(written, "metadata", "resourceVersion")
-        with contextlib.suppress(NotSeen):
+        with contextlib.suppress(WaitTimeout):
             self.history.wait("our own write", lambda view: _known(view.record(resource, name), version), OWN)
         return written
 
@@ -244,7 +244,7 @@ class Case:
         self,
         ids: Ids,
         what: str,
-        predicate: Callable[[View], R | Miss | None],
+        predicate: Callable[[View], R | Unmet | None],
         timeout: float = 60,
         *,
         resources: Sequence[str] | None = None,
@@ -260,7 +260,7 @@ class Case:
             answer = self._waits.wait(
                 what, predicate, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
             )
-        except NotSeen as error:
+        except WaitTimeout as error:
             self._blame()
             dead = self.roles.dead() or self._waits.lifeless()
             silent = "" if dead else self._waits.silent(timeout)
@@ -270,7 +270,7 @@ class Case:
         return answer
 
     def eventually(
-        self, ids: Ids, what: str, predicate: Callable[[View], R | Miss | None], timeout: float = 60
+        self, ids: Ids, what: str, predicate: Callable[[View], R | Unmet | None], timeout: float = 60
     ) -> bool:
         """As `until`, where more can be judged without it: after a time-out the test goes on."""
         try:
@@ -286,7 +286,7 @@ class Case:
     ) -> View:
         """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself. `real`
         as in `until`."""
-        with contextlib.suppress(NotSeen):
+        with contextlib.suppress(WaitTimeout):
             self._waits.wait(what, predicate, timeout, hopeless=self._hopeless, real=real)
         return self.history.view()
 
@@ -297,7 +297,7 @@ class Case:
         scale, for what Kubernetes writes in whole seconds. It shows that nothing more happens, never that something
         has: on a busy machine that is still to come, and is waited for by itself."""
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
-        with contextlib.suppress(NotSeen):
+        with contextlib.suppress(WaitTimeout):
             self.history.quiet(calm, timeout * max(1.0, self._scale), resources=of)
         self._sound(False)
         return self.history.view()
@@ -323,14 +323,14 @@ class Case:
     def _turn(self, node: str, *, lost: bool) -> None:
         self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
 
-        def turned(view: View) -> bool | Miss:
+        def turned(view: View) -> bool | Unmet:
             found = view.get("nodes", node)
             if not lost:
-                return nodes.schedulable(found) or Miss(f"node {node} is not Ready, or has its taints still")
+                return nodes.schedulable(found) or Unmet(f"node {node} is not Ready, or has its taints still")
             if condition_is(found, "Ready") != "Unknown":
-                return Miss(f"node {node} is not Ready=Unknown")
+                return Unmet(f"node {node} is not Ready=Unknown")
             late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
-            return not late or Miss(f"{late} pods are still Ready on the lost node {node}")
+            return not late or Unmet(f"{late} pods are still Ready on the lost node {node}")
 
         try:
             self.history.wait(
@@ -339,9 +339,9 @@ class Case:
                 60 * max(1.0, self._scale),
                 hopeless=self._hopeless,
             )
-        except NotSeen as error:
+        except WaitTimeout as error:
             self._blame()
-            raise HarnessError(error.miss or str(error), where=f"node {node}") from error
+            raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
 
     def _create(self, obj: Object) -> Object:
         if "namespace" not in obj.get("metadata", {}) and self._api.of_object(obj).namespaced:

@@ -79,8 +79,8 @@ def run(
     where = _cluster(cluster, kubeconfig, count, scale)
     registry = requirement.load()
     if earlier_setting and not earlier:
-        raise UsageError("needs --from NAME", where="--from-set", mend="say what it is that is taken over from")
-    disk.require(report_dir, SPACE, where=f"--report-dir {report_dir}", mend="make room, or give another folder")
+        raise UsageError("needs --from NAME", where="--from-set", hint="say what it is that is taken over from")
+    disk.require(report_dir, SPACE, where=f"--report-dir {report_dir}", hint="make room, or give another folder")
     if not where:
         State().require()
     settings = RunSettings(
@@ -139,7 +139,7 @@ def list_requirements(
     registry = requirement.load()
     scope(registry, profile or (), (), tuple(Role), registry.features)
     if level and level not in list(requirement.Level):
-        raise UsageError(f"unknown level {level!r}", where="--level", mend=suggestion(level, requirement.Level))
+        raise UsageError(f"unknown level {level!r}", where="--level", hint=suggestion(level, requirement.Level))
     for entry in registry.requirements.values():
         if (not profile or entry.profile in profile) and level in ("", entry.level):
             typer.echo(
@@ -161,7 +161,7 @@ def explain(
         typer.echo(text)
         return
     near = suggestion(id.upper(), ids)
-    raise UsageError(f"{id!r} is no requirement, and no id of the specification that is named here", mend=near)
+    raise UsageError(f"{id!r} is no requirement, and no id of the specification that is named here", hint=near)
 
 
 def docs(
@@ -173,7 +173,7 @@ def docs(
     text = catalogue.markdown(requirement.load())
     if check:
         if not to.is_file() or to.read_text("utf-8") != text:
-            raise UsageError("is not up to date", where=str(to), mend="run: grove-conformance docs")
+            raise UsageError("is not up to date", where=str(to), hint="run: grove-conformance docs")
         return
     to.parent.mkdir(parents=True, exist_ok=True)
     to.write_text(text, "utf-8")
@@ -191,11 +191,11 @@ def write_checklist(
     seen = known
     for run in runs:
         if not (run / "ledger").is_dir():
-            raise UsageError("has no ledger", where=str(run), mend="name the folder of a run")
+            raise UsageError("has no ledger", where=str(run), hint="name the folder of a run")
         seen = checklist.merged(seen, checklist.of_run(ledger.read(run / "ledger")), plan.collected)
     if check and (late := checklist.differing(known, seen)):
         more = f" (and {len(late) - 1} more)" if len(late) > 1 else ""
-        raise UsageError(f"is not up to date: {late[0]}{more}", where="checklist.yaml", mend="run: make checklist")
+        raise UsageError(f"is not up to date: {late[0]}{more}", where="checklist.yaml", hint="run: make checklist")
     if not check:
         checklist.FILE.write_text(checklist.render(seen), "utf-8")
         typer.echo(str(checklist.FILE))
@@ -231,7 +231,7 @@ def _time_scale(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.1 <= value <= 100:
-        raise UsageError(f"{text!r} is no time scale", where="--time-scale", mend="give a number from 0.1 to 100")
+        raise UsageError(f"{text!r} is no time scale", where="--time-scale", hint="give a number from 0.1 to 100")
     return value
 
 
@@ -240,7 +240,7 @@ def _workers(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isascii() or not text.isdigit() or int(text) > 64:
-        raise UsageError(f"{text!r} is no number of workers", where="--workers", mend="give `auto` or 0 to 64")
+        raise UsageError(f"{text!r} is no number of workers", where="--workers", hint="give `auto` or 0 to 64")
     return int(text)
 
 
@@ -252,20 +252,20 @@ def _cluster(cluster: str, kubeconfig: Path | None, count: int | None, time_scal
     """The kubeconfig of an existing cluster; empty for our own."""
     if cluster not in ("own", "existing"):
         raise UsageError(
-            f"unknown kind of cluster {cluster!r}", where="--cluster", mend=suggestion(cluster, ("own", "existing"))
+            f"unknown kind of cluster {cluster!r}", where="--cluster", hint=suggestion(cluster, ("own", "existing"))
         )
     if cluster == "own":
         if kubeconfig is not None:
-            raise UsageError("needs --cluster existing", where="--kubeconfig", mend="add it, or drop --kubeconfig")
+            raise UsageError("needs --cluster existing", where="--kubeconfig", hint="add it, or drop --kubeconfig")
         return ""
     if kubeconfig is None:
-        raise UsageError("needs --kubeconfig FILE", where="--cluster existing", mend="say which cluster")
+        raise UsageError("needs --kubeconfig FILE", where="--cluster existing", hint="say which cluster")
     if not kubeconfig.is_file():
-        raise UsageError("no such file", where=f"--kubeconfig {kubeconfig}", mend="give the path of a kubeconfig")
+        raise UsageError("no such file", where=f"--kubeconfig {kubeconfig}", hint="give the path of a kubeconfig")
     existing.guard(kubeconfig, time_scale)
     if count is not None and count > 1:
         raise UsageError(
-            "an existing cluster is judged on by one worker", where=f"--workers {count}", mend="leave it out"
+            "an existing cluster is judged on by one worker", where=f"--workers {count}", hint="leave it out"
         )
     return str(kubeconfig.absolute())
 
@@ -280,7 +280,7 @@ def _expectations(judged: Descriptor, registry: requirement.Registry) -> None:
             raise UsageError(
                 f"unknown requirement {entry.id!r}",
                 where=judged.document.where("expectedFailures", number, "id"),
-                mend=suggestion(entry.id, registry.requirements),
+                hint=suggestion(entry.id, registry.requirements),
             )
 
 
@@ -289,7 +289,7 @@ def _features(judged: Descriptor, registry: requirement.Registry) -> None:
         raise UsageError(
             f"unknown feature {feature!r}",
             where=judged.document.where("features", list(judged.document.value["features"]).index(feature)),
-            mend=suggestion(feature, registry.features),
+            hint=suggestion(feature, registry.features),
         )
 
 
@@ -299,7 +299,7 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
         return settings.ids
     for name in settings.only:
         if name not in plan.collected:
-            raise UsageError(f"unknown test {name!r}", where="--test", mend=suggestion(name, plan.collected))
+            raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, plan.collected))
     declared = {id for ids in plan.selected.values() for id in ids}
     return tuple(sorted(declared & chosen.judged))
 

@@ -40,7 +40,7 @@ def server_of(kubeconfig: Path) -> str:
         load(config_file=str(kubeconfig), client_configuration=settings)
     except Exception as error:
         what = " ".join(str(error).split())
-        raise UsageError(f"is no kubeconfig: {what}", where=f"--kubeconfig {kubeconfig}", mend="give one") from None
+        raise UsageError(f"is no kubeconfig: {what}", where=f"--kubeconfig {kubeconfig}", hint="give one") from None
     return str(settings.host)
 
 
@@ -59,7 +59,7 @@ def check(kubeconfig: Path, api: Api) -> None:
         raise UsageError(
             f"the cluster at {server_of(kubeconfig)} is neither ours nor given away",
             where=f"--kubeconfig {kubeconfig}",
-            mend=f"if anything in it may be destroyed: kubectl label namespace kube-system {DISPOSABLE}=true",
+            hint=f"if anything in it may be destroyed: kubectl label namespace kube-system {DISPOSABLE}=true",
         )
 
 
@@ -85,8 +85,8 @@ def _preflight(kubeconfig: Path, api: Api, within: float) -> None:
         watcher = outages.watch(cluster)
         watcher.look()
         if found := watcher.since(0):
-            mend = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
-            raise UsageError(f"the cluster is not well: {found[0]}", where=where, mend=mend)
+            hint = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
+            raise UsageError(f"the cluster is not well: {found[0]}", where=where, hint=hint)
     [node] = nodes.manifests("dgx-h100", 1, f"preflight-{secrets.token_hex(3)}")
     name = node["metadata"]["name"]
     try:
@@ -98,7 +98,7 @@ def _preflight(kubeconfig: Path, api: Api, within: float) -> None:
         raise UsageError(
             f"a fake node is not Ready after {within:g} s: KWOK does not run, or does not play nodes of the suite",
             where=where,
-            mend="start KWOK (or, on a slow machine, give a larger --time-scale)",
+            hint="start KWOK (or, on a slow machine, give a larger --time-scale)",
         ) from None
     finally:
         api.delete("nodes", None, [name])

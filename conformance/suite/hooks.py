@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.suite.bench import MakeBench
+from conformance.suite.environment import MakeEnvironment
 
 
 @pytest.hookspec(firstresult=True)
-def pytest_conformance_bench(config: pytest.Config) -> MakeBench | None:
+def pytest_conformance_bench(config: pytest.Config) -> MakeEnvironment | None:
     """What makes the bench of a worker. Without an answer it is a cluster of its own (`session.open_bench`)."""
     raise NotImplementedError

@@ -44,7 +44,7 @@ def collect(settings: RunSettings) -> Plan:
     with _quietly(settings.log):
         status = pytest.main([*_arguments(settings), "--collect-only"], plugins=[catcher])
     if catcher.judge is None or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        raise HarnessError("the conformance tests cannot be collected", where=str(settings.log), mend="see the log")
+        raise HarnessError("the conformance tests cannot be collected", where=str(settings.log), hint="see the log")
     found = catcher.judge
     problems = requirement.problems(found.registry, found.collected)
     if problems:

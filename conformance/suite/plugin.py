@@ -18,8 +18,8 @@ import pytest
 
 from conformance.errors import HarnessError
 from conformance.suite import hooks, ledger, repeated, requirement, settings
-from conformance.suite.bench import Bench, GivenUp, MakeBench, Trial
 from conformance.suite.checks import Blocked, CheckFailed, Checks
+from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, Trial
 from conformance.suite.requirement import Requirement
 from conformance.suite.selection import scope
 
@@ -52,7 +52,7 @@ def case(request: pytest.FixtureRequest) -> Iterator[object]:
     judge = request.config.pluginmanager.get_plugin(NAME)
     if not isinstance(judge, Judge):
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
-    with judge.bench().play(judge.trial) as given:
+    with judge.environment().play(judge.trial) as given:
         yield given
     _attach(judge.trial)
 
@@ -68,7 +68,7 @@ class Judge:
         self.judged: frozenset[str] = frozenset()
         self._failed: set[str] = set()
         self._trial: Trial | None = None
-        self._bench: Bench | None = None
+        self._bench: Environment | None = None
         self._refusal: Exception | None = None
         worker = getattr(config, "workerinput", {}).get("workerid")
         self.worker = str(worker or "main")
@@ -86,12 +86,12 @@ class Judge:
         assert self._trial is not None, "no test is running"
         return self._trial
 
-    def bench(self) -> Bench:
+    def environment(self) -> Environment:
         """The worker's bench, made at the first call. A bench that cannot be made is not tried again."""
         if self._refusal is not None:
             raise self._refusal
         if self._bench is None:
-            make: MakeBench | None = self.config.hook.pytest_conformance_bench(config=self.config)
+            make: MakeEnvironment | None = self.config.hook.pytest_conformance_bench(config=self.config)
             assert self._ledger is not None
             try:
                 self._bench = (make or _cluster())(self.run, self.worker, self._ledger)
@@ -237,9 +237,9 @@ class Judge:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
-        bench, self._bench = self._bench, None
+        environment, self._bench = self._bench, None
         try:
-            bench.close()
+            environment.close()
         except Exception as error:
             assert self._ledger is not None
             self._ledger.write(ledger.HarnessFault(worker=self.worker, what=f"clearing up failed: {error}"))
@@ -274,7 +274,7 @@ def _judged(
             return "harness-error", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}", ""
 
 
-def _cluster() -> MakeBench:
+def _cluster() -> MakeEnvironment:
     from conformance.suite.session import open_bench  # with all that a cluster needs, only where one is needed
 
     return open_bench

@@ -67,9 +67,9 @@ class Registry:
     def get(self, id: str) -> Requirement:
         """The requirement of an id; UsageError with a suggestion where there is none."""
         if id in self.retired:
-            raise UsageError(f"requirement {id} is retired: {self.retired[id].reason}", mend="choose another id")
+            raise UsageError(f"requirement {id} is retired: {self.retired[id].reason}", hint="choose another id")
         if id not in self.requirements:
-            raise UsageError(f"unknown requirement {id!r}", mend=documents.suggestion(id.upper(), self.requirements))
+            raise UsageError(f"unknown requirement {id!r}", hint=documents.suggestion(id.upper(), self.requirements))
         return self.requirements[id]
 
     @property
@@ -88,15 +88,15 @@ def load(folder: Path = FOLDER) -> Registry:
         document = documents.read(path, SCHEMA)
         profile = document.value["profile"]
         if profile in profiles:
-            mend = "put the entries into the other one"
-            raise UsageError(f"profile {profile} has two files", where=document.where("profile"), mend=mend)
+            hint = "put the entries into the other one"
+            raise UsageError(f"profile {profile} has two files", where=document.where("profile"), hint=hint)
         profiles[profile] = " ".join(document.value["text"].split())
         for part in ("requirements", "retired"):
             for number, entry in enumerate(document.value.get(part, ())):
                 where = document.where(part, number, "id")
                 if entry["id"] in used:
                     what = f"{entry['id']} stands in {used[entry['id']]} already"
-                    raise UsageError(what, where=where, mend="give it a new number: ids are never given again")
+                    raise UsageError(what, where=where, hint="give it a new number: ids are never given again")
                 used[entry["id"]] = where
         found |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
         retired |= {
@@ -104,7 +104,7 @@ def load(folder: Path = FOLDER) -> Registry:
             for entry in document.value.get("retired", ())
         }
     if not profiles:
-        raise UsageError("has no requirements", where=documents.shown(folder), mend="name a folder of YAML files")
+        raise UsageError("has no requirements", where=documents.shown(folder), hint="name a folder of YAML files")
     return Registry(profiles, dict(sorted(found.items())), dict(sorted(retired.items())))
 
 

@@ -44,12 +44,12 @@ def scope(
         if profile not in registry.profiles:
             listed = ", ".join(sorted(registry.profiles))
             near = documents.suggestion(profile, registry.profiles)
-            mend = near if near.startswith("known") else f"{near} profiles: {listed}"
-            raise UsageError(f"unknown profile {profile!r}", mend=mend)
+            hint = near if near.startswith("known") else f"{near} profiles: {listed}"
+            raise UsageError(f"unknown profile {profile!r}", hint=hint)
     for id in wanted:
         entry = registry.get(id)
         if asked and entry.profile not in asked:
-            raise UsageError(f"{id} is of profile {entry.profile}", mend=f"add --profile {entry.profile}, or drop it")
+            raise UsageError(f"{id} is of profile {entry.profile}", hint=f"add --profile {entry.profile}, or drop it")
     chosen = asked or sorted({registry.get(id).profile for id in wanted}) or sorted(registry.profiles)
     judged: set[str] = set()
     unclaimed: dict[str, str] = {}

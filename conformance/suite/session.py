@@ -33,13 +33,13 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite import bundle, existing, requirement
 from conformance.suite.api import Api, Loop, words
-from conformance.suite.bench import GivenUp, Trial, folder_name, randomness, short_name
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
+from conformance.suite.environment import GivenUp, Trial, folder_name, randomness, short_name
 from conformance.suite.ledger import Ledger, Phase
-from conformance.suite.patience import Patience
 from conformance.suite.settings import RunSettings
 from conformance.suite.silence import Silence
+from conformance.suite.wait_budget import WaitBudget
 from kube.errors import ApiError
 
 REFERENCE = "reference"
@@ -87,7 +87,7 @@ class ClusterBench:
         self._settings, self._worker, self._book = settings, worker, book
         self._stack = ExitStack()
         self._registry = requirement.load(Path(settings.registry))
-        self._patience = Patience()
+        self._patience = WaitBudget()
         self._clusters = 0
         self._broken: Outage | None = None
         self._refusal: GivenUp | None = None
@@ -184,10 +184,10 @@ class ClusterBench:
     def _replace(self, broken: Outage) -> None:
         """Brings a new cluster up in the place of a broken one. Raises GivenUp where there is none to be had."""
         if self._cluster is None or self._clusters >= CLUSTERS:
-            times, mend = "", "start it again"
+            times, hint = "", "start it again"
             if self._cluster is not None:
-                times, mend = f"; {self._clusters} clusters broke", "has the machine run out of memory?"
-            raise GivenUp(f"given up: the cluster is not well: {broken}{times}", mend=mend)
+                times, hint = f"; {self._clusters} clusters broke", "has the machine run out of memory?"
+            raise GivenUp(f"given up: the cluster is not well: {broken}{times}", hint=hint)
         self._phase("replacing the broken cluster")
         self._stack.close()
         self._broken = None
@@ -245,7 +245,7 @@ class ClusterBench:
                 driver=self.driver,
                 kubeconfig=self._kubeconfig,
                 sound=sound,
-                patience=self._patience,
+                wait_budget=self._patience,
                 time_scale=self._settings.time_scale,
                 randomness=randomness(trial.test, self._settings.seed),
                 audit=self._audit,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from conformance.history.query import History, Miss, NotSeen
+from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.view import View
-from conformance.suite.patience import LIFELESS, Patience
 from conformance.suite.silence import SILENCE, Silence, delay
+from conformance.suite.wait_budget import LIFELESS, WaitBudget
 
 R = TypeVar("R")
 
@@ -22,13 +22,13 @@ class Waits:
     A time scale below 1 shortens a wait for an implementation that does nothing, and not for one that is at work.
     """
 
-    def __init__(self, history: History, patience: Patience, silence: Silence | None, time_scale: float) -> None:
-        self._history, self._patience, self._silence, self._scale = history, patience, silence, time_scale
+    def __init__(self, history: History, wait_budget: WaitBudget, silence: Silence | None, time_scale: float) -> None:
+        self._history, self._patience, self._silence, self._scale = history, wait_budget, silence, time_scale
 
     def wait(
         self,
         what: str,
-        predicate: Callable[[View], R | Miss | None],
+        predicate: Callable[[View], R | Unmet | None],
         timeout: float,
         *,
         hopeless: Callable[[], object],
@@ -47,7 +47,7 @@ class Waits:
         how: dict[str, Any] = {"longest": longest, "resources": resources, "hopeless": in_vain}
         try:
             return self._history.wait(what, careful, limit, **how)
-        except NotSeen as error:
+        except WaitTimeout as error:
             self._patience.note(error.view)
             rest = timeout * scale - limit
             if rest <= 0 or self._patience.lost or in_vain():
@@ -70,13 +70,13 @@ class Waits:
         return self._silence.over(self._history.still, least)
 
 
-def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Miss]:
+def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Unmet]:
     """The predicate, which has not seen what it waits for where it cannot read what it finds."""
 
-    def careful(view: View) -> R | Miss:
+    def careful(view: View) -> R | Unmet:
         try:
             return predicate(view)
         except _UNREADABLE as error:
-            return Miss(f"unreadable: {type(error).__name__}: {error}")
+            return Unmet(f"unreadable: {type(error).__name__}: {error}")
 
     return careful

@@ -18,7 +18,7 @@ def limit_pods(case: Case, name: str, pods: int) -> None:
     case.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}})
 
     def counted() -> bool:
-        quota = case.asking.ask(case.asking.get("resourcequotas", name)).object
+        quota = case.dry_run.ask(case.dry_run.get("resourcequotas", name)).object
         return mapping(quota, "status", "hard") == hard
 
     stop = stop_after_delay(ENFORCED_WITHIN * max(1.0, case.time_scale))

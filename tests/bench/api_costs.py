@@ -58,7 +58,7 @@ def status(ready: int) -> dict[str, Any]:
     return {**counts, "conditions": [{"type": kind, **condition} for kind in ("A", "B")]}
 
 
-class Bench:
+class Environment:
     def __init__(self, cluster: Cluster, client: Client) -> None:
         self._client = client
         self._server = psutil.Process(cluster.component_pids()["kube-apiserver"])
@@ -163,7 +163,7 @@ async def _all(cluster: Cluster) -> None:
         for path in sorted(crds.FOLDER.glob("*.yaml")):
             await client.create(CRDS, yaml.safe_load(path.read_text()))
         await _served(client)
-        bench = Bench(cluster, client)
+        bench = Environment(cluster, client)
         await bench.writes()
         await bench.reads(cluster)
 

@@ -35,8 +35,8 @@ def raising(error: BaseException) -> int:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (UsageError("what", where="where", mend="mend"), Exit.USAGE),
-        (HarnessError("what", where="where", mend="mend"), Exit.HARNESS),
+        (UsageError("what", where="where", hint="mend"), Exit.USAGE),
+        (HarnessError("what", where="where", hint="mend"), Exit.HARNESS),
     ],
 )
 def test_our_own_errors_are_one_line(error: Exception, code: Exit, capsys: pytest.CaptureFixture[str]) -> None:

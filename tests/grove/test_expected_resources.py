@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from conformance.grove import (
-    expected_attendants,
     expected_claims,
     expected_domains,
+    expected_secondary,
     expected_topology,
     labels,
     workloads,
@@ -22,20 +22,20 @@ def furnished():
 
 
 def test_each_set_has_four_attendants_whatever_its_replicas(furnished):
-    found = {one.resource: one.name for one in expected_attendants.attendants(furnished)}
+    found = {one.resource: one.name for one in expected_secondary.attendants(furnished)}
     assert found == {
         "serviceaccounts": "p",
         "roles": "grove.io:pcs:p",
         "rolebindings": "grove.io:pcs:p",
         "secrets": "p-ic-sat",
     }
-    assert expected_attendants.attendants(workloads.load("furnished", {"replicas": 0}))
-    [role] = [one for one in expected_attendants.attendants(furnished) if one.resource == "roles"]
+    assert expected_secondary.attendants(workloads.load("furnished", {"replicas": 0}))
+    [role] = [one for one in expected_secondary.attendants(furnished) if one.resource == "roles"]
     assert role.labels[labels.NAME] == "grove.io-pcs-p"
 
 
 def test_autoscalers_are_called_like_their_targets(furnished):
-    found = expected_attendants.autoscalers(furnished)
+    found = expected_secondary.autoscalers(furnished)
     assert {name: one.target[0] for name, one in found.items()} == {
         "p-0-fe": "PodClique",
         "p-0-sg": "PodCliqueScalingGroup",

@@ -68,7 +68,7 @@ class Story:
             at=self.at,
         )
 
-    def live(self) -> None:
+    def set_behavior(self) -> None:
         """Lets the story's clock run with the log's: waits compare arrivals with the deadline."""
         self.at = self.log.now()
 

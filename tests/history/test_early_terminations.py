@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.history import lives
+from conformance.history import incarnations
 from conformance.history.record import Record
 from conformance.tests.termination.delays import breaches, early
 from tests.history.scripted import Scripted
@@ -38,7 +38,7 @@ def judged(second: float, *names: str) -> list[str]:
     story, causes = torn()
     for name in names:
         deletion(story, name, second)
-    ends = lives.ends(story.history, "podcliques")
+    ends = incarnations.ends(story.history, "podcliques")
     return [line.split()[0] for line in early(causes, ends, 6, 0)]
 
 
@@ -64,4 +64,4 @@ def test_what_no_breach_explains_goes_early() -> None:
     story = Story(Scripted())
     story.tell("podcliques", "loose-0-a", {})
     deletion(story, "loose-0-a", 50)
-    assert early({"loose-0-a": []}, lives.ends(story.history, "podcliques"), 6, 0)
+    assert early({"loose-0-a": []}, incarnations.ends(story.history, "podcliques"), 6, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.history import invariants
-from conformance.suite.patience import alive
+from conformance.suite.wait_budget import alive
 
 TAG = {labels.BY_HAND: "gs-s01"}
 A = {"gang": "a", "clique": "a-w", "extra": TAG}

@@ -9,7 +9,7 @@ import pytest
 from conformance.errors import HarnessError
 from conformance.history import invariants
 from conformance.history.log import Present
-from conformance.history.query import History, Miss, NotSeen
+from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import Record
 from conformance.history.recorder import Recorder, Stopped
 from tests.history.scripted import Scripted
@@ -102,8 +102,8 @@ def test_nothing_newer_than_the_present_is_compared() -> None:
 def test_a_wait_in_vain_looks_at_what_is_late() -> None:
     story = Story(Lagging("podcliques"))
     tell(story)
-    assert story.history.wait("a clique", lambda view: view.names("podcliques") or Miss("none"), 5) == ["s-0-a"]
-    with pytest.raises(NotSeen):
+    assert story.history.wait("a clique", lambda view: view.names("podcliques") or Unmet("none"), 5) == ["s-0-a"]
+    with pytest.raises(WaitTimeout):
         story.history.wait("another exists", lambda view: view.get("podcliques", "b") is not None, 5)
 
 

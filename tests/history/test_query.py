@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import HarnessError, UsageError
 from conformance.history import timeline
-from conformance.history.query import LOOK_EVERY, LULL, History, Miss, NotSeen
+from conformance.history.query import LOOK_EVERY, LULL, History, Unmet, WaitTimeout
 from tests.history.scripted import Scripted
 from tests.history.story import Story
 
@@ -18,7 +18,7 @@ A = {"gang": "s-0", "clique": "s-0-a"}
 
 def bound(view):
     pods = view.list("pods")
-    return [p["metadata"]["name"] for p in pods if p["spec"].get("nodeName")] or Miss(f"0 of {len(pods)} bound")
+    return [p["metadata"]["name"] for p in pods if p["spec"].get("nodeName")] or Unmet(f"0 of {len(pods)} bound")
 
 
 def test_a_wait_sees_what_is_so_already(story):
@@ -28,7 +28,7 @@ def test_a_wait_sees_what_is_so_already(story):
 
 def test_a_wait_is_woken_by_the_record_that_matters(story):
     story.pod("a1", **A)
-    story.live()
+    story.set_behavior()
     teller = threading.Timer(0.05, lambda: story.pod("a1", **A, node="n1", after=0.05))
     teller.start()
     begun = time.monotonic()
@@ -39,10 +39,10 @@ def test_a_wait_is_woken_by_the_record_that_matters(story):
 
 def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(story):
     story.pod("a1", **A, gated=True)
-    with pytest.raises(NotSeen) as caught:
+    with pytest.raises(WaitTimeout) as caught:
         story.history.wait("one pod is bound", bound, 0.05)
     text = str(caught.value)
-    assert caught.value.miss == "0 of 1 bound"
+    assert caught.value.unmet == "0 of 1 bound"
     assert "one pod is bound" in text
     assert "pods/a1: gated" in text
 
@@ -50,9 +50,9 @@ def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(stor
 def test_events_wake_nobody(story):
     asked = []
     story.history.wait("first", lambda view: True, 0)
-    story.live()
+    story.set_behavior()
     story.tell("events", "e1", {}, after=0)
-    with pytest.raises(NotSeen):
+    with pytest.raises(WaitTimeout):
         story.history.wait("never", lambda view: asked.append(view.seq), 0.05)
     assert len(asked) == 1
 
@@ -104,7 +104,7 @@ def scripted():
 
 def later(story, moments, tell) -> None:
     def sentence() -> None:
-        story.live()
+        story.set_behavior()
         tell()
 
     for moment in moments:
@@ -120,7 +120,7 @@ def test_a_wait_goes_on_while_something_moves(scripted):
 
 def test_a_wait_that_may_not_last_longer_does_not(scripted):
     later(scripted, [0.9, 5.8], lambda: scripted.pod("a1", **A, after=0))
-    with pytest.raises(NotSeen):
+    with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 1)
     assert scripted.log.now() == 1
 
@@ -128,27 +128,27 @@ def test_a_wait_that_may_not_last_longer_does_not(scripted):
 def test_a_wait_ends_when_nothing_has_moved_for_a_while(scripted):
     later(scripted, [0.9], lambda: scripted.pod("a1", **A, after=0))
     later(scripted, [2, 4, 6], lambda: scripted.tell("nodes", "n1", {}, after=0))  # what nobody's work is
-    with pytest.raises(NotSeen, match="not seen within 6 s"):
+    with pytest.raises(WaitTimeout, match="not seen within 6 s"):
         scripted.history.wait("bound", bound, 1, longest=60)
     assert scripted.log.now() == pytest.approx(0.9 + LULL)
 
 
 def test_a_wait_in_which_nothing_moves_at_all_ends_in_its_time(scripted):
-    with pytest.raises(NotSeen):
+    with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 1, longest=60)
     assert scripted.log.now() == 1
 
 
 def test_a_wait_ends_though_something_moves_for_ever(scripted):
     later(scripted, range(1, 99), lambda: scripted.pod("a1", **A, after=0))
-    with pytest.raises(NotSeen):
+    with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 1, longest=20)
     assert scripted.log.now() == 20
 
 
 def test_where_there_is_no_hope_a_wait_does_not_go_on(scripted):
     later(scripted, [0.5], lambda: scripted.pod("a1", **A, after=0))
-    with pytest.raises(NotSeen):
+    with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 30, longest=60, hopeless=lambda: "it died")
     assert scripted.log.now() == pytest.approx(0.5 + LOOK_EVERY)
 
@@ -165,9 +165,9 @@ def test_quiet_is_of_what_is_asked_for(scripted):
 
 def test_quiet_waits_for_the_last_change(story):
     story.pod("a1", **A)
-    story.live()
+    story.set_behavior()
     assert story.history.quiet(0.05, 1) == 1
-    with pytest.raises(NotSeen):
+    with pytest.raises(WaitTimeout):
         story.history.quiet(1, 0.05)
 
 
@@ -212,7 +212,7 @@ def test_a_thousand_pods_cost_little(story):
             clique = f"s-0-{number % 100}"
             story.pod(f"p{number}", gang="s-0", clique=clique, node="n" if step else "", after=0)
     story.history.wait("indexed", lambda view: view.names("pods", {"grove.io/podclique": "s-0-7"}), 0)
-    story.live()
+    story.set_behavior()
     begun = time.process_time()
     for number in range(1000):
         story.pod(f"p{number}", gang="s-0", clique="s-0-7", node="m", after=0)

@@ -1,4 +1,4 @@
-"""A descriptor is understood, or refused in one line that says what, where and how to mend it."""
+"""A descriptor is understood, or refused in one line that says what, where and hint it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from conformance.implementation.placeholders import UnknownPlaceholder
 def complaint(text: str, **known: object) -> str:
     with pytest.raises(UnknownPlaceholder) as caught:
         placeholders.check(text, **known)
-    return f"{caught.value} — {caught.value.mend}"
+    return f"{caught.value} — {caught.value.hint}"
 
 
 def test_known_names_pass() -> None:

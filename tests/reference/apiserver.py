@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from conformance.grove.refusals import FieldError, field_errors
-from conformance.suite.asking import Reply
+from conformance.suite.dry_run import Reply
 from reference_impl.admission import podcliqueset, topologybinding
 from reference_impl.admission.verdict import Verdict
 from reference_impl.api import crds

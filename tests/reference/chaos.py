@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
-from conformance.history.query import History, NotSeen
+from conformance.history.query import History, WaitTimeout
 from conformance.history.record import ADDED, DELETED
 from conformance.history.recorder import Recorder
 from conformance.history.view import View
@@ -72,17 +72,17 @@ class Chapter:
     `killed`: whether the victim dies in it. `judge` asserts what else must be so in the end."""
 
     name: str
-    act: Callable[[Life], Awaitable[None]]
-    ended: Callable[[Life], Done]
+    act: Callable[[Behavior], Awaitable[None]]
+    ended: Callable[[Behavior], Done]
     killed: bool = True
-    judge: Callable[[Life], None] = lambda life: None
+    judge: Callable[[Behavior], None] = lambda behavior: None
 
 
 @dataclass
-class Life:
+class Behavior:
     """A namespace with a history, an operator and a scheduler."""
 
-    ground: Ground
+    testbed: Testbed
     namespace: str
     victim: Role
     k: int
@@ -93,15 +93,15 @@ class Life:
     """What a chapter remembers for its end."""
 
     def __post_init__(self) -> None:
-        self.history = History(self.ground.recorder, self.namespace)
+        self.history = History(self.testbed.recorder, self.namespace)
 
     @property
     def client(self) -> Client:
         """For what users do."""
-        return self.ground.client
+        return self.testbed.client
 
     def start(self, role: Role) -> None:
-        client = Mortal(self.ground.connection, user_agent=f"{role}-{self.namespace}", namespace=self.namespace)
+        client = Mortal(self.testbed.connection, user_agent=f"{role}-{self.namespace}", namespace=self.namespace)
         self.clients[role] = client
 
         async def run() -> None:
@@ -155,7 +155,7 @@ class Life:
             await asyncio.to_thread(self.history.quiet, REST, WAIT, resources=KINDS)
         else:
             wanted = lambda view: done(view) and normal(view, self.namespace) == right  # noqa: E731
-            with suppress(NotSeen):
+            with suppress(WaitTimeout):
                 await asyncio.to_thread(self.history.wait, chapter.name, wanted, WAIT / 2)
             assert done(self.history.view()), f"{self._about(chapter.name)}: it has not come to its end"
         return normal(self.history.view(), self.namespace)
@@ -165,7 +165,7 @@ class Life:
 
 
 @dataclass
-class Ground:
+class Testbed:
     """What all lives share."""
 
     name: str
@@ -174,17 +174,19 @@ class Ground:
     recorder: Recorder
 
 
-async def play(ground: Ground, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]) -> dict[str, int]:
+async def play(
+    testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]
+) -> dict[str, int]:
     """One life; gives the victim's writes in each chapter."""
-    life = Life(ground, f"{ground.name}-{k}", victim, k)
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": life.namespace}}
-    await ground.client.create(NAMESPACES, body)
-    life.start("operator")
-    life.start("gang-scheduler")
+    behavior = Behavior(testbed, f"{testbed.name}-{k}", victim, k)
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": behavior.namespace}}
+    await testbed.client.create(NAMESPACES, body)
+    behavior.start("operator")
+    behavior.start("gang-scheduler")
     try:
-        return {chapter.name: await life.tell(chapter, right) for chapter in story}
+        return {chapter.name: await behavior.tell(chapter, right) for chapter in story}
     finally:
-        await life.stop()
+        await behavior.stop()
 
 
 async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role) -> dict[str, int]:
@@ -199,8 +201,8 @@ async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], vict
         connection = config.load(cluster.kubeconfig)
         client = await stack.enter_async_context(Client(connection, user_agent="test"))
         await _furnish(client)
-        ground, right = Ground(name, connection, client, recorder), dict[str, Any]()
-        writes = await play(ground, story, victim, 0, right)
+        testbed, right = Testbed(name, connection, client, recorder), dict[str, Any]()
+        writes = await play(testbed, story, victim, 0, right)
         killed = {chapter.name: writes[chapter.name] for chapter in story if chapter.killed}
 
         def to_be_told(k: int) -> list[Chapter]:
@@ -212,7 +214,7 @@ async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], vict
 
         async def one(k: int) -> None:
             async with turns:
-                await play(ground, to_be_told(k), victim, k, right)
+                await play(testbed, to_be_told(k), victim, k, right)
 
         async with asyncio.TaskGroup() as group:
             for k in range(PART, max(killed.values()) + 1, PARTS):
@@ -231,9 +233,9 @@ async def _furnish(client: Client) -> None:
     await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in fleet])
 
 
-def pods_made(life: Life) -> tuple[int, int]:
+def pods_made(behavior: Behavior) -> tuple[int, int]:
     """How many pods were made so far, and how many deleted."""
-    records = life.history.records("pods")
+    records = behavior.history.records("pods")
     gone = {r.uid for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
     return len({r.uid for r in records if r.kind == ADDED}), len(gone)
 

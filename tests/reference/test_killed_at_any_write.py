@@ -14,11 +14,11 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.nodes import PROFILE
 from conformance.grove import health, pods, workloads
 from conformance.grove.fields import condition_is, name, number, text
-from conformance.history import lives, sights
+from conformance.history import incarnations, predicates
 from conformance.history.view import View
 from kube.resource import PODS
 from reference_impl.api import models
-from tests.reference.chaos import SCHEDULER, Chapter, Done, Life, Role, all_deaths, pods_made
+from tests.reference.chaos import SCHEDULER, Behavior, Chapter, Done, Role, all_deaths, pods_made
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -29,17 +29,17 @@ PAIR = 2
 """Pods of each set that others are preempted for, with a GPU each; the only node of its profile has as many."""
 
 
-def complete(manifest: Mapping[str, Any], life: Life, **template: Any) -> dict[str, Any]:
+def complete(manifest: Mapping[str, Any], behavior: Behavior, **template: Any) -> dict[str, Any]:
     """With what the defaulting webhook would say, which these clusters have not got."""
     spec = {**manifest["spec"]["template"], "headlessServiceConfig": {"publishNotReadyAddresses": True}, **template}
-    metadata = {**manifest["metadata"], "namespace": life.namespace}
+    metadata = {**manifest["metadata"], "namespace": behavior.namespace}
     return {**manifest, "metadata": metadata, "spec": {**manifest["spec"], "template": spec}}
 
 
 # -- a set is made ----------------------------------------------------------------------------------------------------
 
 
-async def make(life: Life) -> None:
+async def make(behavior: Behavior) -> None:
     """A standalone clique and a scaling group with a base and a scaled replica, each clique after the one before."""
     small = {"routers": 2, "workers": 2, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1, "decodes": 1}
     manifest = workloads.load("disaggregated", {"setName": "s", **small, "prefillGpus": 1, "decodeGpus": 1})
@@ -47,7 +47,7 @@ async def make(life: Life) -> None:
     for clique, parent in zip(cliques[1:], cliques, strict=False):
         clique["spec"]["startsAfter"] = [parent["name"]]
     how = {"terminationDelay": "4h0m0s", "cliqueStartupType": "CliqueStartupTypeExplicit"}
-    await life.client.create(models.PODCLIQUESETS, complete(manifest, life, **how))
+    await behavior.client.create(models.PODCLIQUESETS, complete(manifest, behavior, **how))
 
 
 def made(view: View) -> bool:
@@ -55,37 +55,37 @@ def made(view: View) -> bool:
     return available and sum(map(pods.ready, view.list("pods"))) == MADE
 
 
-def nothing_was_made_twice(life: Life) -> None:
-    assert pods_made(life) == (MADE, 0), f"{life.namespace}: pods made and deleted"
+def nothing_was_made_twice(behavior: Behavior) -> None:
+    assert pods_made(behavior) == (MADE, 0), f"{behavior.namespace}: pods made and deleted"
 
 
-MAKING = (Chapter("it is made", make, lambda life: made, judge=nothing_was_made_twice),)
+MAKING = (Chapter("it is made", make, lambda behavior: made, judge=nothing_was_made_twice),)
 
 
 # -- a set is changed -------------------------------------------------------------------------------------------------
 
 
-async def make_small(life: Life) -> None:
+async def make_small(behavior: Behavior) -> None:
     small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
     manifest = workloads.load("kept", {"setName": "s", "delay": "1s", **small})
     how = {"cliqueStartupType": "CliqueStartupTypeAnyOrder"}
-    await life.client.create(models.PODCLIQUESETS, complete(manifest, life, **how))
+    await behavior.client.create(models.PODCLIQUESETS, complete(manifest, behavior, **how))
 
 
-async def scale(life: Life, replicas: int) -> None:
+async def scale(behavior: Behavior, replicas: int) -> None:
     body = {"spec": {"replicas": replicas}}
-    await life.client.patch(models.PODCLIQUES, life.namespace, "s-0-a", body, subresource="scale")
-    await life.client.patch(models.SCALING_GROUPS, life.namespace, "s-0-g", body, subresource="scale")
+    await behavior.client.patch(models.PODCLIQUES, behavior.namespace, "s-0-a", body, subresource="scale")
+    await behavior.client.patch(models.SCALING_GROUPS, behavior.namespace, "s-0-g", body, subresource="scale")
 
 
-async def crash(life: Life) -> None:
-    view = life.history.view()
-    life.notes["before"] = lives.uids(view, "podcliques")
-    life.notes["made"] = max(lives.lives(life.history, "podcliques").values())
-    [pod] = sights.pods_of(view, "s-0-a")
+async def crash(behavior: Behavior) -> None:
+    view = behavior.history.view()
+    behavior.notes["before"] = incarnations.uids(view, "podcliques")
+    behavior.notes["made"] = max(incarnations.counts(behavior.history, "podcliques").values())
+    [pod] = predicates.pods_of(view, "s-0-a")
     held = {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}}
-    await life.client.patch(PODS, life.namespace, name(pod), held)
-    await life.client.patch(PODS, life.namespace, name(pod), health.status(pod, CRASHED), subresource="status")
+    await behavior.client.patch(PODS, behavior.namespace, name(pod), held)
+    await behavior.client.patch(PODS, behavior.namespace, name(pod), health.status(pod, CRASHED), subresource="status")
 
 
 def settled(replicas: int) -> Done:
@@ -101,29 +101,31 @@ def settled(replicas: int) -> Done:
     return seen
 
 
-def anew(life: Life) -> Done:
-    before = life.notes["before"]
-    renewed = lives.renewed("podcliques", before, before)
+def anew(behavior: Behavior) -> Done:
+    before = behavior.notes["before"]
+    renewed = incarnations.renewed("podcliques", before, before)
     return lambda view: bool(renewed(view)) and settled(1)(view)
 
 
-def terminated_at_most_twice(life: Life) -> None:
+def terminated_at_most_twice(behavior: Behavior) -> None:
     """In the worst case once more than without the death (CHG-GT-27)."""
-    assert max(lives.lives(life.history, "podcliques").values()) - life.notes["made"] <= 2, life.namespace
+    assert max(incarnations.counts(behavior.history, "podcliques").values()) - behavior.notes["made"] <= 2, (
+        behavior.namespace
+    )
 
 
 CHANGES = (
-    Chapter("it is made", make_small, lambda life: settled(1), killed=False),
+    Chapter("it is made", make_small, lambda behavior: settled(1), killed=False),
     Chapter("it is terminated", crash, anew, judge=terminated_at_most_twice),
-    Chapter("it is scaled out", lambda life: scale(life, 2), lambda life: settled(2)),
-    Chapter("it is scaled in", lambda life: scale(life, 1), lambda life: settled(1)),
+    Chapter("it is scaled out", lambda behavior: scale(behavior, 2), lambda behavior: settled(2)),
+    Chapter("it is scaled in", lambda behavior: scale(behavior, 1), lambda behavior: settled(1)),
 )
 
 
 # -- a set is preempted -----------------------------------------------------------------------------------------------
 
 
-async def make_pair(life: Life, priority: str) -> None:
+async def make_pair(behavior: Behavior, priority: str) -> None:
     container = {"name": "main", "image": "registry.example/x:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     pod = {"containers": [container], "schedulerName": SCHEDULER, "priorityClassName": priority}
     pod["nodeSelector"] = {PROFILE: "tiny"}
@@ -140,7 +142,7 @@ async def make_pair(life: Life, priority: str) -> None:
         "metadata": {"name": priority},
         "spec": {"replicas": 1, "template": template},
     }
-    await life.client.create(models.PODCLIQUESETS, complete(manifest, life))
+    await behavior.client.create(models.PODCLIQUESETS, complete(manifest, behavior))
 
 
 def stands(view: View) -> bool:
@@ -151,14 +153,14 @@ def preempted(view: View) -> bool:
     """The gang of higher priority is placed whole, and the other one waits whole, and says why."""
     gang = view.get("podgangs", "low-0")
     told = condition_is(gang, "DisruptionTarget") == "True" and condition_is(gang, "Scheduled") == "False"
-    high, low = sights.pods_of(view, "high-0-w"), sights.pods_of(view, "low-0-w")
+    high, low = predicates.pods_of(view, "high-0-w"), predicates.pods_of(view, "low-0-w")
     placed = sum(map(pods.ready, high)), sum(map(pods.bound, high)), sum(map(pods.bound, low)), len(low)
     return placed == (PAIR, PAIR, 0, PAIR) and told
 
 
 PREEMPTION = (
-    Chapter("the lower one runs", lambda life: make_pair(life, "low"), lambda life: stands, killed=False),
-    Chapter("the higher one takes its place", lambda life: make_pair(life, "high"), lambda life: preempted),
+    Chapter("the lower one runs", lambda behavior: make_pair(behavior, "low"), lambda behavior: stands, killed=False),
+    Chapter("the higher one takes its place", lambda behavior: make_pair(behavior, "high"), lambda behavior: preempted),
 )
 
 

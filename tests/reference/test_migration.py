@@ -127,7 +127,7 @@ def _meta(document: dict[str, Any]) -> Any:
     return msgspec.convert(document, PodCliqueScalingGroup).metadata
 
 
-class Life:
+class Behavior:
     """An operator's caches and its migration, with a client that may die."""
 
     def __init__(self, objects: Objects, k: int = 0) -> None:
@@ -165,59 +165,59 @@ def without_versions(objects: Objects) -> Objects:
 async def test_every_hash_becomes_ours_and_nothing_else_is_written() -> None:
     old, wanted = stored(OLD, the_set()), stored(NEW, the_set())
     assert without_versions(old) != without_versions(wanted)
-    life = Life(old)
-    await life.migrate()
+    behavior = Behavior(old)
+    await behavior.migrate()
     assert without_versions(old) == without_versions(wanted)
-    (event,) = life.client.events
+    (event,) = behavior.client.events
     assert event["reason"] == EVENT
     assert "0.34" in event["note"]
 
 
 async def test_a_migration_that_is_cut_short_anywhere_is_ended_by_the_next_operator() -> None:
     wanted = without_versions(stored(NEW, the_set()))
-    whole = Life(stored(OLD, the_set()))
+    whole = Behavior(stored(OLD, the_set()))
     await whole.migrate()
     assert whole.client.writes > 20
     for k in range(1, whole.client.writes + 1):
         objects = stored(OLD, the_set())
         with pytest.raises((Death, ExceptionGroup)):
-            await Life(objects, k).migrate()
-        await Life(objects).migrate()
+            await Behavior(objects, k).migrate()
+        await Behavior(objects).migrate()
         assert without_versions(objects) == wanted, f"death at write {k}"
 
 
 async def test_what_has_foreign_hashes_is_left_alone_until_its_set_has_been_looked_at() -> None:
     objects = stored(OLD, the_set())
-    life = Life(objects)
-    (pcs,) = life.one("PodCliqueSet")
-    parts = [*life.one("PodClique"), *life.one("PodCliqueScalingGroup")]
-    assert not any(life.rehashing.settled(pcs, part) for part in parts)
-    assert set(life.woken) == {pcs.metadata.key}
-    await life.migrate()
-    (pcs,) = life.one("PodCliqueSet")
-    assert all(life.rehashing.settled(pcs, part) for part in life.one("PodClique"))
-    assert all(life.rehashing.settled(pcs, part) for part in life.one("PodCliqueScalingGroup"))
+    behavior = Behavior(objects)
+    (pcs,) = behavior.one("PodCliqueSet")
+    parts = [*behavior.one("PodClique"), *behavior.one("PodCliqueScalingGroup")]
+    assert not any(behavior.rehashing.settled(pcs, part) for part in parts)
+    assert set(behavior.woken) == {pcs.metadata.key}
+    await behavior.migrate()
+    (pcs,) = behavior.one("PodCliqueSet")
+    assert all(behavior.rehashing.settled(pcs, part) for part in behavior.one("PodClique"))
+    assert all(behavior.rehashing.settled(pcs, part) for part in behavior.one("PodCliqueScalingGroup"))
 
 
 async def test_a_set_that_is_our_own_costs_nothing() -> None:
     objects = stored(NEW, the_set())
-    life = Life(objects)
-    await life.migrate()
-    assert (life.client.writes, life.client.events) == (0, [])
+    behavior = Behavior(objects)
+    await behavior.migrate()
+    assert (behavior.client.writes, behavior.client.events) == (0, [])
 
 
 async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -> None:
     """HASH-156: what is left of the old order is still recognised by the operator that has begun."""
     objects = stored(OLD, the_set())
-    life = Life(objects)
-    (pcs,) = life.one("PodCliqueSet")
-    life.rehashing.window(pcs).generation.foreign(pcs.status.current_generation_hash)
+    behavior = Behavior(objects)
+    (pcs,) = behavior.one("PodCliqueSet")
+    behavior.rehashing.window(pcs).generation.foreign(pcs.status.current_generation_hash)
     document = objects["PodCliqueSet", pcs.metadata.name]
     for clique in document["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["containers"].reverse()
     document["metadata"] |= {"resourceVersion": "5000", "generation": 2}
-    life.cache.sets.observe(life.cache.sets.decode(orjson.dumps(document)))
-    await life.migrate()
+    behavior.cache.sets.observe(behavior.cache.sets.decode(orjson.dumps(document)))
+    await behavior.migrate()
     ours = {hash for known in hashes.known(pcs).templates.values() for hash in [known.written]}
     pods = [d for (kind, _), d in objects.items() if kind == "Pod"]
     assert {pod["metadata"]["labels"][labels.TEMPLATE_HASH] for pod in pods} <= ours
@@ -225,12 +225,12 @@ async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -
 
 async def test_a_conflict_ends_the_pass_and_the_next_one_goes_on() -> None:
     objects = stored(OLD, the_set())
-    life = Life(objects)
+    behavior = Behavior(objects)
     for document in objects.values():
         document["metadata"]["resourceVersion"] = str(int(document["metadata"]["resourceVersion"]) + 500)
     with pytest.raises(ApiError):
-        await life.migrate()
+        await behavior.migrate()
     await asyncio.sleep(0)
-    again = Life(objects)
+    again = Behavior(objects)
     await again.migrate()
     assert without_versions(objects) == without_versions(stored(NEW, the_set()))

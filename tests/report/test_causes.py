@@ -66,8 +66,8 @@ def test_misses_about_other_objects_are_one_cause_and_other_misses_are_not() -> 
     ]
     tests = {f"t{n}": (f"AA-00{n}",) for n in range(len(seen))}
     events = [
-        failed(f"t{n}", f"AA-00{n}", f"what {n}", f"what {n}", f"not seen\nnearest: {miss}")
-        for n, miss in enumerate(seen)
+        failed(f"t{n}", f"AA-00{n}", f"what {n}", f"what {n}", f"not seen\nnearest: {unmet}")
+        for n, unmet in enumerate(seen)
     ]
     groups = [ids for _, ids, _ in found(tests, *events, *(ended(test, "failed") for test in tests))]
     assert groups == [["AA-000", "AA-001"], ["AA-002", "AA-003"], ["AA-004"]]

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.errors import Exit
 from conformance.report import model
-from conformance.report.model import Outcome, Word
+from conformance.report.model import Outcome, RunVerdict
 from conformance.suite import checklist, ledger
 from conformance.suite.requirement import Level, Registry, Requirement
 
@@ -91,7 +91,7 @@ def only(report: model.Report) -> Outcome:
 
 def test_a_passed_check_of_a_finished_test_is_conformant() -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001"), ended("t"), DONE)
-    assert (only(report), report.verdict, report.exit) == (Outcome.PASSED, Word.CONFORMANT, Exit.CONFORMANT)
+    assert (only(report), report.verdict, report.exit) == (Outcome.PASSED, RunVerdict.CONFORMANT, Exit.CONFORMANT)
 
 
 @pytest.mark.parametrize(("judged", "outcome"), [("failed", Outcome.FAILED), ("unknown", Outcome.BLOCKED)])
@@ -168,7 +168,7 @@ def test_a_test_that_came_to_its_end_has_made_all_its_checks() -> None:
     entries = registry(entry("AA-001"), entry("AA-002", level=Level.SHOULD))
     events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001", "AA-002"), check("t", "AA-001")]
     events += [check("t", "AA-002", "failed"), ended("t", "failed"), DONE]  # type: ignore[list-item]
-    assert model.judge(entries, events, TODAY, known).verdict is Word.CONFORMANT
+    assert model.judge(entries, events, TODAY, known).verdict is RunVerdict.CONFORMANT
 
 
 def test_a_should_that_fails_does_not_decide() -> None:
@@ -182,13 +182,13 @@ def test_a_should_that_fails_does_not_decide() -> None:
         DONE,
     ]
     report = model.judge(entries, events, TODAY)
-    assert report.verdict is Word.CONFORMANT
+    assert report.verdict is RunVerdict.CONFORMANT
     assert report.counts[Outcome.FAILED] == 1
 
 
 def test_no_vacuous_success() -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001"), ended("t"), DONE, level=Level.SHOULD)
-    assert (report.verdict, report.exit) == (Word.UNKNOWN, Exit.NOTHING_RAN)
+    assert (report.verdict, report.exit) == (RunVerdict.UNKNOWN, Exit.NOTHING_RAN)
 
 
 def test_a_finished_test_without_an_outcome_is_a_harness_error() -> None:
@@ -214,8 +214,10 @@ def test_a_run_without_its_end_is_interrupted(end: list[ledger.AnyEvent]) -> Non
     assert (only(report), report.exit, report.complete) == (Outcome.NOT_RUN, Exit.INTERRUPTED, False)
 
 
-@pytest.mark.parametrize(("cause", "word"), [("implementation", Word.NOT_CONFORMANT), ("circumstances", Word.UNKNOWN)])
-def test_blocked_by_whom(cause: str, word: Word) -> None:
+@pytest.mark.parametrize(
+    ("cause", "word"), [("implementation", RunVerdict.NOT_CONFORMANT), ("circumstances", RunVerdict.UNKNOWN)]
+)
+def test_blocked_by_whom(cause: str, word: RunVerdict) -> None:
     report = one(started("t", "AA-001"), ended("t", "blocked", "why", cause), DONE)
     assert (only(report), report.verdict) == (Outcome.BLOCKED, word)
 
@@ -261,14 +263,14 @@ def selected(*ids: str, outcome: str = "passed", level: Level = Level.MUST) -> m
 @pytest.mark.parametrize(
     ("outcome", "level", "word", "code"),
     [
-        ("passed", Level.MUST, Word.PARTIAL, Exit.CONFORMANT),
-        ("passed", Level.SHOULD, Word.PARTIAL, Exit.CONFORMANT),
-        ("failed", Level.SHOULD, Word.UNKNOWN, Exit.NOTHING_RAN),
-        ("blocked", Level.SHOULD, Word.UNKNOWN, Exit.NOTHING_RAN),
-        ("blocked", Level.MUST, Word.UNKNOWN, Exit.NOTHING_RAN),
+        ("passed", Level.MUST, RunVerdict.PARTIAL, Exit.CONFORMANT),
+        ("passed", Level.SHOULD, RunVerdict.PARTIAL, Exit.CONFORMANT),
+        ("failed", Level.SHOULD, RunVerdict.UNKNOWN, Exit.NOTHING_RAN),
+        ("blocked", Level.SHOULD, RunVerdict.UNKNOWN, Exit.NOTHING_RAN),
+        ("blocked", Level.MUST, RunVerdict.UNKNOWN, Exit.NOTHING_RAN),
     ],
 )
-def test_what_was_selected_and_passed_is_a_success(outcome: str, level: Level, word: Word, code: Exit) -> None:
+def test_what_was_selected_and_passed_is_a_success(outcome: str, level: Level, word: RunVerdict, code: Exit) -> None:
     report = selected("AA-002", outcome=outcome, level=level)
     assert (report.verdict, report.exit) == (word, code)
 
@@ -328,7 +330,7 @@ def test_expected_failures(events: list[ledger.AnyEvent], expires: str, outcome:
 
 
 def test_an_expected_failure_is_never_plainly_conformant() -> None:
-    assert one(*FAILED, expected=[ledger.ExpectedFailure("AA-001")]).verdict is Word.EXCEPT_EXPECTED
+    assert one(*FAILED, expected=[ledger.ExpectedFailure("AA-001")]).verdict is RunVerdict.EXCEPT_EXPECTED
 
 
 def test_a_role_that_is_not_played_is_not_judged() -> None:
@@ -337,7 +339,7 @@ def test_a_role_that_is_not_played_is_not_judged() -> None:
     events += [check("t", "AA-001"), check("t", "BB-001", "failed"), ended("t", "failed"), DONE]  # type: ignore[list-item]
     report = model.judge(entries, events, TODAY)
     assert [str(r.outcome) for r in report.results] == ["passed", "not-claimed"]
-    assert report.verdict is Word.CONFORMANT
+    assert report.verdict is RunVerdict.CONFORMANT
 
 
 def test_the_order_of_events_of_different_workers_does_not_matter() -> None:

@@ -17,7 +17,7 @@ from reference_impl.scheduler.capacity import Room
 from reference_impl.scheduler.model import Node, Pod
 
 TAINT = {"key": "pool", "value": "p", "effect": "NoSchedule"}
-GROUND = manifests.Ground(
+GROUND = manifests.Testbed(
     "ns",
     "p",
     "mine",

@@ -18,8 +18,8 @@ from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite.case import CALM, OWN, Case
 from conformance.suite.checks import Blocked, CheckFailed, Checks
-from conformance.suite.patience import Patience
 from conformance.suite.silence import Silence
+from conformance.suite.wait_budget import WaitBudget
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 
@@ -61,7 +61,7 @@ def play(
         driver=driver or SimpleNamespace(descriptor=None, failures=tuple, logs=dict),
         kubeconfig=Path("kubeconfig"),
         sound=sound,
-        patience=Patience(),
+        wait_budget=WaitBudget(),
         time_scale=scale,
         randomness=random.Random(0),
         silence=silence,
@@ -71,7 +71,7 @@ def play(
 
 def later(story: Story, moment: float, name: str, **how: Any) -> None:
     def tell() -> None:
-        story.live()
+        story.set_behavior()
         story.pod(name, after=0, **how)
 
     story.log.later(moment, tell)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.suite.bench import folder_name, randomness, short_name
+from conformance.suite.environment import folder_name, randomness, short_name
 
 LONG = "gang/test_gangs.py::test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appear"
 

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.cluster.audit import AuditTail, Request
 from conformance.cluster.settings import audit_policy
-from conformance.history.query import Miss
+from conformance.history.query import Unmet
 from conformance.report.causes import nearest
 from conformance.suite.case import Case
 from conformance.suite.checks import CheckFailed
@@ -61,7 +61,7 @@ def waited(story: Story, requests: Requests, *, real: bool = False) -> float:
     """Seconds for which a wait in vain lasted, of at most 60."""
     case = play(story, silence=silence(story, requests))
     with pytest.raises(CheckFailed):
-        case.until("AA-001", "something else", lambda view: Miss("not yet"), real=real)
+        case.until("AA-001", "something else", lambda view: Unmet("not yet"), real=real)
     return story.log.now()
 
 
@@ -77,7 +77,7 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
     story.tell("podcliques", "c", {}, after=0)  # it is alive
     case = play(story, silence=silence(story, Requests(story)))
     with pytest.raises(CheckFailed):
-        case.until("AA-001", "something else", lambda view: Miss("not yet"))
+        case.until("AA-001", "something else", lambda view: Unmet("not yet"))
     seen = case.checks.made[-1].seen
     assert (nearest(seen), SILENT in seen) == ("not yet", True)
 
@@ -103,11 +103,11 @@ def test_who_gives_up_after_a_refusal_is_waited_for_half_the_time(story: Story) 
 
 def test_the_end_of_a_back_off_is_seen_in_what_was_refused_between_two_waits(story: Story) -> None:
     requests = Requests(story, 0, 2, 6, 14, request=REFUSED)
-    story.log.later(15, story.live)
+    story.log.later(15, story.set_behavior)
     case = play(story, silence=silence(story, requests))
     case.quiet(16, real=True)
     with pytest.raises(CheckFailed):
-        case.until("AA-001", "something else", lambda view: Miss("not yet"))
+        case.until("AA-001", "something else", lambda view: Unmet("not yet"))
     assert story.log.now() == pytest.approx(16 + 56, abs=2)
 
 
@@ -118,7 +118,7 @@ def test_refusals_in_the_namespace_of_an_earlier_test_do_not_count(story: Story)
 
 def test_what_moves_is_waited_for(story: Story) -> None:
     def stir() -> None:
-        story.live()
+        story.set_behavior()
         story.pod("b1", after=0)
 
     story.log.later(25, stir)
@@ -158,7 +158,7 @@ def test_the_implementation_has_its_time_after_each_act_of_the_test(
     begin = story.log.now()
     act(case)
     with pytest.raises(CheckFailed):
-        case.until("AA-001", "something else", lambda view: Miss("not yet"))
+        case.until("AA-001", "something else", lambda view: Unmet("not yet"))
     assert story.log.now() - begin == pytest.approx(30, abs=2)
 
 

@@ -76,7 +76,7 @@ def read(path: Path) -> list[Manifest]:
     for i, manifest in enumerate(found):
         if manifest.name in {other.name for other in found[:i]}:
             where = document.where("manifests", i, "name")
-            raise UsageError(f"{manifest.name} stands here twice", where=where, mend="give one another name")
+            raise UsageError(f"{manifest.name} stands here twice", where=where, hint="give one another name")
     return found
 
 
@@ -130,8 +130,8 @@ def _object(document: Document, where: Field, entry: Mapping[str, Any]) -> dict[
         return dict(entry["manifest"])
     bases = document.value.get("bases", {})
     if entry.get("base") not in bases:
-        mend = documents.suggestion(str(entry.get("base")), bases)
-        raise UsageError(f"unknown base {entry.get('base')!r}", where=document.where(*where), mend=mend)
+        hint = documents.suggestion(str(entry.get("base")), bases)
+        raise UsageError(f"unknown base {entry.get('base')!r}", where=document.where(*where), hint=hint)
     made: dict[str, Any] = copy.deepcopy(dict(bases[entry["base"]]))
     try:
         for path, value in entry.get("set", {}).items():
@@ -140,8 +140,8 @@ def _object(document: Document, where: Field, entry: Mapping[str, Any]) -> dict[
             *way, last = _steps(path)
             del _walk(made, way)[last]
     except (KeyError, IndexError, TypeError):
-        mend = "give paths into the base"
-        raise UsageError("a path of set or drop does not fit", where=document.where(*where), mend=mend) from None
+        hint = "give paths into the base"
+        raise UsageError("a path of set or drop does not fit", where=document.where(*where), hint=hint) from None
     return made
 
 

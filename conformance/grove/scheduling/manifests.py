@@ -30,7 +30,7 @@ FOREIGN_GATE = "example.com/held"
 
 
 @dataclass(frozen=True)
-class Ground:
+class Testbed:
     """Where an instance is played. Names of nodes and domains get the pool's name before them, those of gangs and pods
     the prefix, so that many can be played at once."""
 
@@ -93,41 +93,41 @@ def priority_classes(instance: Instance) -> list[Manifest]:
     ]
 
 
-def nodes(instance: Instance, ground: Ground) -> list[Manifest]:
-    return [_node(node, ground) for node in instance.nodes]
+def nodes(instance: Instance, testbed: Testbed) -> list[Manifest]:
+    return [_node(node, testbed) for node in instance.nodes]
 
 
-def gangs(instance: Instance, ground: Ground) -> list[Manifest]:
+def gangs(instance: Instance, testbed: Testbed) -> list[Manifest]:
     """The PodGangs, with references to all their pods, those that run included."""
-    return [_gang(instance, gang, ground) for gang in instance.gangs]
+    return [_gang(instance, gang, testbed) for gang in instance.gangs]
 
 
-def pods(instance: Instance, ground: Ground) -> list[Manifest]:
+def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
     """The pods that wait: of each group as many as are desired and do not run, and those with a gate of others."""
     found = []
     for gang in instance.gangs:
         for group in gang.groups:
-            own = _pod_labels(gang, group, ground)
-            gates = (labels.GATE,) if ground.gates and gang.base else ()
-            names = [(name, gates) for name in _waiting(instance, gang, group, ground)]
-            names += [(name, (*gates, FOREIGN_GATE)) for name in _held(gang, group, ground)]
+            own = _pod_labels(gang, group, testbed)
+            gates = (labels.GATE,) if testbed.gates and gang.base else ()
+            names = [(name, gates) for name in _waiting(instance, gang, group, testbed)]
+            names += [(name, (*gates, FOREIGN_GATE)) for name in _held(gang, group, testbed)]
             for name, of_pod in names:
-                pod = _pod(name, group.asks, gang.priority, ground, group.demands, own)
+                pod = _pod(name, group.asks, gang.priority, testbed, group.demands, own)
                 found.append(_gated(pod, of_pod))
     return found
 
 
-def running(instance: Instance, ground: Ground) -> list[Manifest]:
+def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
     """The pods that run before, bound by hand. Whoever plays the instance deletes those that are `terminating` (with a
     finalizer that holds them) and ends those that are `finished`."""
     found = []
     for pod in instance.running:
         gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
         group = gang.group(pod.group) if gang else None
-        own = _pod_labels(gang, group, ground) if gang and group else {}
+        own = _pod_labels(gang, group, testbed) if gang and group else {}
         demands = group.demands if group else {}
-        manifest = _pod(ground.name(pod.name), pod.asks, instance.priority(pod), ground, demands, own)
-        manifest["spec"]["nodeName"] = ground.node(pod.node)
+        manifest = _pod(testbed.name(pod.name), pod.asks, instance.priority(pod), testbed, demands, own)
+        manifest["spec"]["nodeName"] = testbed.node(pod.node)
         manifest["metadata"]["annotations"] = {labels.BOUND: "before"}
         found.append(manifest)
     return found
@@ -139,12 +139,12 @@ def gang_status(now: str) -> Manifest:
     return {"status": {"phase": "Pending", "conditions": [{**condition, "message": "All pods exist"}]}}
 
 
-def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], ground: Ground) -> Outcome:
+def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], testbed: Testbed) -> Outcome:
     """What has come of an instance, from all pods of its namespace. Pods that are being deleted are gone."""
-    nodes_of = {ground.node(node.name): node.name for node in instance.nodes}
-    groups = {ground.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
+    nodes_of = {testbed.node(node.name): node.name for node in instance.nodes}
+    groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in found if not pod["metadata"].get("deletionTimestamp")}
-    before = {ground.name(pod.name): pod for pod in instance.running}
+    before = {testbed.name(pod.name): pod for pod in instance.running}
     placed: dict[str, dict[str, Counter[str]]] = {}
     for name, pod in alive.items():
         node, clique = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {}).get(labels.CLIQUE)
@@ -155,74 +155,74 @@ def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], ground: Grou
     return Outcome(placed, frozenset(evicted))
 
 
-def _node(node: Node, ground: Ground) -> Manifest:
-    own = dict(ground.label(key, value) for key, value in node.labels.items())
+def _node(node: Node, testbed: Testbed) -> Manifest:
+    own = dict(testbed.label(key, value) for key, value in node.labels.items())
     capacity = {**{_RESOURCES[name]: amount for name, amount in _PLENTY.items()}, **_amounts(node.capacity)}
     amounts = {name: f"{amount}Gi" if name == "memory" else str(amount) for name, amount in capacity.items()}
     amounts["pods"] = "110"
-    spec: Manifest = {"taints": [dict(taint) for taint in (*ground.taints, *node.taints)]}
+    spec: Manifest = {"taints": [dict(taint) for taint in (*testbed.taints, *node.taints)]}
     if not node.schedulable:
         spec["unschedulable"] = True
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": ground.node(node.name), "labels": {"type": "kwok", **ground.selector, **own}},
+        "metadata": {"name": testbed.node(node.name), "labels": {"type": "kwok", **testbed.selector, **own}},
         "spec": spec,
         "status": {"capacity": amounts, "allocatable": dict(amounts)},
     }
 
 
-def _gang(instance: Instance, gang: Gang, ground: Ground) -> Manifest:
-    spec: Manifest = {"podgroups": [_podgroup(instance, gang, group, ground) for group in gang.groups]}
-    spec |= _constraint(gang, ground)
+def _gang(instance: Instance, gang: Gang, testbed: Testbed) -> Manifest:
+    spec: Manifest = {"podgroups": [_podgroup(instance, gang, group, testbed) for group in gang.groups]}
+    spec |= _constraint(gang, testbed)
     if gang.priority:
         spec["priorityClassName"] = priority_class(gang.priority)
     if gang.configs:
         spec["topologyConstraintGroupConfigs"] = [
             {
-                "name": ground.name(gang.name, "config", str(number)),
-                "podGroupNames": [ground.name(gang.name, group) for group in scope.groups],
-                **_constraint(scope, ground),
+                "name": testbed.name(gang.name, "config", str(number)),
+                "podGroupNames": [testbed.name(gang.name, group) for group in scope.groups],
+                **_constraint(scope, testbed),
             }
             for number, scope in enumerate(gang.configs)
         ]
     metadata = {
-        "name": ground.name(gang.name),
-        "namespace": ground.namespace,
-        "labels": {labels.SCHEDULER: ground.scheduler, **ground.tag},
+        "name": testbed.name(gang.name),
+        "namespace": testbed.namespace,
+        "labels": {labels.SCHEDULER: testbed.scheduler, **testbed.tag},
     }
     return {"apiVersion": PODGANGS.api_version, "kind": PODGANGS.kind, "metadata": metadata, "spec": spec}
 
 
-def _podgroup(instance: Instance, gang: Gang, group: Group, ground: Ground) -> Manifest:
+def _podgroup(instance: Instance, gang: Gang, group: Group, testbed: Testbed) -> Manifest:
     old = [
-        ground.name(pod.name)
+        testbed.name(pod.name)
         for pod in instance.running
         if (pod.gang, pod.group) == (gang.name, group.name) and pod.counts
     ]
-    missing = [ground.name(gang.name, group.name, "missing", str(i)) for i in range(group.missing or 0)]
-    all_of_them = [*old, *_waiting(instance, gang, group, ground), *_held(gang, group, ground), *missing]
+    missing = [testbed.name(gang.name, group.name, "missing", str(i)) for i in range(group.missing or 0)]
+    all_of_them = [*old, *_waiting(instance, gang, group, testbed), *_held(gang, group, testbed), *missing]
     return {
-        "name": ground.name(gang.name, group.name),
+        "name": testbed.name(gang.name, group.name),
         "minReplicas": group.floor,
-        "podReferences": [{"namespace": ground.namespace, "name": name} for name in sorted(all_of_them)],
-        **_constraint(group, ground),
+        "podReferences": [{"namespace": testbed.namespace, "name": name} for name in sorted(all_of_them)],
+        **_constraint(group, testbed),
     }
 
 
-def _constraint(constrained: Gang | Group | Scope, ground: Ground) -> Manifest:
+def _constraint(constrained: Gang | Group | Scope, testbed: Testbed) -> Manifest:
     named = {"required": constrained.required, "preferred": constrained.preferred}
-    pack = {kind: ground.key(key) for kind, key in named.items() if key}
+    pack = {kind: testbed.key(key) for kind, key in named.items() if key}
     return {"topologyConstraint": {"packConstraint": pack}} if pack else {}
 
 
-def _waiting(instance: Instance, gang: Gang, group: Group, ground: Ground) -> list[str]:
+def _waiting(instance: Instance, gang: Gang, group: Group, testbed: Testbed) -> list[str]:
     old = sum((pod.gang, pod.group) == (gang.name, group.name) and pod.counts for pod in instance.running)
-    return [ground.name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - old))]
+    return [testbed.name(gang.name, group.name, str(number)) for number in range(max(0, group.desired - old))]
 
 
-def _held(gang: Gang, group: Group, ground: Ground) -> list[str]:
-    return [ground.name(gang.name, group.name, "gated", str(number)) for number in range(group.gated or 0)]
+def _held(gang: Gang, group: Group, testbed: Testbed) -> list[str]:
+    return [testbed.name(gang.name, group.name, "gated", str(number)) for number in range(group.gated or 0)]
 
 
 def _gated(pod: Manifest, gates: Sequence[str]) -> Manifest:
@@ -230,35 +230,35 @@ def _gated(pod: Manifest, gates: Sequence[str]) -> Manifest:
 
 
 def _pod(
-    name: str, asks: Resources, priority: int, ground: Ground, demands: Mapping[str, Any], own: Mapping[str, str]
+    name: str, asks: Resources, priority: int, testbed: Testbed, demands: Mapping[str, Any], own: Mapping[str, str]
 ) -> Manifest:
     amounts = {n: f"{a}Gi" if n == "memory" else str(a) for n, a in _amounts(asks).items() if a}
-    selector = {**ground.selector, **dict(ground.label(k, v) for k, v in demands.get("nodeSelector", {}).items())}
+    selector = {**testbed.selector, **dict(testbed.label(k, v) for k, v in demands.get("nodeSelector", {}).items())}
     spec: Manifest = {
-        "schedulerName": ground.scheduler,
+        "schedulerName": testbed.scheduler,
         "nodeSelector": selector,
-        "tolerations": [dict(t) for t in (*ground.tolerations, *demands.get("tolerations", ()))],
+        "tolerations": [dict(t) for t in (*testbed.tolerations, *demands.get("tolerations", ()))],
         "containers": [{"name": "main", "image": "registry.example/x:1", "resources": {"limits": amounts}}],
     }
     if priority:
         spec["priorityClassName"] = priority_class(priority)
     if "nodeAffinity" in demands:
-        required = {"nodeSelectorTerms": [_term(term, ground) for term in demands["nodeAffinity"]]}
+        required = {"nodeSelectorTerms": [_term(term, testbed) for term in demands["nodeAffinity"]]}
         spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    metadata = {"name": name, "namespace": ground.namespace, "labels": {**own, **ground.tag}}
+    metadata = {"name": name, "namespace": testbed.namespace, "labels": {**own, **testbed.tag}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _pod_labels(gang: Gang, group: Group, ground: Ground) -> dict[str, str]:
-    own = {labels.GANG: ground.name(gang.name), labels.CLIQUE: ground.name(gang.name, group.name)}
-    return {**own, labels.BASE_GANG: ground.name(gang.base)} if gang.base else own
+def _pod_labels(gang: Gang, group: Group, testbed: Testbed) -> dict[str, str]:
+    own = {labels.GANG: testbed.name(gang.name), labels.CLIQUE: testbed.name(gang.name, group.name)}
+    return {**own, labels.BASE_GANG: testbed.name(gang.base)} if gang.base else own
 
 
-def _term(term: Mapping[str, Any], ground: Ground) -> Manifest:
+def _term(term: Mapping[str, Any], testbed: Testbed) -> Manifest:
     expressions = []
     for expression in term.get("matchExpressions", ()):
-        values = [ground.label(expression["key"], value)[1] for value in expression.get("values", ())]
-        kept = {"key": ground.key(expression["key"]), "operator": expression["operator"]}
+        values = [testbed.label(expression["key"], value)[1] for value in expression.get("values", ())]
+        kept = {"key": testbed.key(expression["key"]), "operator": expression["operator"]}
         expressions.append({**kept, "values": values} if values else kept)
     return {"matchExpressions": expressions}
 

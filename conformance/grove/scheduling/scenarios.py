@@ -201,7 +201,7 @@ def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
     def known(name: str, names: set[str], *field: str | int) -> None:
         if name not in names:
             where = document.where("scenarios", index, *field)
-            raise UsageError(f"nothing is called {name!r}", where=where, mend=documents.suggestion(name, names))
+            raise UsageError(f"nothing is called {name!r}", where=where, hint=documents.suggestion(name, names))
 
     for i, pod in enumerate(entry.get("running", ())):
         known(pod["node"], nodes, "running", i, "node")
@@ -217,7 +217,7 @@ def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
         for j, group in enumerate(gang["groups"]):
             if group["min"] > group["desired"] and not {"gated", "missing"} & group.keys():
                 where = document.where("scenarios", index, "gangs", i, "groups", j, "min")
-                raise UsageError("is more than is desired", where=where, mend="lower it")
+                raise UsageError("is more than is desired", where=where, hint="lower it")
     for key in ("always", "never"):
         for i, name in enumerate(entry.get(key, ())):
             known(name, set(gangs), key, i)

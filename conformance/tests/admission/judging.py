@@ -8,8 +8,8 @@ from typing import Any
 
 from conformance.grove.admission import manifests
 from conformance.grove.admission.manifests import ACCEPTED, Manifest
-from conformance.suite.asking import Reply, Request
 from conformance.suite.case import Case
+from conformance.suite.dry_run import Reply, Request
 
 LEVELS = {"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack", "host": "kubernetes.io/hostname"}
 BINDINGS = "clustertopologybindings"
@@ -37,7 +37,7 @@ def manifests_of(case: Case, requirement: str) -> None:
         stored = _Stored(case, words)
         try:
             requests = [_request(case, manifest, words, stored) for manifest in chosen]
-            for manifest, reply in zip(chosen, case.asking.all(requests), strict=True):
+            for manifest, reply in zip(chosen, case.dry_run.all(requests), strict=True):
                 what = f"{manifest.name} ({', '.join(manifest.rules)})"
                 wanted = _wanted(manifest)
                 wrong = complaint(manifest, reply, words)
@@ -83,8 +83,8 @@ def _binding(name: str, levels: Sequence[Mapping[str, str]]) -> dict[str, Any]:
 def _request(case: Case, manifest: Manifest, words: Mapping[str, str], stored: _Stored) -> Request:
     obj = manifests.filled(manifest.object, words)
     if manifest.stored is None:
-        return case.asking.create(obj)
-    return case.asking.replace_spec({**obj, "metadata": {**obj["metadata"], "name": stored.name_of(manifest.stored)}})
+        return case.dry_run.create(obj)
+    return case.dry_run.replace_spec({**obj, "metadata": {**obj["metadata"], "name": stored.name_of(manifest.stored)}})
 
 
 def _wanted(manifest: Manifest) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from conformance.grove.expected import expected
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.asking import Request
 from conformance.suite.case import Case
+from conformance.suite.dry_run import Request
 from conformance.suite.requirement import requirements
 
 ALICE = "alice"
@@ -23,7 +23,7 @@ def test_managed_objects_are_protected(case: Case) -> None:
     wanted = expected(workload)
     case.create(workload)
     case.until(
-        "ADM-039", "the operator's own writes pass: its pods exist", sights.all_exist([*wanted.cliques.values()])
+        "ADM-039", "the operator's own writes pass: its pods exist", predicates.all_exist([*wanted.cliques.values()])
     )
     what = "there is a clique, a gang, a pod and a Service"
     clique, gang, pod, service = case.until("ADM-039", what, _one_of_each)
@@ -34,13 +34,13 @@ def test_managed_objects_are_protected(case: Case) -> None:
         403,
         {
             "create a clique": _create(case, {**MANAGED, PART_OF: name}),
-            "change a clique": case.asking.patch("podcliques", clique, CHANGE, user=ALICE),
-            "take a clique's label": case.asking.patch("podcliques", clique, _without_label(), user=ALICE),
-            "delete a clique": case.asking.delete("podcliques", clique, user=ALICE),
-            "change a gang": case.asking.patch("podgangs", gang, CHANGE, user=ALICE),
-            "delete a gang": case.asking.delete("podgangs", gang, user=ALICE),
-            "change a service": case.asking.patch("services", service, CHANGE, user=ALICE),
-            "change a pod": case.asking.patch("pods", pod, CHANGE, user=ALICE),
+            "change a clique": case.dry_run.patch("podcliques", clique, CHANGE, user=ALICE),
+            "take a clique's label": case.dry_run.patch("podcliques", clique, _without_label(), user=ALICE),
+            "delete a clique": case.dry_run.delete("podcliques", clique, user=ALICE),
+            "change a gang": case.dry_run.patch("podgangs", gang, CHANGE, user=ALICE),
+            "delete a gang": case.dry_run.delete("podgangs", gang, user=ALICE),
+            "change a service": case.dry_run.patch("services", service, CHANGE, user=ALICE),
+            "change a pod": case.dry_run.patch("pods", pod, CHANGE, user=ALICE),
         },
     )
     _all(
@@ -48,36 +48,36 @@ def test_managed_objects_are_protected(case: Case) -> None:
         "ADM-039",
         200,
         {
-            "change the set itself": case.asking.patch("podcliquesets", name, CHANGE, user=ALICE),
-            "scale a clique": case.asking.patch("podcliques", clique, {"spec": {"replicas": 2}}, "scale", user=ALICE),
-            "delete a pod": case.asking.delete("pods", pod, user=ALICE),
+            "change the set itself": case.dry_run.patch("podcliquesets", name, CHANGE, user=ALICE),
+            "scale a clique": case.dry_run.patch("podcliques", clique, {"spec": {"replicas": 2}}, "scale", user=ALICE),
+            "delete a pod": case.dry_run.delete("pods", pod, user=ALICE),
             "create a clique that nobody manages": _create(case, {PART_OF: name}),
         },
     )
     for what, labels in (("no set", MANAGED), ("a set that is not there", {**MANAGED, PART_OF: "nobody"})):
-        reply = case.asking.ask(_create(case, labels))
+        reply = case.dry_run.ask(_create(case, labels))
         seen = [reply.status, bool(reply.warnings)]
         case.expect("ADM-039", f"create a clique of {what}: accepted with a warning", [201, True], seen)
 
     for value, status in (("TRUE", 403), ("true", 200)):
         switch = {"metadata": {"annotations": {"grove.io/disable-managed-resource-protection": value}}}
         case.patch("podcliquesets", name, switch)
-        change = case.asking.patch("podcliques", clique, CHANGE, user=ALICE)
+        change = case.dry_run.patch("podcliques", clique, CHANGE, user=ALICE)
         case.expect(
             "ADM-039" if status == 200 else "ADM-038",
             f"change a clique of a set with protection switched to {value}",
             status,
-            case.asking.ask(change).status,
+            case.dry_run.ask(change).status,
         )
 
 
-def _one_of_each(view: View) -> tuple[str, ...] | Miss:
+def _one_of_each(view: View) -> tuple[str, ...] | Unmet:
     found = [view.names(kind)[:1] for kind in ("podcliques", "podgangs", "pods", "services")]
-    return tuple(names[0] for names in found) if all(found) else Miss("one of them is missing")
+    return tuple(names[0] for names in found) if all(found) else Unmet("one of them is missing")
 
 
 def _all(case: Case, id: str, status: int, requests: dict[str, Request]) -> None:
-    replies = case.asking.all(list(requests.values()))
+    replies = case.dry_run.all(list(requests.values()))
     for what, reply in zip(requests, replies, strict=True):
         accepted = status < 400
         right = reply.accepted if accepted else reply.status == status
@@ -93,7 +93,7 @@ def _create(case: Case, labels: dict[str, str]) -> Request:
         "metadata": {"name": "smuggled", "labels": labels},
         "spec": {"roleName": "x", "replicas": 1, "podSpec": pod},
     }
-    return case.asking.create(clique, user=ALICE)
+    return case.dry_run.create(clique, user=ALICE)
 
 
 def _without_label() -> dict[str, object]:

@@ -8,8 +8,8 @@ from typing import Any
 from conformance.grove.admission import examples, model, updates
 from conformance.grove.admission.defaults import defaulted, differences
 from conformance.grove.admission.violation import Facts, Violation
-from conformance.suite.asking import Reply
 from conformance.suite.case import Case
+from conformance.suite.dry_run import Reply
 from conformance.suite.requirement import requirements
 from conformance.tests.admission import judging
 
@@ -25,7 +25,7 @@ def test_generated_sets_get_the_verdict_of_the_rules(case: Case) -> None:
         made = [examples.valid(case.random, facts) for _ in range(CREATED)]
         made = [examples.mutated(case.random, pcs) if i % 4 else pcs for i, pcs in enumerate(made)]
         wanted = [model.create(pcs, facts) for pcs in made]
-        _judge(case, "new sets", made, wanted, case.asking.all([case.asking.create(pcs) for pcs in made]))
+        _judge(case, "new sets", made, wanted, case.dry_run.all([case.dry_run.create(pcs) for pcs in made]))
 
         changed, wanted = [], []
         for i in range(STORED):
@@ -36,7 +36,7 @@ def test_generated_sets_get_the_verdict_of_the_rules(case: Case) -> None:
                 pcs["metadata"]["name"] = stored["metadata"]["name"]
                 changed.append(pcs)
                 wanted.append(updates.update(pcs, stored, facts))
-        _judge(case, "updates", changed, wanted, case.asking.all([case.asking.replace_spec(pcs) for pcs in changed]))
+        _judge(case, "updates", changed, wanted, case.dry_run.all([case.dry_run.replace_spec(pcs) for pcs in changed]))
 
 
 def _facts(case: Case, binding: str) -> Facts:

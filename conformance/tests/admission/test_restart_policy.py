@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import text
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 
@@ -17,11 +17,11 @@ def test_pods_have_the_restart_policy_that_was_announced(case: Case) -> None:
     workload = case.workload("frontend")
     for clique in workload["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["restartPolicy"] = "Never"
-    warnings = case.asking.ask(case.asking.create(workload)).warnings
+    warnings = case.dry_run.ask(case.dry_run.create(workload)).warnings
     case.create(workload)
     cliques = list(expected(workload).cliques.values())
-    case.until("ADM-046", "all pods exist", sights.all_exist(cliques))
+    case.until("ADM-046", "all pods exist", predicates.all_exist(cliques))
     view = case.history.view()
-    policies = {text(pod, "spec", "restartPolicy") for each in cliques for pod in sights.pods_of(view, each.name)}
+    policies = {text(pod, "spec", "restartPolicy") for each in cliques for pod in predicates.pods_of(view, each.name)}
     announced = "Always" if any(FORCED in warning for warning in warnings) else "Never"
     case.expect("ADM-046", "restart policies of the pods", [announced], sorted(policies))

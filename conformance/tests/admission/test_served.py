@@ -18,7 +18,7 @@ POD = "POD-"
 @requirements("CRD-001", "CRD-002", "CRD-003", "CRD-004")
 def test_the_kinds_are_served_as_they_are_documented(case: Case) -> None:
     kinds = served.kinds()
-    replies = case.asking.all([case.asking.get(CRDS, kind.name) for kind in kinds])
+    replies = case.dry_run.all([case.dry_run.get(CRDS, kind.name) for kind in kinds])
     for kind, reply in zip(kinds, replies, strict=True):
         case.expect("CRD-001", f"{kind.name} is there", "accepted", str(reply))
         crd = reply.object

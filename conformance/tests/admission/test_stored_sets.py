@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.suite.api import Object
-from conformance.suite.asking import Reply
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
+from conformance.suite.dry_run import Reply
 from conformance.suite.requirement import requirements
 from conformance.tests.admission.judging import bound
 from conformance.tests.resources.observed import gone
@@ -49,7 +49,7 @@ def packed(case: Case, name: str, binding: str) -> Object:
 def store(case: Case, name: str, constraint: dict[str, Any]) -> None:
     """Gives a set and its clique packDomain. Raises Blocked where the schema itself keeps such a set from being."""
     former = constrained(case, name, {"pack": None, **constraint}, HOST)
-    reply = case.asking.ask(case.asking.patch(SETS, name, former))
+    reply = case.dry_run.ask(case.dry_run.patch(SETS, name, former))
     if not reply.accepted:
         raise Blocked(f"a set with packDomain cannot be stored even without webhooks: {reply}", "circumstances")
     case.patch(SETS, name, former)
@@ -97,11 +97,11 @@ def constrained(case: Case, name: str, of_set: dict[str, Any], of_clique: dict[s
 
 
 def stored(case: Case, name: str) -> Object:
-    return case.asking.ask(case.asking.get(SETS, name)).object
+    return case.dry_run.ask(case.dry_run.get(SETS, name)).object
 
 
 def ask(case: Case, name: str, patch: dict[str, Any]) -> Reply:
-    return case.asking.ask(case.asking.patch(SETS, name, patch))
+    return case.dry_run.ask(case.dry_run.patch(SETS, name, patch))
 
 
 def verdict(reply: Reply, wanted: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import labels, pods
 from conformance.grove.expected import Expected
 from conformance.grove.fields import at, condition_is, items, label, number, text
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.query import History
 from conformance.history.record import DELETED
 from conformance.history.view import View
@@ -54,7 +54,7 @@ def references(wanted: Expected, view: View) -> tuple[References, References]:
         groups = items(found, "spec", "podgroups")
         listed = {text(group, "name"): [_spelled(pod) for pod in items(group, "podReferences")] for group in groups}
         for clique in gang.floors:
-            there = sights.pods_of(view, clique)
+            there = predicates.pods_of(view, clique)
             right[clique] = sorted(_spelled(at(pod, "metadata")) for pod in there)
             seen[clique] = of(found, listed.get(clique))
     return right, seen

@@ -20,7 +20,7 @@ from conformance.grove.fields import (
     truth,
 )
 from conformance.grove.fields import labels as labels_of
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.record import ADDED, Record
 from conformance.history.view import View
 from conformance.suite.case import Case
@@ -59,7 +59,7 @@ def check_owners(case: Case, wanted: Expected, view: View) -> None:
         "services": {service.name: service.owner for service in wanted.services.values()},
         "pods": {
             name(pod): ("PodClique", clique)
-            for clique, found in sights.by_clique(view, wanted.cliques.values()).items()
+            for clique, found in predicates.by_clique(view, wanted.cliques.values()).items()
             for pod in found
         },
     }

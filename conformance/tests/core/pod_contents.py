@@ -7,7 +7,7 @@ import re
 from conformance.grove import expected_pods, variables
 from conformance.grove.expected import Clique, Expected
 from conformance.grove.fields import Document, controller, labels, name, text
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.tests.core.comparison import same, same_labels
@@ -16,7 +16,7 @@ from conformance.tests.core.comparison import same, same_labels
 def check_pods(case: Case, wanted: Expected, view: View, set_name: str) -> None:
     """CORE-002, CORE-003, CORE-007, CORE-008, CORE-009, CORE-014."""
     for clique in wanted.cliques.values():
-        pods = sights.pods_of(view, clique.name)
+        pods = predicates.pods_of(view, clique.name)
         indices = [expected_pods.index(pod) for pod in pods]
         seen = sorted(index for index in indices if index is not None)
         case.expect("CORE-007", f"pod indices of {clique.name}", list(range(clique.template.replicas)), seen)

@@ -8,7 +8,7 @@ from conformance.grove import labels
 from conformance.grove.expected import Expected
 from conformance.grove.fields import condition, label, number, text
 from conformance.grove.selectors import normal
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
@@ -65,7 +65,7 @@ def told(wanted: Expected, view: View, set_name: str) -> tuple[Mapping[str, Mapp
     of_set = text(view.get("podcliquesets", set_name), "status", "currentGenerationHash")
     generation = {"currentPodCliqueSetGenerationHash": of_set}
     for clique in wanted.cliques.values():
-        of_pods = {label(pod, labels.TEMPLATE_HASH) for pod in sights.pods_of(view, clique.name)}
+        of_pods = {label(pod, labels.TEMPLATE_HASH) for pod in predicates.pods_of(view, clique.name)}
         right["CORE-030"][f"pods of {clique.name}"] = {"hashes": [templates[clique.name]]}
         seen["CORE-030"][f"pods of {clique.name}"] = {"hashes": sorted(of_pods)}
     replicas = len(wanted.services)

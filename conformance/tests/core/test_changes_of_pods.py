@@ -9,8 +9,8 @@ from typing import Any
 from conformance.grove import health, labels, pods
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition, condition_is, items, label, name, number, text, uid
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.rest_rule import REST
 from conformance.history.view import View
@@ -81,7 +81,7 @@ def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     case.expect("GANG-009", "states in which the gang was no longer Initialized", [], lost)
 
     # When nothing happens, nothing is written; the statuses may first catch up with what has happened.
-    case.until("CORE-024", "the set is available again", sights.available("s", 1))
+    case.until("CORE-024", "the set is available again", predicates.available("s", 1))
     case.quiet(2, real=True, of=WRITTEN)
     begin = case.history.mark()
     case.quiet(3, real=True)
@@ -101,7 +101,7 @@ def test_a_lost_pod_is_replaced_in_its_place(case: Case) -> None:
     case.eventually("CORE-027", "two scheduled pods of three are too few", tells(clique.name, TOO_FEW))
 
     # All pods go and none can be placed again.
-    for pod in sights.pods_of(case.history.view(), clique.name):
+    for pod in predicates.pods_of(case.history.view(), clique.name):
         case.delete("pods", name(pod))
     case.until("CORE-023", "the clique has no scheduled pod", says_clique(clique.name, "scheduledReplicas", 0))
     what = "a Warning event says that all scheduled pods are lost"
@@ -136,7 +136,7 @@ def test_pods_that_cannot_be_made_are_told_and_hold_their_gang_back(case: Case) 
     case.until("CORE-025", "those pods that may be are made", are_made(names, 3))
     case.eventually("GANG-021", "the gang says that it is not complete", initialized("s-0", "False"))
     view = case.quiet(1, of=("pods", GANGS))  # cliques tell of each attempt
-    free = [name(p) for clique in names for p in sights.pods_of(view, clique) if not pods.gated(p)]
+    free = [name(p) for clique in names for p in predicates.pods_of(view, clique) if not pods.gated(p)]
     case.expect("GANG-010", "pods of the incomplete gang without a gate", [], free)
 
     gang = case.history.view().get(GANGS, "s-0")
@@ -167,19 +167,19 @@ def foreign(gang: Mapping[str, Any] | None) -> bool:
     return condition_is(gang, str(FOREIGN["type"])) == "True"
 
 
-def initialized(gang: str, status: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def initialized(gang: str, status: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = view.get(GANGS, gang)
         told, phase = condition_is(found, "Initialized"), text(found, "status", "phase")
-        return (told == status and phase != "") or Miss(f"{gang}: Initialized is {told or 'absent'}, phase {phase!r}")
+        return (told == status and phase != "") or Unmet(f"{gang}: Initialized is {told or 'absent'}, phase {phase!r}")
 
     return seen
 
 
-def are_made(cliques: Iterable[str], count: int) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
-        found = sum(len(sights.pods_of(view, clique)) for clique in cliques)
-        return found == count or Miss(f"there are {found} pods, not {count}")
+def are_made(cliques: Iterable[str], count: int) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        found = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
+        return found == count or Unmet(f"there are {found} pods, not {count}")
 
     return seen
 
@@ -187,7 +187,7 @@ def are_made(cliques: Iterable[str], count: int) -> sights.Sight:
 def become(case: Case, cliques: Iterable[str], state: Mapping[str, Any]) -> None:
     """Gives all pods of cliques a state of their containers; the fake kubelet then leaves them alone."""
     for clique in cliques:
-        for pod in sights.pods_of(case.history.view(), clique):
+        for pod in predicates.pods_of(case.history.view(), clique):
             case.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
             case.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
@@ -200,69 +200,69 @@ def condition_of(view: View, resource: str, which: str) -> str:
     return condition_is(view.get(resource, which), BREACHED)
 
 
-def both(*wanted: sights.Sight) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def both(*wanted: predicates.Predicate) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         return next((answer for sight in wanted if not (answer := sight(view))), True)
 
     return seen
 
 
-def says(resource: str, which: str, count: int) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def says(resource: str, which: str, count: int) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = available(view, resource, which)
-        return found == count or Miss(f"{resource}/{which} has {found} of {count} available replicas")
+        return found == count or Unmet(f"{resource}/{which} has {found} of {count} available replicas")
 
     return seen
 
 
-def says_clique(clique: str, field: str, count: int) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def says_clique(clique: str, field: str, count: int) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = number(view.get(CLIQUES, clique), "status", field)
-        return found == count or Miss(f"{field} of {clique} is {found}, not {count}")
+        return found == count or Unmet(f"{field} of {clique} is {found}, not {count}")
 
     return seen
 
 
-def is_breached(group: str, status: str) -> sights.Sight:
+def is_breached(group: str, status: str) -> predicates.Predicate:
     how = "Sufficient" if status == "False" else "Insufficient"
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         told = condition(view.get(GROUPS, group), BREACHED)
         found = [text(told, "status"), text(told, "reason")]
         right = [status, f"{how}AvailablePodCliqueScalingGroupReplicas"]
-        return found == right or Miss(f"{BREACHED} of {group} is {found}")
+        return found == right or Unmet(f"{BREACHED} of {group} is {found}")
 
     return seen
 
 
 def by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
-    return {label(pod, labels.POD_INDEX): pod for pod in sights.pods_of(view, clique)}
+    return {label(pod, labels.POD_INDEX): pod for pod in predicates.pods_of(view, clique)}
 
 
-def replaced(clique: str, lost: str, index: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
-        found = [pod for pod in sights.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
-        return any(uid(pod) != lost for pod in found) or Miss(f"there is no new pod with index {index}")
+def replaced(clique: str, lost: str, index: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        found = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
+        return any(uid(pod) != lost for pod in found) or Unmet(f"there is no new pod with index {index}")
 
     return seen
 
 
-def tells(clique: str, wanted: Mapping[str, list[str]]) -> sights.Sight:
+def tells(clique: str, wanted: Mapping[str, list[str]]) -> predicates.Predicate:
     """The conditions of a clique have these statuses and reasons."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = {kind: condition(view.get(CLIQUES, clique), kind) for kind in wanted}
         told = {kind: [text(one, "status"), text(one, "reason")] for kind, one in found.items()}
-        return told == wanted or Miss(f"{clique} says {told}")
+        return told == wanted or Unmet(f"{clique} says {told}")
 
     return seen
 
 
-def refers(gang: str, wanted: list[str]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def refers(gang: str, wanted: list[str]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         groups = items(view.get(GANGS, gang), "spec", "podgroups")
         found = [text(reference, "name") for group in groups for reference in items(group, "podReferences")]
-        return found == wanted or Miss(f"{gang} refers to {found}, not to {wanted}")
+        return found == wanted or Unmet(f"{gang} refers to {found}, not to {wanted}")
 
     return seen
 
@@ -277,33 +277,33 @@ def is_initialized(record: Record) -> bool:
     return condition_is(record.object, "Initialized") == "True"
 
 
-def warned(clique: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def warned(clique: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         for event in view.list("events"):
             about = event.get("regarding") or event.get("involvedObject")
             if text(event, "reason") == "AllScheduledReplicasLost" and text(about, "name") == clique:
-                return text(event, "type") == "Warning" or Miss(f"the event is of type {text(event, 'type')}")
-        return Miss("there is no event AllScheduledReplicasLost about it")
+                return text(event, "type") == "Warning" or Unmet(f"the event is of type {text(event, 'type')}")
+        return Unmet("there is no event AllScheduledReplicasLost about it")
 
     return seen
 
 
-def in_trouble(cliques: Iterable[str]) -> Callable[[View], str | Miss]:
+def in_trouble(cliques: Iterable[str]) -> Callable[[View], str | Unmet]:
     """The name of a clique whose status speaks of the quota."""
 
-    def seen(view: View) -> str | Miss:
+    def seen(view: View) -> str | Unmet:
         for clique in cliques:
             for error in items(view.get(CLIQUES, clique), "status", "lastErrors"):
                 if text(error, "code") and "quota" in text(error, "description") and text(error, "observedAt"):
                     return clique
-        return Miss("no clique has an entry about the quota in its lastErrors")
+        return Unmet("no clique has an entry about the quota in its lastErrors")
 
     return seen
 
 
-def untroubled(clique: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def untroubled(clique: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         errors = items(view.get(CLIQUES, clique), "status", "lastErrors")
-        return not errors or Miss(f"lastErrors of {clique} still has {errors}")
+        return not errors or Unmet(f"lastErrors of {clique} still has {errors}")
 
     return seen

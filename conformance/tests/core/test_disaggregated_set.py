@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -30,7 +30,7 @@ def test_a_disaggregated_inference_set_becomes_ready_with_the_right_objects(case
     workload = case.workload("disaggregated")
     wanted, set_name = expected(workload), name(workload)
     case.create(workload)
-    case.eventually("CORE-010", "the set reports its replica as available", sights.available(set_name, 1))
+    case.eventually("CORE-010", "the set reports its replica as available", predicates.available(set_name, 1))
     view = case.settled("the statuses have caught up", _caught_up(wanted, set_name), 60)
 
     objects.check_names_and_labels(case, wanted, view)
@@ -43,13 +43,13 @@ def test_a_disaggregated_inference_set_becomes_ready_with_the_right_objects(case
     gang_objects.check_gangs(case, wanted, view)
 
 
-def _caught_up(wanted: Expected, set_name: str) -> sights.Sight:
+def _caught_up(wanted: Expected, set_name: str) -> predicates.Predicate:
     """A set is available as soon as its scaling group has minAvailable replicas: the rest follows. What never catches
     up fails its own requirement."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         right, told = statuses.told(wanted, view, set_name)
         listed, seen_listed = gang_objects.references(wanted, view)
-        return (right == told and listed == seen_listed) or Miss("statuses or references are behind")
+        return (right == told and listed == seen_listed) or Unmet("statuses or references are behind")
 
     return seen

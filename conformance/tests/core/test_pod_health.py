@@ -10,8 +10,8 @@ from conformance.grove import health, labels
 from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import at, condition, label, name, number, text
 from conformance.grove.health import Health
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -28,7 +28,7 @@ def test_a_clique_says_of_its_pods_what_they_are(case: Case) -> None:
     workload = workload_of(case, cases)
     wanted = expected(workload)
     case.create(workload)
-    case.until("CORE-016", "every pod is bound", sights.all_bound(list(wanted.cliques.values())))
+    case.until("CORE-016", "every pod is bound", predicates.all_bound(list(wanted.cliques.values())))
 
     for clique in wanted.cliques.values():
         set_states(case, clique, cases[clique.template.name])
@@ -71,14 +71,14 @@ def test_a_clique_says_of_its_pods_what_they_are(case: Case) -> None:
 
 def take_away(case: Case, clique: Clique) -> str:
     """Deletes a pod of a clique, which then stays Terminating; gives its name."""
-    leaving = name(sights.pods_of(case.history.view(), clique.name)[0])
+    leaving = name(predicates.pods_of(case.history.view(), clique.name)[0])
     case.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
     case.delete("pods", leaving)
     return leaving
 
 
 def indices(case: Case, clique: Clique) -> list[str]:
-    return sorted(label(pod, labels.POD_INDEX) for pod in sights.pods_of(case.history.view(), clique.name))
+    return sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(case.history.view(), clique.name))
 
 
 def workload_of(case: Case, cases: Mapping[str, Health]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def clique_of(wanted: Expected, template: str) -> Clique:
 
 def set_states(case: Case, clique: Clique, wanted: Health) -> None:
     """Gives each pod of a clique, in the order of their indices, the state of a case."""
-    found = sorted(sights.pods_of(case.history.view(), clique.name), key=lambda pod: label(pod, labels.POD_INDEX))
+    found = sorted(predicates.pods_of(case.history.view(), clique.name), key=lambda pod: label(pod, labels.POD_INDEX))
     for pod, state in zip(found, wanted.pods, strict=False):
         case.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
@@ -129,26 +129,26 @@ def statements(
     return {"CORE-016": (counts_right, counts_seen), "CORE-017": (health_right, health_seen)}
 
 
-def told(wanted: Expected, cases: Mapping[str, Health]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
-        return all(right == seen for right, seen in statements(wanted, cases, view).values()) or Miss("not yet")
+def told(wanted: Expected, cases: Mapping[str, Health]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        return all(right == seen for right, seen in statements(wanted, cases, view).values()) or Unmet("not yet")
 
     return seen
 
 
-def breached(clique: str, status: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def breached(clique: str, status: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = text(condition(view.get("podcliques", clique), BREACHED), "status")
-        return found == status or Miss(f"{BREACHED} of {clique} is {found or 'absent'}")
+        return found == status or Unmet(f"{BREACHED} of {clique} is {found or 'absent'}")
 
     return seen
 
 
-def counted(clique: str, wish: Mapping[str, int]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def counted(clique: str, wish: Mapping[str, int]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = view.get("podcliques", clique)
         said = {key: number(found, "status", key) for key in wish}
-        return said == dict(wish) or Miss(f"{clique} says {said}, not {dict(wish)}")
+        return said == dict(wish) or Unmet(f"{clique} says {said}, not {dict(wish)}")
 
     return seen
 

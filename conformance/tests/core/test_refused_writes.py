@@ -33,7 +33,7 @@ def test_refused_pods_are_retried_with_back_off(case: Case) -> None:
     case.until("CORE-031", "the pods that the quota permits are created", pods_are({clique: ALLOWED}))
     refused_pods = PODS - ALLOWED
     wrong = _with_invalid_pods(case.workload("frontend", setName="wrong", pods=2))
-    if case.asking.ask(case.asking.create(wrong)).accepted:  # else admission sees the mistake, which is even better
+    if case.dry_run.ask(case.dry_run.create(wrong)).accepted:  # else admission sees the mistake, which is even better
         case.create(wrong)
         refused_pods += 2
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, condition_is, number, text
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -49,18 +49,20 @@ def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
     based = wanted.of_gang(base.name)
     scaled = [clique for gang in wanted.scaled_gangs for clique in wanted.of_gang(gang.name)]
     case.create(workload)
-    case.until("GANG-007", "all pods exist, those of the scaled gangs too", sights.all_exist([*based, *scaled]))
+    case.until("GANG-007", "all pods exist, those of the scaled gangs too", predicates.all_exist([*based, *scaled]))
     gangs = case.settled("all gangs exist", there("podgangs", wanted.gangs)).names("podgangs")
     case.expect("GANG-001", "gangs by name", sorted(wanted.gangs), gangs)
-    case.until("GANG-006", "the pods of the waiting base gang lose their gates", sights.all_ungated(based))
+    case.until("GANG-006", "the pods of the waiting base gang lose their gates", predicates.all_ungated(based))
 
     # A later set that becomes bound proves that operator and scheduler have gone on working.
     later = case.workload("frontend", setName="later")
     case.create(later)
-    case.until("SCHED-005", "a later gang that fits is bound", sights.all_bound(list(expected(later).cliques.values())))
+    case.until(
+        "SCHED-005", "a later gang that fits is bound", predicates.all_bound(list(expected(later).cliques.values()))
+    )
     view = case.quiet(1)
     waiting(case, scaled, view)
-    bound = sights.bound(view, based)
+    bound = predicates.bound(view, based)
     case.expect("SCHED-001", "bound pods of the base gang", dict.fromkeys(bound, 0), bound)
     view = case.settled("the statuses say that nothing is scheduled", _unscheduled(based, scaled))
     same(case, "CORE-027", "statuses of cliques without scheduled pods", *_statuses(based, scaled, view))
@@ -68,10 +70,10 @@ def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
 
     # There is room for just the floors of the base gang, and that is enough for the scaled gangs to lose their gates.
     case.nodes("dgx-h100", 1)
-    case.until("SCHED-002", "the base gang is bound once it fits", sights.admitted(wanted, base))
-    case.until("GANG-008", "then all pods of the scaled gangs lose their gates", sights.all_ungated(scaled))
+    case.until("SCHED-002", "the base gang is bound once it fits", predicates.admitted(wanted, base))
+    case.until("GANG-008", "then all pods of the scaled gangs lose their gates", predicates.all_ungated(scaled))
     case.nodes("dgx-h100", 4)
-    case.until("SCHED-002", "and the scaled gangs are bound", sights.all_bound(scaled))
+    case.until("SCHED-002", "and the scaled gangs are bound", predicates.all_bound(scaled))
 
 
 def _statuses(based: list[Clique], scaled: list[Clique], view: View) -> tuple[Statuses, Mapping[str, object]]:
@@ -96,10 +98,10 @@ def _statuses(based: list[Clique], scaled: list[Clique], view: View) -> tuple[St
     return right, seen
 
 
-def _unscheduled(based: list[Clique], scaled: list[Clique]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _unscheduled(based: list[Clique], scaled: list[Clique]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         right, told = _statuses(based, scaled, view)
-        return right == told or Miss("the statuses are behind")
+        return right == told or Unmet("the statuses are behind")
 
     return seen
 
@@ -111,5 +113,5 @@ def _sound(case: Case) -> list[str]:
 
 def waiting(case: Case, scaled: list[Clique], view: View) -> None:
     """The scaled pods are all there, all gated, none bound."""
-    case.expect("GANG-007", "gated pods of the scaled gangs", sights.sizes(scaled), sights.gated(view, scaled))
-    case.expect("GANG-007", "bound pods of the scaled gangs", sights.none(scaled), sights.bound(view, scaled))
+    case.expect("GANG-007", "gated pods of the scaled gangs", predicates.sizes(scaled), predicates.gated(view, scaled))
+    case.expect("GANG-007", "bound pods of the scaled gangs", predicates.none(scaled), predicates.bound(view, scaled))

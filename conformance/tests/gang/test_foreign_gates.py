@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.errors import HarnessError
 from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, text
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
@@ -20,7 +20,7 @@ def test_the_gates_of_others_stay(case: Case) -> None:
     # Kubernetes lets nobody add a gate to a pod that exists: a policy of the API server puts it on each new pod.
     case.nodes("tiny", 1)
     policy, binding = _policy(case.namespace)
-    if not case.asking.ask(case.asking.create(policy)).accepted:
+    if not case.dry_run.ask(case.dry_run.create(policy)).accepted:
         raise Blocked("the API server has no MutatingAdmissionPolicy, so that nothing can add a gate", "circumstances")
     for one in (policy, binding):
         case.create(one)
@@ -29,9 +29,9 @@ def test_the_gates_of_others_stay(case: Case) -> None:
         workload = case.workload("frontend", setName="held")
         cliques = list(expected(workload).cliques.values())
         case.create(workload)
-        case.until("GANG-020", "Grove's gate goes", sights.all_ungated(cliques))
+        case.until("GANG-020", "Grove's gate goes", predicates.all_ungated(cliques))
         view = case.quiet(1)
-        pods = [pod for clique in cliques for pod in sights.pods_of(view, clique.name)]
+        pods = [pod for clique in cliques for pod in predicates.pods_of(view, clique.name)]
         gates = {name(pod): [text(gate, "name") for gate in items(pod, "spec", "schedulingGates")] for pod in pods}
         case.expect("GANG-020", "gates that are left", {pod: [GATE] for pod in gates}, gates)
     finally:
@@ -56,9 +56,9 @@ def _policy(namespace: str) -> tuple[Object, Object]:
 def _wait_for_policy(case: Case) -> None:
     """Until a pod would get the gate; the API server takes a second to heed a policy, and says nowhere that it does."""
     pod = {"containers": [{"name": "main", "image": "registry.example/probe:1"}]}
-    probe = case.asking.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
+    probe = case.dry_run.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
     for _ in range(ATTEMPTS):
-        if items(case.asking.ask(probe).object, "spec", "schedulingGates"):
+        if items(case.dry_run.ask(probe).object, "spec", "schedulingGates"):
             return
         case.quiet(0.2, real=True)
     raise HarnessError("the API server does not heed the policy that adds a gate", where=case.namespace)

@@ -8,7 +8,7 @@ from conformance.grove import pods
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import label
 from conformance.grove.labels import CLIQUE
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.record import Record
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -30,7 +30,7 @@ def test_a_service_over_six_nodes_waits_for_the_sixth(case: Case) -> None:
     workload = case.workload("serve", prefills=4, prefillsFloor=4, decodes=2, decodesFloor=2)
     wanted = _stays_unbound(case, "SCHED-008", workload)
     case.nodes("single", 1)
-    case.until("SCHED-008", "the gang is bound on six nodes", sights.all_bound(list(wanted.cliques.values())))
+    case.until("SCHED-008", "the gang is bound on six nodes", predicates.all_bound(list(wanted.cliques.values())))
 
 
 def _stays_unbound(case: Case, id: str, workload: Object) -> Expected:
@@ -38,12 +38,14 @@ def _stays_unbound(case: Case, id: str, workload: Object) -> Expected:
     wanted = expected(workload)
     cliques = list(wanted.cliques.values())
     case.create(workload)
-    case.until(id, "the pods of the gang may be scheduled", sights.all_ungated(cliques))
+    case.until(id, "the pods of the gang may be scheduled", predicates.all_ungated(cliques))
     later = case.workload("frontend", setName="later")
     case.create(later)
-    case.until("SCHED-005", "a later gang that fits is bound", sights.all_bound(list(expected(later).cliques.values())))
-    bound = sights.bound(case.quiet(1), cliques)
-    case.expect(id, "bound pods of a gang that does not fit", sights.none(cliques), bound, at=_first(case, wanted))
+    case.until(
+        "SCHED-005", "a later gang that fits is bound", predicates.all_bound(list(expected(later).cliques.values()))
+    )
+    bound = predicates.bound(case.quiet(1), cliques)
+    case.expect(id, "bound pods of a gang that does not fit", predicates.none(cliques), bound, at=_first(case, wanted))
     return wanted
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.expected import Expected, expected
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -47,8 +47,8 @@ def test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appea
     [gang] = wanted.gangs.values()
     pods = wanted.of_gang(gang.name)
     case.create(large)
-    case.until("GANG-004", "the waiting gang is initialized", sights.initialized(gang.name))
-    case.until("GANG-006", "every pod of the waiting gang loses its gate", sights.all_ungated(pods))
+    case.until("GANG-004", "the waiting gang is initialized", predicates.initialized(gang.name))
+    case.until("GANG-006", "every pod of the waiting gang loses its gate", predicates.all_ungated(pods))
 
     # A gang that comes later and fits proves that the scheduler is at work; it has had its chance with the large one.
     small = case.workload("frontend", setName="small")
@@ -66,7 +66,9 @@ def test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appea
     late = case.workload("frontend", setName="late", gpus=GPUS)
     case.create(late)
     case.until(
-        "GANG-006", "the late gang's pods lose their gates", sights.all_ungated(list(expected(late).cliques.values()))
+        "GANG-006",
+        "the late gang's pods lose their gates",
+        predicates.all_ungated(list(expected(late).cliques.values())),
     )
     nothing_bound(case, expected(late), case.quiet(1), "while the nodes are full")
     case.nodes("dgx-h100", 2)
@@ -74,18 +76,18 @@ def test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appea
     nothing_bound(case, wanted, case.quiet(1), "while it still does not fit")
 
     case.nodes("dgx-h100", 3)
-    case.until("SCHED-003", "the gang is bound where just its floors fit", sights.admitted(wanted, gang))
+    case.until("SCHED-003", "the gang is bound where just its floors fit", predicates.admitted(wanted, gang))
     view = case.quiet(1)
-    case.expect("SCHED-003", "bound pods where only the floors fit", dict(gang.floors), sights.bound(view, pods))
+    case.expect("SCHED-003", "bound pods where only the floors fit", dict(gang.floors), predicates.bound(view, pods))
 
     case.nodes("dgx-h100", 2)
-    case.until("SCHED-006", "the pods beyond the floors are bound", sights.all_bound(pods))
+    case.until("SCHED-006", "the pods beyond the floors are bound", predicates.all_bound(pods))
 
 
 def nothing_bound(case: Case, wanted: Expected, view: View, when: str) -> None:
-    bound = sights.bound(view, list(wanted.cliques.values()))
+    bound = predicates.bound(view, list(wanted.cliques.values()))
     case.expect("SCHED-001", f"bound pods of the gang {when}", dict.fromkeys(bound, 0), bound)
 
 
-def _bound(wanted: Expected) -> sights.Sight:
-    return sights.all_bound(list(wanted.cliques.values()))
+def _bound(wanted: Expected) -> predicates.Predicate:
+    return predicates.all_bound(list(wanted.cliques.values()))

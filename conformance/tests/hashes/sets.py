@@ -9,8 +9,8 @@ from typing import Any
 from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, text, uid
 from conformance.grove.template_hashes import CANONICAL, NotReadable, Way
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 
@@ -67,7 +67,7 @@ def of_pods(view: View) -> dict[str, str]:
 
 
 def pods(view: View) -> list[Mapping[str, Any]]:
-    every = (sights.pods_of(view, clique) for clique in view.names(CLIQUES))
+    every = (predicates.pods_of(view, clique) for clique in view.names(CLIQUES))
     return [pod for found in every for pod in found]
 
 
@@ -92,17 +92,17 @@ def progress(view: View, set_name: str) -> object:
     return at(view.get(SETS, set_name), "status", "updateProgress")
 
 
-def have_pods(wanted: Mapping[str, int]) -> sights.Sight:
+def have_pods(wanted: Mapping[str, int]) -> predicates.Predicate:
     """Each set has so many pods, and each of its cliques and the set itself a hash."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         for set_name, count in wanted.items():
             own = [pod for pod in pods(view) if label(pod, labels.PART_OF) == set_name]
             if len(own) != count:
-                return Miss(f"{set_name} has {len(own)} of {count} pods")
+                return Unmet(f"{set_name} has {len(own)} of {count} pods")
             lacking = [where for where, hash in stored(view, set_name).items() if not hash and "label" in where]
             if lacking or not generation(view, set_name):
-                return Miss(f"there is no hash at {', '.join(lacking) or set_name}")
+                return Unmet(f"there is no hash at {', '.join(lacking) or set_name}")
         return True
 
     return seen

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import template
-from conformance.history.query import Miss
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -69,10 +69,10 @@ def _label_value(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", text) is not None
 
 
-def hashes_of(names: list[str]) -> Callable[[View], dict[str, str] | Miss]:
-    def seen(view: View) -> dict[str, str] | Miss:
+def hashes_of(names: list[str]) -> Callable[[View], dict[str, str] | Unmet]:
+    def seen(view: View) -> dict[str, str] | Unmet:
         found = {name: sets.generation(view, name) for name in names}
         late = [name for name, hash in found.items() if not hash]
-        return found if not late else Miss(f"no generation hash: {', '.join(late)}")
+        return found if not late else Unmet(f"no generation hash: {', '.join(late)}")
 
     return seen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import template_pairs
-from conformance.history import lives
+from conformance.history import incarnations
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
@@ -20,7 +20,7 @@ def test_another_notation_restarts_nothing(case: Case) -> None:
         case.create(sets.made(case, name, [pair.before for pair in notations]))
         what = f"{name} has its pods, with hashes"
         case.until(id, what, sets.have_pods({name: len(notations)}))
-    before = lives.uids(case.quiet(1), "pods")
+    before = incarnations.uids(case.quiet(1), "pods")
 
     for name, notations in pairs.values():
         sets.become(case, sets.made(case, name, [pair.after for pair in notations], replicas=2))
@@ -28,7 +28,7 @@ def test_another_notation_restarts_nothing(case: Case) -> None:
     for id, (name, _) in pairs.items():
         case.until(id, f"{name} has the replica that it was given with it", has_second([name]))
     view = case.quiet(1.5)
-    now = lives.uids(view, "pods")
+    now = incarnations.uids(view, "pods")
     for id, (name, _) in pairs.items():
         own = {pod: uid for pod, uid in before.items() if pod.startswith(f"{name}-")}
         same(case, id, f"uids of the pods of {name}", own, {pod: now.get(pod, "") for pod in own})

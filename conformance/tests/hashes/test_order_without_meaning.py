@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import template
-from conformance.history.query import Miss
-from conformance.history.sights import Sight
+from conformance.history.predicates import Predicate
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -95,11 +95,11 @@ def labels_of(stored: Mapping[str, str]) -> dict[str, str]:
     return {where: hash for where, hash in stored.items() if "current" not in where}
 
 
-def has_second(wanted: Iterable[str]) -> Sight:
+def has_second(wanted: Iterable[str]) -> Predicate:
     names = list(wanted)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         late = [name for name in names if not any(clique.startswith(f"{name}-1-") for clique in view.names(CLIQUES))]
-        return not late or Miss(f"no clique of a second replica: {', '.join(late)}")
+        return not late or Unmet(f"no clique of a second replica: {', '.join(late)}")
 
     return seen

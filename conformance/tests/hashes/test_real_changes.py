@@ -7,8 +7,8 @@ from typing import Any
 
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import template
-from conformance.history.query import Miss
-from conformance.history.sights import Sight
+from conformance.history.predicates import Predicate
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -70,21 +70,21 @@ def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
     return {clique: sets.of_clique(view, clique) for clique in cliques}
 
 
-def have_hashes(cliques: Iterable[str]) -> Sight:
+def have_hashes(cliques: Iterable[str]) -> Predicate:
     wanted = list(cliques)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         late = [clique for clique, hash in hashes(view, wanted).items() if not hash]
-        return not late or Miss(f"no hash yet: {', '.join(late)}")
+        return not late or Unmet(f"no hash yet: {', '.join(late)}")
 
     return seen
 
 
-def changed(cliques: Iterable[str], old: Mapping[str, str]) -> Sight:
+def changed(cliques: Iterable[str], old: Mapping[str, str]) -> Predicate:
     wanted = list(cliques)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         late = [clique for clique, hash in hashes(view, wanted).items() if hash in ("", old[clique])]
-        return not late or Miss(f"the same hash as before: {', '.join(late)}")
+        return not late or Unmet(f"the same hash as before: {', '.join(late)}")
 
     return seen

@@ -5,8 +5,8 @@ from __future__ import annotations
 from conformance.grove import template_pairs
 from conformance.grove.fields import text
 from conformance.grove.template_pairs import template
-from conformance.history import lives, sights
-from conformance.history.query import Miss
+from conformance.history import incarnations, predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -24,8 +24,8 @@ def test_a_real_change_among_others_is_rolled_out_where_it_is(case: Case) -> Non
     case.create(sets.made(case, "s", before, groups=GROUPS))
     pods = len(ALONE) + 2 * 2 + 2
     case.until("TMPL-012", "the set has its pods", sets.have_pods({"s": pods}))
-    case.until("TMPL-012", "the set is available", sights.available("s", 1))
-    uids = lives.uids(case.quiet(1), "pods")
+    case.until("TMPL-012", "the set is available", predicates.available("s", 1))
+    uids = incarnations.uids(case.quiet(1), "pods")
 
     alone, member = case.random.choice(ALONE), case.random.choice(GROUPS["g"])
     after = []
@@ -40,18 +40,18 @@ def test_a_real_change_among_others_is_rolled_out_where_it_is(case: Case) -> Non
     case.until("TMPL-012", "and the set has all its pods", sets.have_pods({"s": pods}))
     view = case.quiet(1)
     kept = {pod: uid for pod, uid in uids.items() if pod not in old}
-    now = lives.uids(view, "pods")
+    now = incarnations.uids(view, "pods")
     same(case, "TMPL-012", "pods of what was only put in another order", kept, {pod: now.get(pod, "") for pod in kept})
     made = {record.uid for record in case.history.records("pods")}
     case.expect("TMPL-012", "pods made in all", len(uids) + len(old), len(made))
 
 
-def renewed(old: dict[str, str]) -> sights.Sight:
+def renewed(old: dict[str, str]) -> predicates.Predicate:
     """None of these pods is left, and the update has ended."""
 
-    def seen(view: View) -> bool | Miss:
-        left = [pod for pod, uid in lives.uids(view, "pods").items() if old.get(pod) == uid]
+    def seen(view: View) -> bool | Unmet:
+        left = [pod for pod, uid in incarnations.uids(view, "pods").items() if old.get(pod) == uid]
         ended = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
-        return (not left and ended != "") or Miss(f"still there: {', '.join(left)}; ended at {ended or 'no time'}")
+        return (not left and ended != "") or Unmet(f"still there: {', '.join(left)}; ended at {ended or 'no time'}")
 
     return seen

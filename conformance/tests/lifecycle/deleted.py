@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.fields import label, name
-from conformance.history import lives
+from conformance.history import incarnations
+from conformance.history.predicates import Predicate
 from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
-from conformance.history.sights import Sight
 from conformance.history.view import View
 from conformance.tests.resources.observed import all_of, gone
 from conformance.tests.termination.scenes import CLIQUES, GANGS, GROUPS, SETS
@@ -15,7 +15,7 @@ from conformance.tests.termination.scenes import CLIQUES, GANGS, GROUPS, SETS
 CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
 
-def all_gone(before: View, set_name: str) -> Sight:
+def all_gone(before: View, set_name: str) -> Predicate:
     """Nothing is left of a set and of what there was of it before."""
     own = {kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN}
     return all_of(gone(SETS, [set_name]), *(gone(kind, names) for kind, names in own.items()))
@@ -23,7 +23,7 @@ def all_gone(before: View, set_name: str) -> Sight:
 
 def made_late(history: History, set_name: str) -> list[str]:
     """What was made for a set after its deletion was asked for, in the order of the server's writes."""
-    end = lives.ends(history, SETS).get(set_name)
+    end = incarnations.ends(history, SETS).get(set_name)
     made = [record for record in children(history, set_name) if record.kind == ADDED]
     return [str(record) for record in made if end is not None and record.revision > end.revision]
 

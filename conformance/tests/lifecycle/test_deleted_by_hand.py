@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import name, number, terminating, uid
-from conformance.history import lives, sights
+from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
@@ -24,14 +24,14 @@ def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None
     shapes = {each: case.workload("kept", setName=each, **({} if each == "hands" else small)) for each in ALL}
     for workload in shapes.values():
         case.create(workload)
-    case.until("LIFE-008", "the sets are available", all_of(*(sights.available(each, 1) for each in ALL)))
+    case.until("LIFE-008", "the sets are available", all_of(*(predicates.available(each, 1) for each in ALL)))
     before = case.quiet(1)
 
     # Of one set cliques are deleted, one set goes in the foreground, one while it counts down; one is made again.
     scenes.become(case, "counts-0-a", scenes.CRASHED, 1)
     case.until("LIFE-006", "a clique counts down", scenes.breached(CLIQUES, ["counts-0-a"]))
     mine = ["hands-0-a", "hands-0-g-1-b"]
-    former = lives.uids(before, CLIQUES)
+    former = incarnations.uids(before, CLIQUES)
     for clique in mine:
         case.delete(CLIQUES, clique)
     case.delete(SETS, "last", "Foreground")
@@ -40,11 +40,11 @@ def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None
     case.until("LIFE-007", "the set that is to be made again goes", gone(SETS, ["again"]), 150)
     case.create(shapes["again"])
 
-    case.eventually("LIFE-008", "the deleted cliques are made anew", lives.renewed(CLIQUES, mine, former))
+    case.eventually("LIFE-008", "the deleted cliques are made anew", incarnations.renewed(CLIQUES, mine, former))
     sizes = {clique.name: clique.template.replicas for clique in expected(shapes["hands"]).cliques.values()}
     case.eventually("LIFE-008", "with the pods of their template", pods_are(sizes, ready=True))
     kept = [clique for clique in sizes if clique not in mine]
-    others = {name(pod): uid(pod) for clique in kept for pod in sights.pods_of(before, clique)}
+    others = {name(pod): uid(pod) for clique in kept for pod in predicates.pods_of(before, clique)}
     now = {name(pod): uid(pod) for pod in case.history.view().list("pods") if not terminating(pod)}
     same(case, "LIFE-008", "pods of the other cliques", others, {each: now.get(each, "") for each in others})
 
@@ -54,12 +54,12 @@ def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None
     case.expect("LIFE-005", "what outlived the set", [], outlived(case.history, "last"))
 
     members = {clique: size for clique, size in sizes.items() if clique.startswith("hands-0-g-")}
-    again = lives.renewed(CLIQUES, members, lives.uids(case.history.view(), CLIQUES))
+    again = incarnations.renewed(CLIQUES, members, incarnations.uids(case.history.view(), CLIQUES))
     case.delete(GROUPS, "hands-0-g")
-    renewed = lives.renewed(GROUPS, ["hands-0-g"], lives.uids(before, GROUPS))
+    renewed = incarnations.renewed(GROUPS, ["hands-0-g"], incarnations.uids(before, GROUPS))
     case.eventually("LIFE-009", "the deleted group is made anew", renewed)
     case.eventually("LIFE-009", "with its cliques and their pods", all_of(again, pods_are(members, ready=True)))
-    case.eventually("LIFE-009", "and the set is available", sights.available("hands", 1))
+    case.eventually("LIFE-009", "and the set is available", predicates.available("hands", 1))
     replicas = number(case.history.view().get(GROUPS, "hands-0-g"), "spec", "replicas")
     case.expect("LIFE-009", "replicas of the group", 2, replicas)
-    case.until("LIFE-007", "the set that was made again is available", sights.available("again", 1))
+    case.until("LIFE-007", "the set that was made again is available", predicates.available("again", 1))

@@ -8,8 +8,8 @@ from typing import Any
 from conformance.grove import labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import label, name, terminating
-from conformance.history import sights
-from conformance.history.query import History, Miss
+from conformance.history import predicates
+from conformance.history.query import History, Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.recorder import RECORDED
 from conformance.history.view import View
@@ -28,9 +28,11 @@ def test_the_deletion_of_a_set_leaves_nothing_behind(case: Case) -> None:
     for workload in (doomed, neighbour, *strangers()):
         case.create(workload)
     case.until(
-        "LIFE-002", "every pod of the set is bound before its deletion", sights.all_bound(list(wanted.cliques.values()))
+        "LIFE-002",
+        "every pod of the set is bound before its deletion",
+        predicates.all_bound(list(wanted.cliques.values())),
     )
-    case.until("LIFE-004", "the neighbour is available", sights.available("a-0", 1))
+    case.until("LIFE-004", "the neighbour is available", predicates.available("a-0", 1))
     before = case.quiet(1)
     others = _others(before, wanted)
 
@@ -42,7 +44,7 @@ def test_the_deletion_of_a_set_leaves_nothing_behind(case: Case) -> None:
     # A set that is made and bound after it all proves that the operator has seen the deletion and has gone on working.
     later = case.workload("frontend", setName="later")
     case.create(later)
-    case.until("LIFE-003", "a later set becomes available", sights.available("later", 1))
+    case.until("LIFE-003", "a later set becomes available", predicates.available("later", 1))
     view = case.quiet(1)
     case.expect(
         "LIFE-003", "objects made for the set after its deletion", [], _made_after_deletion(case.history, wanted)
@@ -68,21 +70,21 @@ def strangers() -> list[dict[str, Any]]:
     ]
 
 
-def _gone(view: View) -> bool | Miss:
+def _gone(view: View) -> bool | Unmet:
     found = view.get("podcliquesets", "a")
     if found is None:
         return True
-    return Miss("it is marked for deletion and stays" if terminating(found) else "it is not even marked for deletion")
+    return Unmet("it is marked for deletion and stays" if terminating(found) else "it is not even marked for deletion")
 
 
-def _nothing_left(before: View, wanted: Expected) -> sights.Sight:
+def _nothing_left(before: View, wanted: Expected) -> predicates.Predicate:
     """Gone is what carried the set's label or one of its names. The same objects, not only the same names: an object
     that has come again under its old name isn't gone."""
     doomed = _parts(before, wanted)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         left = sorted(doomed & _parts(view, wanted))
-        return not left or Miss(f"{len(left)} of {len(doomed)} objects are left: {', '.join(left[:5])}")
+        return not left or Unmet(f"{len(left)} of {len(doomed)} objects are left: {', '.join(left[:5])}")
 
     return seen
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from conformance.grove import labels, pods
 from conformance.grove.fields import label, name, number, terminating, uid
-from conformance.history import lives, sights
-from conformance.history.query import Miss
+from conformance.history import incarnations, predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -53,7 +53,7 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
     scenes.cordon(case, [there])
     for each in SETS:
         case.create(workload(case, each, here))
-    case.until("NODE-005", "the sets are available", all_of(*(sights.available(each, 1) for each in SETS)))
+    case.until("NODE-005", "the sets are available", all_of(*(predicates.available(each, 1) for each in SETS)))
     first = found(case, SETS)
 
     case.quiet(1.2, real=True)
@@ -70,13 +70,13 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
     what = "what is drained is somewhere else, with the same indices"
     case.eventually("NODE-006", what, moved("drained", first, there))
 
-    case.lose(here)
-    before = lives.uids(case.history.view(), CLIQUES)
+    case.fail_node(here)
+    before = incarnations.uids(case.history.view(), CLIQUES)
     what = "cliques whose node is lost say that they are below their floor"
     case.eventually("NODE-003", what, scenes.breached(CLIQUES, [CLIQUE[each] for each in LOST]))
     scenes.delay(case, ["lasts"], "1s")
     what = "what has been below its floor for too long is made anew"
-    case.eventually("NODE-003", what, lives.renewed(CLIQUES, [CLIQUE["lasts"]], before))
+    case.eventually("NODE-003", what, incarnations.renewed(CLIQUES, [CLIQUE["lasts"]], before))
     case.eventually("NODE-003", "and runs on another node", moved("lasts", first, there))
     what = "Kubernetes evicts the pods of the lost node, and they cannot go"
     case.settled(what, on_their_way(first, EVICTED), 40, real=True)  # at its own pace
@@ -89,13 +89,13 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
     for id, each in (("NODE-001", "moves"), ("NODE-002", "stuck"), ("NODE-003", "lasts")):
         case.expect(id, f"{each}: pods that still are on the lost node", sorted(left[each]), sorted(held[each]))
 
-    case.bring_back(here)
+    case.recover_node(here)
     case.eventually(
         "NODE-004", "what has its node again is sound", scenes.breached(CLIQUES, [CLIQUE["returns"]], "False")
     )
     scenes.cordon(case, [here], off=True)
-    case.until("NODE-002", "with room for it again the set is available", sights.available("stuck", 1))
-    case.until("NODE-004", "all sets are available", all_of(*(sights.available(each, 1) for each in SETS)))
+    case.until("NODE-002", "with room for it again the set is available", predicates.available("stuck", 1))
+    case.until("NODE-004", "all sets are available", all_of(*(predicates.available(each, 1) for each in SETS)))
     # A countdown that was not ended is over now.
     scenes.delay(case, SETS, "1s")
     case.quiet(2.5, real=True)
@@ -126,25 +126,25 @@ def found(case: Case, sets: Iterable[str]) -> dict[str, dict[str, Mapping[str, A
     return {each: {label(pod, labels.POD_INDEX): pod for pod in found} for each, found in own.items()}
 
 
-def moved(each: str, first: Mapping[str, Mapping[str, Mapping[str, Any]]], node: str) -> sights.Sight:
+def moved(each: str, first: Mapping[str, Mapping[str, Mapping[str, Any]]], node: str) -> predicates.Predicate:
     """A set has other pods than at first, with the same indices, all Ready on this node."""
     clique, wanted = CLIQUE[each], sorted(first[each])
     former = {uid(pod) for pod in first[each].values()}
 
-    def seen(view: View) -> bool | Miss:
-        own = sights.pods_of(view, clique)
+    def seen(view: View) -> bool | Unmet:
+        own = predicates.pods_of(view, clique)
         if any(uid(pod) in former for pod in own):
-            return Miss(f"{clique} still has its former pods")
+            return Unmet(f"{clique} still has its former pods")
         indices = sorted(label(pod, labels.POD_INDEX) for pod in own)
         if indices != wanted:
-            return Miss(f"{clique} has pods with the indices {indices}, not {wanted}")
+            return Unmet(f"{clique} has pods with the indices {indices}, not {wanted}")
         late = [name(pod) for pod in own if pods.node(pod) != node or not pods.ready(pod)]
-        return not late or Miss(f"not Ready on {node}: {', '.join(late)}")
+        return not late or Unmet(f"not Ready on {node}: {', '.join(late)}")
 
     return seen
 
 
-def on_their_way(first: Mapping[str, Mapping[str, Mapping[str, Any]]], sets: Iterable[str]) -> sights.Sight:
+def on_their_way(first: Mapping[str, Mapping[str, Mapping[str, Any]]], sets: Iterable[str]) -> predicates.Predicate:
     """The former pods of these sets are being deleted."""
     names = [name(pod) for each in sets for pod in first[each].values()]
 
@@ -154,14 +154,14 @@ def on_their_way(first: Mapping[str, Mapping[str, Mapping[str, Any]]], sets: Ite
     return seen
 
 
-def counted(clique: str) -> sights.Sight:
+def counted(clique: str) -> predicates.Predicate:
     """Of pods that cannot go the clique's status says nothing; of those that wait it says that they are there."""
     wanted = {"replicas": PODS, "scheduledReplicas": 0, "readyReplicas": 0}
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         told = {field: number(view.get(CLIQUES, clique), "status", field) or 0 for field in wanted}
         if told != wanted:
-            return Miss(f"status of {clique}: {told}")
+            return Unmet(f"status of {clique}: {told}")
         return pods_are({clique: PODS})(view)
 
     return seen

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from conformance.grove.fields import number, text
 from conformance.grove.kinds import LEASE
-from conformance.history.query import History, Miss
+from conformance.history.predicates import Predicate
+from conformance.history.query import History, Unmet
 from conformance.history.record import Record
-from conformance.history.sights import Sight
 from conformance.history.view import View
 
 LEASES = "leases"
@@ -18,33 +18,33 @@ def holder(record: Record) -> str:
     return text(record.object, "spec", "holderIdentity")
 
 
-def led(view: View) -> str | Miss:
+def led(view: View) -> str | Unmet:
     """Who leads."""
     lease = view.get(LEASES, LEASE)
     if lease is None:
-        return Miss(f"there is no Lease {LEASE}")
-    return text(lease, "spec", "holderIdentity") or Miss(f"the Lease {LEASE} names no holder")
+        return Unmet(f"there is no Lease {LEASE}")
+    return text(lease, "spec", "holderIdentity") or Unmet(f"the Lease {LEASE} names no holder")
 
 
-def renewed(by: str) -> Sight:
+def renewed(by: str) -> Predicate:
     """The Lease has been renewed by its holder since this was asked for the first time."""
     first: list[str] = []
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         lease = view.get(LEASES, LEASE)
         moment = text(lease, "spec", "renewTime")
         first.append(moment)
         if text(lease, "spec", "holderIdentity") != by:
-            return Miss(f"its holder is {text(lease, 'spec', 'holderIdentity') or 'nobody'}")
-        return moment != first[0] or Miss(f"its renewTime is still {moment or 'absent'}")
+            return Unmet(f"its holder is {text(lease, 'spec', 'holderIdentity') or 'nobody'}")
+        return moment != first[0] or Unmet(f"its renewTime is still {moment or 'absent'}")
 
     return seen
 
 
-def led_by_another(than: str) -> Sight:
-    def seen(view: View) -> bool | Miss:
+def led_by_another(than: str) -> Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = led(view)
-        return found if isinstance(found, Miss) else found != than or Miss(f"its holder is still {than}")
+        return found if isinstance(found, Unmet) else found != than or Unmet(f"its holder is still {than}")
 
     return seen
 

@@ -8,8 +8,8 @@ from typing import Any
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name, terminating
 from conformance.grove.kinds import LEASE
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
 from conformance.suite.case import Case
@@ -43,8 +43,8 @@ def test_a_second_operator_follows_the_first(case: Case) -> None:
     early = made_before_another_led(case, first)
     case.expect("OPS-005", "pods made beyond those of the set before another led", [], texts(early[total(wanted) :]))
     case.expect("OPS-005", "pods made while nobody led", [], texts(made_while_nobody_led(early, lost, case)))
-    case.until("OPS-003", "the set becomes available", sights.available("s", 1))
-    case.until("OPS-003", "every pod is bound", sights.all_bound(list(wanted.cliques.values())))
+    case.until("OPS-003", "the set becomes available", predicates.available("s", 1))
+    case.until("OPS-003", "every pod is bound", predicates.all_bound(list(wanted.cliques.values())))
     case.quiet(1)
     case.expect("OPS-003", "pods made and deleted", [total(wanted) + 1, [lost]], [len(pods_made(case)), gone(case)])
 
@@ -67,13 +67,13 @@ def ask_for_admission(case: Case) -> None:
     wrong = case.workload("frontend", setName="wrong")
     cliques = wrong["spec"]["template"]["cliques"]
     cliques.append(cliques[0])
-    accepted, refused = case.asking.all([case.asking.create(right), case.asking.create(wrong)])
+    accepted, refused = case.dry_run.all([case.dry_run.create(right), case.dry_run.create(wrong)])
     case.expect("OPS-002", "a set that is right", "accepted", str(accepted))
     case.expect("OPS-002", "a set with two cliques of one name is refused", True, refused.refused or str(refused))
 
 
-def some_pod(view: View) -> bool | Miss:
-    return bool(view.list("pods")) or Miss("there is no pod")
+def some_pod(view: View) -> bool | Unmet:
+    return bool(view.list("pods")) or Unmet("there is no pod")
 
 
 def total(wanted: Expected) -> int:
@@ -110,10 +110,10 @@ def texts(records: list[Record]) -> list[str]:
     return [str(record) for record in records]
 
 
-def replaced(before: set[str], count: int) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def replaced(before: set[str], count: int) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found: list[Mapping[str, Any]] = [pod for pod in view.list("pods") if not terminating(pod)]
         new = {name(pod) for pod in found} - before
-        return (len(found) == count and bool(new)) or Miss(f"{len(found)} of {count} pods, {len(new)} of them new")
+        return (len(found) == count and bool(new)) or Unmet(f"{len(found)} of {count} pods, {len(new)} of them new")
 
     return seen

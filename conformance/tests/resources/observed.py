@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from conformance.grove.expected import Expected, Owner
 from conformance.grove.fields import Document, at, controller, count, items, labels, number, text
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.tests.core.comparison import carried, of, same
@@ -36,46 +36,46 @@ def same_labels(case: Case, id: str, resource: str, wanted: Mapping[str, Mapping
     same(case, id, f"labels of {resource}", wanted, carried(wanted, have))
 
 
-def there(resource: str, names: Iterable[str]) -> sights.Sight:
+def there(resource: str, names: Iterable[str]) -> predicates.Predicate:
     """All of these exist."""
     wanted = sorted(names)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         lacking = [name for name in wanted if view.get(resource, name) is None]
-        return not lacking or Miss(f"no {resource}/{', '.join(lacking)}")
+        return not lacking or Unmet(f"no {resource}/{', '.join(lacking)}")
 
     return seen
 
 
-def all_of(*sights_wanted: sights.Sight) -> sights.Sight:
+def all_of(*sights_wanted: predicates.Predicate) -> predicates.Predicate:
     """All of these at once: one wait, where a wrong implementation would have several run out one by one."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         missed = [str(answer) for sight in sights_wanted if not (answer := sight(view))]
-        return not missed or Miss("; ".join(missed))
+        return not missed or Unmet("; ".join(missed))
 
     return seen
 
 
-def gone(resource: str, names: Iterable[str]) -> sights.Sight:
+def gone(resource: str, names: Iterable[str]) -> predicates.Predicate:
     """None of these exists."""
     unwanted = sorted(names)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         left = [name for name in unwanted if view.get(resource, name) is not None]
-        return not left or Miss(f"still there: {resource}/{', '.join(left)}")
+        return not left or Unmet(f"still there: {resource}/{', '.join(left)}")
 
     return seen
 
 
-def replaced(resource: str, name: str, uid: str) -> sights.Sight:
+def replaced(resource: str, name: str, uid: str) -> predicates.Predicate:
     """The object exists, and is not the one of that uid."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = view.get(resource, name)
         if found is None:
-            return Miss(f"no {resource}/{name}")
-        return text(found, "metadata", "uid") != uid or Miss(f"{resource}/{name} has not been made anew")
+            return Unmet(f"no {resource}/{name}")
+        return text(found, "metadata", "uid") != uid or Unmet(f"{resource}/{name} has not been made anew")
 
     return seen
 
@@ -85,11 +85,11 @@ def errors(found: Document | None) -> list[str]:
     return [text(entry, "code") for entry in items(found, "status", "lastErrors")]
 
 
-def complains(set_name: str) -> sights.Sight:
+def complains(set_name: str) -> predicates.Predicate:
     """The set reports any error."""
 
-    def seen(view: View) -> bool | Miss:
-        return errors(view.get("podcliquesets", set_name)) != [] or Miss("its lastErrors is empty")
+    def seen(view: View) -> bool | Unmet:
+        return errors(view.get("podcliquesets", set_name)) != [] or Unmet("its lastErrors is empty")
 
     return seen
 
@@ -109,13 +109,13 @@ def rest(case: Case, wanted: Expected) -> View:
     """Waits until the statuses of all cliques are those of pods that nobody schedules, and nothing stirs any more: from
     then on an operator looks at the set only for a reason that the test gives. Judges nothing."""
 
-    def told(view: View) -> bool | Miss:
+    def told(view: View) -> bool | Unmet:
         for clique in wanted.cliques.values():
             status = at(view.get("podcliques", clique.name), "status")
             pods = clique.template.replicas
             gated = pods if clique.base_gang else 0  # those of the base gang lose their gates and wait
             if number(status, "replicas") != pods or count(status, "scheduleGatedReplicas") != gated:
-                return Miss(f"the status of {clique.name} is behind")
+                return Unmet(f"the status of {clique.name} is behind")
         return True
 
     case.settled("every clique has said what it has to say", told)

@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, number, text
 from conformance.grove.selectors import normal
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
 from conformance.tests.resources import observed
-from conformance.tests.resources.test_attendants import trigger
+from conformance.tests.resources.test_secondary import trigger
 
 SCALERS = "horizontalpodautoscalers"
 
 
-def _published(pcs: str, groups: list[str], cliques: list[str]) -> sights.Sight:
+def _published(pcs: str, groups: list[str], cliques: list[str]) -> predicates.Predicate:
     """All of these say in their status which pods are theirs."""
 
     def seen(view: View) -> bool:
@@ -36,7 +36,7 @@ def _published(pcs: str, groups: list[str], cliques: list[str]) -> sights.Sight:
 def test_replicas_belong_to_whoever_scales(case: Case) -> None:
     workload = case.workload("furnished", replicas=2)
     case.create(workload)
-    case.until("RES-032", "all pods exist", sights.all_exist(list(expected(workload).cliques.values())))
+    case.until("RES-032", "all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
     case.until("RES-033", "the autoscalers exist", observed.there(SCALERS, ["p-0-fe", "p-1-fe", "p-0-sg", "p-1-sg"]))
     wanted = expected(workload)
     case.settled("the selectors are published", _published(name(workload), [*wanted.groups], ["p-0-fe"]))
@@ -71,7 +71,7 @@ def test_replicas_belong_to_whoever_scales(case: Case) -> None:
         "p-0-sg": observed.replicas(view.get("podcliquescalinggroups", "p-0-sg")),
     }
     case.expect("RES-032", "replicas after the update", {"p-0-fe": 3, "p-1-fe": 2, "p-0-sg": 4}, replicas)
-    pods = {clique: len(sights.pods_of(view, clique)) for clique in ("p-0-fe", *members)}
+    pods = {clique: len(predicates.pods_of(view, clique)) for clique in ("p-0-fe", *members)}
     case.expect("RES-032", "pods after the update", {"p-0-fe": 3, **members}, pods)
 
     del cliques[0]["spec"]["autoScalingConfig"]
@@ -94,18 +94,18 @@ def test_replicas_belong_to_whoever_scales(case: Case) -> None:
     case.expect("RES-033", "the autoscaler that is still wanted", ["p-0-sg"], view.names(SCALERS))
 
 
-def _pods(sizes: Mapping[str, int]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
-        have = {clique: len(sights.pods_of(view, clique)) for clique in sizes}
-        return have == sizes or Miss(f"pods: {have}, wanted: {dict(sizes)}")
+def _pods(sizes: Mapping[str, int]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        have = {clique: len(predicates.pods_of(view, clique)) for clique in sizes}
+        return have == sizes or Unmet(f"pods: {have}, wanted: {dict(sizes)}")
 
     return seen
 
 
-def _observed(set_name: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _observed(set_name: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = view.get("podcliquesets", set_name)
         generation, told = number(found, "metadata", "generation"), number(found, "status", "observedGeneration")
-        return generation == told or Miss(f"observedGeneration is {told} of {generation}")
+        return generation == told or Unmet(f"observedGeneration is {told} of {generation}")
 
     return seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import expected_domains, expected_pods, labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import Document, finalizers, items, name, number, text
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -20,7 +20,7 @@ def test_linked_cliques_share_a_compute_domain(case: Case) -> None:
     workload = case.workload("linked")
     wanted, domains = expected(workload), expected_domains.domains(workload)
     case.create(workload)
-    case.until("RES-072", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    case.until("RES-072", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
     case.eventually("RES-070", "the ComputeDomains exist", observed.there(DOMAINS, domains))
     view = case.quiet(1)
     _check_domains(case, workload, view)
@@ -69,7 +69,7 @@ def _check_channels(case: Case, workload: Document, wanted: Expected, view: View
         domain = expected_domains.of_clique(workload, clique)
         found = view.get("podcliques", clique.name)
         specs = [(clique.name, found.get("spec", {}).get("podSpec"))] if found else []
-        specs += [(name(pod), pod.get("spec")) for pod in sights.pods_of(view, clique.name)]
+        specs += [(name(pod), pod.get("spec")) for pod in predicates.pods_of(view, clique.name)]
         for what, spec in specs:
             named = {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}
             channels = [template for template in named.values() if template]

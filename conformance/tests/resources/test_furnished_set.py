@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from conformance.grove import expected_attendants, expected_claims, expected_pods, labels, names
+from conformance.grove import expected_claims, expected_pods, expected_secondary, labels, names
 from conformance.grove.expected import Expected, expected
 from conformance.grove.expected_claims import Claim
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -32,9 +32,9 @@ def test_a_furnished_set_has_everything_beside_its_pods(case: Case) -> None:
     workload = case.workload("furnished", replicas=2)
     wanted = expected(workload)
     planned = expected_claims.claims(workload, wanted)
-    scalers = expected_attendants.autoscalers(workload)
+    scalers = expected_secondary.autoscalers(workload)
     case.create(workload)
-    case.until("RES-043", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    case.until("RES-043", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
     case.eventually("RES-030", "the autoscalers exist", observed.there("horizontalpodautoscalers", scalers))
     case.eventually("RES-040", "the claims exist", observed.there("resourceclaims", planned))
     case.eventually("RES-006", "the control plane puts a token into the Secret", _token(name(workload)))
@@ -61,12 +61,12 @@ def claim_template(template_name: str, spec: object) -> Object:
     return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": {"spec": spec}}
 
 
-def _token(set_name: str) -> sights.Sight:
+def _token(set_name: str) -> predicates.Predicate:
     secret = names.token_secret(set_name)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = view.get("secrets", secret)
-        return text(found, "data", "token") != "" or Miss(f"secrets/{secret} has no token")
+        return text(found, "data", "token") != "" or Unmet(f"secrets/{secret} has no token")
 
     return seen
 
@@ -89,7 +89,7 @@ def _too_early(case: Case, wanted: Expected) -> list[str]:
 
 def _check_attendants(case: Case, workload: Document, view: View) -> None:
     """RES-001, RES-002, RES-003, RES-004, RES-005."""
-    wanted = expected_attendants.attendants(workload)
+    wanted = expected_secondary.attendants(workload)
     cliques = [record.revision for record in case.history.records("podcliques")]
     for one in wanted:
         found = view.get(one.resource, one.name)
@@ -105,7 +105,7 @@ def _check_attendants(case: Case, workload: Document, view: View) -> None:
         {key: sorted(values) for key, values in rule.items() if isinstance(values, list)}
         for rule in items(found_role, "rules")
     ]
-    case.expect("RES-004", "rules of the Role", expected_attendants.rules(), of(found_role, rules))
+    case.expect("RES-004", "rules of the Role", expected_secondary.rules(), of(found_role, rules))
     bound = {
         "role": [text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")],
         "subjects": [[text(s, key) for key in ("kind", "name", "namespace")] for s in items(binding, "subjects")],
@@ -125,7 +125,7 @@ def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected,
     managers = {gang: of(view.get("podgangs", gang), tags.get(labels.MANAGED_BY)) for gang, tags in tagged.items()}
     same(case, "RES-020", "who manages the gangs", dict.fromkeys(wanted.gangs, labels.OPERATOR), managers)
     for clique in wanted.cliques.values():
-        pods = sights.pods_of(view, clique.name)
+        pods = predicates.pods_of(view, clique.name)
         for what, found in ((clique.name, view.get("podcliques", clique.name)), *((name(p), p) for p in pods)):
             own = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
             have = mapping(found, "metadata", "labels")
@@ -162,14 +162,14 @@ def _on_gangs(workload: Document, wanted: Expected, view: View, kind: str) -> di
     return carried(dict.fromkeys(wanted.gangs, mirrored(workload, kind)), have)
 
 
-def _mirrored(workload: Document, wanted: Expected) -> sights.Sight:
+def _mirrored(workload: Document, wanted: Expected) -> predicates.Predicate:
     right = dict.fromkeys(wanted.gangs, mirrored(workload, "labels"))
     return lambda view: _on_gangs(workload, wanted, view, "labels") == right
 
 
 def _check_autoscalers(case: Case, workload: Document, view: View) -> None:
     """RES-030, RES-031."""
-    wanted = expected_attendants.autoscalers(workload)
+    wanted = expected_secondary.autoscalers(workload)
     case.expect("RES-030", "autoscalers by name", sorted(wanted), view.names("horizontalpodautoscalers"))
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
@@ -204,7 +204,7 @@ def _check_claims(case: Case, workload: Document, planned: dict[str, Claim], vie
 def _check_pods(case: Case, workload: Document, wanted: Expected, view: View) -> None:
     """RES-043, RES-044. A filter that is ignored shows as a claim too many, one that takes too much as one too few."""
     for clique in wanted.cliques.values():
-        for pod in sights.pods_of(view, clique.name):
+        for pod in predicates.pods_of(view, clique.name):
             index = expected_pods.index(pod)
             right = expected_claims.of_pod(workload, clique, -1 if index is None else index)
             given = observed.claims_of_pod(pod)

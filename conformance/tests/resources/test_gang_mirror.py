@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import at, mapping, name, number, text, texts
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import of
 from conformance.tests.resources import observed
-from conformance.tests.resources.test_attendants import trigger
+from conformance.tests.resources.test_secondary import trigger
 
 
 @requirements("RES-021", "RES-022", "RES-026", "RES-027")
@@ -46,26 +46,26 @@ def test_gangs_follow_the_labels_of_their_set(case: Case) -> None:
     case.eventually("RES-027", "cliques and scaling groups follow their template again", _as_templates)
 
 
-def _as_templates(view: View) -> bool | Miss:
+def _as_templates(view: View) -> bool | Unmet:
     """The floors of a standalone clique and of a scaling group, and its members, are those of `furnished`."""
     group = at(view.get("podcliquescalinggroups", "p-0-sg"), "spec")
     found = [number(view.get("podcliques", "p-0-fe"), "spec", "minAvailable"), number(group, "minAvailable")]
     members = texts(group, "cliqueNames")
-    return (found == [1, 1] and members == ["ld", "wk"]) or Miss(f"floors are {found}, the group has {members}")
+    return (found == [1, 1] and members == ["ld", "wk"]) or Unmet(f"floors are {found}, the group has {members}")
 
 
-def _labelled(gang: str, key: str, value: str | None) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _labelled(gang: str, key: str, value: str | None) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = mapping(view.get("podgangs", gang), "metadata", "labels").get(f"example.com/{key}")
-        return found == value or Miss(f"its value on {gang} is {found!r}")
+        return found == value or Unmet(f"its value on {gang} is {found!r}")
 
     return seen
 
 
-def _annotated(gang: str, key: str, value: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _annotated(gang: str, key: str, value: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = observed.annotation(view.get("podgangs", gang), key)
-        return found == value or Miss(f"its value on {gang} is {found!r}")
+        return found == value or Unmet(f"its value on {gang} is {found!r}")
 
     return seen
 
@@ -77,12 +77,12 @@ def test_the_priority_class_of_a_set_is_that_of_its_gangs_and_pods(case: Case) -
     workload["spec"]["template"]["priorityClassName"] = "system-cluster-critical"
     wanted = expected(workload)
     case.create(workload)
-    case.until("RES-025", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    case.until("RES-025", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
     view = case.quiet(1)
     classes = {
         gang: of(found := view.get("podgangs", gang), text(found, "spec", "priorityClassName")) for gang in wanted.gangs
     }
     case.expect("RES-024", "classes of the gangs", dict.fromkeys(wanted.gangs, "system-cluster-critical"), classes)
-    pods = [pod for clique in wanted.cliques for pod in sights.pods_of(view, clique)]
+    pods = [pod for clique in wanted.cliques for pod in predicates.pods_of(view, clique)]
     of_pods = {text(pod, "spec", "priorityClassName") for pod in pods}
     case.expect("RES-025", "classes of the pods", ["system-cluster-critical"], sorted(of_pods))

@@ -8,8 +8,8 @@ from typing import Any
 from conformance.grove import labels
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition_is, controller, items, number, text
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -27,7 +27,7 @@ def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> Non
     wanted = expected(workload)
     case.create(workload)
     case.until("RES-050", "every clique exists", observed.there("podcliques", wanted.cliques))
-    every = (sights.all_exist(list(wanted.cliques.values())), observed.there("services", wanted.services))
+    every = (predicates.all_exist(list(wanted.cliques.values())), observed.there("services", wanted.services))
     view = case.settled("all pods and Services exist", observed.all_of(*every))
     right = {clique.name: _from_template(clique) for clique in wanted.cliques.values()}
     seen = {found: _seen(view, found) for found in right}
@@ -46,7 +46,7 @@ def _from_template(clique: Clique) -> dict[str, object]:
 
 
 def _seen(view: View, clique: str) -> dict[str, object]:
-    found, pods = view.get("podcliques", clique), sights.pods_of(view, clique)
+    found, pods = view.get("podcliques", clique), predicates.pods_of(view, clique)
     return {
         "replicas": number(found, "spec", "replicas"),
         "minAvailable": number(found, "spec", "minAvailable"),
@@ -62,10 +62,10 @@ def test_names_as_long_as_admission_lets_them_be_work(case: Case) -> None:
     workload = case.workload("chain", setName="n" * 41, startup="CliqueStartupTypeAnyOrder")
     wanted = expected(workload)
     case.create(workload)
-    case.until("RES-053", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    case.until("RES-053", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
     view = case.history.view()
     for clique in wanted.cliques:
-        hosts = sorted(text(pod, "spec", "hostname") for pod in sights.pods_of(view, clique))
+        hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
         right = [f"{clique}-{index}" for index in range(len(hosts))]
         case.expect("RES-053", f"host names of {clique}", right, hosts)
         case.expect("RES-053", f"host names of {clique} that no label can hold", [], [h for h in hosts if len(h) > 63])
@@ -137,26 +137,26 @@ def test_two_autoscalers_of_one_name_do_not_pass_in_silence(case: Case) -> None:
 
 def _refused(case: Case, id: str, workload: Mapping[str, Any]) -> bool:
     """Whether admission refuses a set because of its names, which is as good as a report."""
-    reply = case.asking.ask(case.asking.create(dict(workload)))
+    reply = case.dry_run.ask(case.dry_run.create(dict(workload)))
     wrong = "" if reply.accepted or reply.refused else str(reply)
     case.expect(id, "how the set is neither accepted nor refused with a reason", "", wrong)
     return reply.refused
 
 
-def _ready(cliques: list[str]) -> sights.Sight:
+def _ready(cliques: list[str]) -> predicates.Predicate:
     """Each of these cliques has pods, and all of them are Ready."""
 
     def seen(view: View) -> bool:
-        pods = [sights.pods_of(view, clique) for clique in cliques]
+        pods = [predicates.pods_of(view, clique) for clique in cliques]
         return all(pods) and all(condition_is(pod, "Ready") == "True" for own in pods for pod in own)
 
     return seen
 
 
-def _one_complains(set_name: str, group: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _one_complains(set_name: str, group: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         owners = (view.get("podcliquesets", set_name), view.get("podcliquescalinggroups", group))
-        return any(map(observed.errors, owners)) or Miss("lastErrors is empty in both")
+        return any(map(observed.errors, owners)) or Unmet("lastErrors is empty in both")
 
     return seen
 

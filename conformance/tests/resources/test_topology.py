@@ -6,8 +6,8 @@ from conformance.grove import expected_topology, labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.expected_topology import Levels
 from conformance.grove.fields import Document, at, condition, text
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -88,7 +88,7 @@ def _spec(levels: Levels) -> Object:
     return {"levels": [{"domain": domain, "key": key} for domain, key in levels.items()]}
 
 
-def _placed(workload: Document, wanted: Expected, levels: Levels, binding: str) -> sights.Sight:
+def _placed(workload: Document, wanted: Expected, levels: Levels, binding: str) -> predicates.Predicate:
     right = expected_topology.placements(workload, wanted, levels)
 
     def seen(view: View) -> bool:
@@ -109,7 +109,7 @@ def _check(case: Case, id: str, workload: Document, wanted: Expected, levels: Le
         case.expect(id, f"constraints of {gang}", right, of(found, expected_topology.seen(found)))
 
 
-def _observed(of: str) -> sights.Sight:
+def _observed(of: str) -> predicates.Predicate:
     def seen(view: View) -> bool:
         found = view.get("podcliquesets", of)
         return at(found, "status", "observedGeneration") == at(found, "metadata", "generation")
@@ -117,12 +117,12 @@ def _observed(of: str) -> sights.Sight:
     return seen
 
 
-def _condition(status: str, reason: str, word: str = "", of: str = "p") -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _condition(status: str, reason: str, word: str = "", of: str = "p") -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = condition(view.get("podcliquesets", of), "TopologyLevelsUnavailable")
         told = (text(found, "status"), text(found, "reason"))
         if told == (status, reason) and word in text(found, "message"):
             return True
-        return Miss(f"TopologyLevelsUnavailable is {told}: {text(found, 'message')}")
+        return Unmet(f"TopologyLevelsUnavailable is {told}: {text(found, 'message')}")
 
     return seen

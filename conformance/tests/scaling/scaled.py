@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from conformance.grove import pods
 from conformance.grove.fields import uid
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 
@@ -17,17 +17,17 @@ def scale(case: Case, resource: str, name: str, replicas: int) -> None:
     case.patch(resource, name, {"spec": {"replicas": replicas}}, subresource="scale")
 
 
-def pods_are(sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> sights.Sight:
+def pods_are(sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> predicates.Predicate:
     """Each of these cliques has so many pods, all of them Ready where asked for, and none of them is `but` (a uid)."""
 
-    def seen(view: View) -> bool | Miss:
-        found = {clique: sights.pods_of(view, clique) for clique in sizes}
+    def seen(view: View) -> bool | Unmet:
+        found = {clique: predicates.pods_of(view, clique) for clique in sizes}
         have = {clique: len(own) for clique, own in found.items()}
         if have != dict(sizes):
-            return Miss(f"pods: {have}, wanted: {dict(sizes)}")
+            return Unmet(f"pods: {have}, wanted: {dict(sizes)}")
         late = [clique for clique, own in found.items() if ready and not all(map(pods.ready, own))]
         if any(uid(pod) == but for own in found.values() for pod in own):
-            return Miss("the pod is still there")
-        return not late or Miss(f"not all pods are Ready: {', '.join(late)}")
+            return Unmet("the pod is still there")
+        return not late or Unmet(f"not all pods are Ready: {', '.join(late)}")
 
     return seen

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from conformance.grove import labels
 from conformance.grove.fields import count, finalizers, items, label, name, number, text, uid
-from conformance.history import lives, sights
+from conformance.history import incarnations, predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -29,7 +29,7 @@ def test_replicas_come_and_go(case: Case) -> None:
     case.nodes("tiny", 1)
     workload = case.workload("kept", setName="s", aloneFloor=1, groupsFloor=1, membersFloor=1)
     case.create(workload)
-    case.until("SCALE-001", "the set is available", sights.available("s", 1))
+    case.until("SCALE-001", "the set is available", predicates.available("s", 1))
     before = existing(case.history.view())
     generation = text(case.history.view().get(SETS, "s"), "status", "currentGenerationHash")
 
@@ -49,7 +49,7 @@ def test_replicas_come_and_go(case: Case) -> None:
     case.eventually("SCALE-006", "the scaled group has its cliques and pods", pods_are(sizes, ready=True))
     sizes = {f"s-{i}-g-{j}-{clique}": size for i in (1, 2) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))}
     case.until("SCALE-001", "the new replicas of the set have their pods", pods_are(sizes, ready=True))
-    case.until("SCALE-001", "the new replicas of the set are available", sights.available("s", 3))
+    case.until("SCALE-001", "the new replicas of the set are available", predicates.available("s", 3))
     case.eventually("SCALE-002", "their cliques have the template's size", pods_are({"s-1-a": 3, "s-2-a": 3}))
     judge_scaled_out(case, before, generation)
     judge_scaled_in(case)
@@ -67,7 +67,7 @@ def test_replicas_come_and_go(case: Case) -> None:
     what = "without replicas nothing of them is left"
     case.eventually("SCALE-004", what, all_of(*(gone(kind, own) for kind, own in rest.items())))
     scale(case, SETS, "s", 2)
-    case.until("SCALE-004", "the set comes back", sights.available("s", 2))
+    case.until("SCALE-004", "the set comes back", predicates.available("s", 2))
     sizes = {
         f"s-{i}-{rest}": size for i in (0, 1) for rest, size in (("a", 3), ("g-0-b", 1), ("g-0-c", 2), ("g-1-c", 2))
     }
@@ -82,7 +82,7 @@ def judge_scaled_out(case: Case, before: Mapping[tuple[str, str], str], generati
     base = view.get(GANGS, "s-0")
     groups = {text(group, "name"): group for group in items(base, "spec", "podgroups")}
     referenced = sorted(text(each, "name") for each in items(groups.get("s-0-a"), "podReferences"))
-    own = sorted(name(pod) for pod in sights.pods_of(view, "s-0-a"))
+    own = sorted(name(pod) for pod in predicates.pods_of(view, "s-0-a"))
     case.expect("SCALE-005", "pods that the gang names of it", own, of(base, referenced))
     case.expect("SCALE-005", "its floor in the gang", 1, of(base, count(groups.get("s-0-a"), "minReplicas")))
     gangs = {f"s-0-g-{j}": [f"s-0-g-{j + 1}-b", f"s-0-g-{j + 1}-c"] for j in range(3)}
@@ -135,7 +135,7 @@ def judge_scaled_in(case: Case) -> None:
 
 
 def existing(view: View) -> dict[tuple[str, str], str]:
-    return {(kind, each): uid for kind in KINDS for each, uid in lives.uids(view, kind).items()}
+    return {(kind, each): uid for kind in KINDS for each, uid in incarnations.uids(view, kind).items()}
 
 
 def generations(view: View) -> dict[str, list[object]]:
@@ -151,7 +151,7 @@ def judge_kept(case: Case, id: str, what: str, before: Mapping[tuple[str, str], 
 
 
 def indices(view: View, clique: str) -> list[str]:
-    return sorted(label(pod, labels.POD_INDEX) for pod in sights.pods_of(view, clique))
+    return sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(view, clique))
 
 
 def of_group(view: View, group: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.grove import health, labels
 from conformance.grove.fields import label, name, uid
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -98,4 +98,4 @@ def states(case: Case, clique: str, wanted: list[Mapping[str, Any]]) -> None:
 
 def uids(case: Case, clique: str) -> dict[str, str]:
     """Index → uid of the pods of a clique."""
-    return {label(pod, labels.POD_INDEX): uid(pod) for pod in sights.pods_of(case.history.view(), clique)}
+    return {label(pod, labels.POD_INDEX): uid(pod) for pod in predicates.pods_of(case.history.view(), clique)}

@@ -16,10 +16,10 @@ from conformance.grove.health import HOLD_STATUS
 from conformance.grove.scheduling import manifests, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome, admitted
-from conformance.grove.scheduling.manifests import Ground
+from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.rules import Breach, verdict
 from conformance.grove.scheduling.scenarios import Scenario
-from conformance.history.query import Miss
+from conformance.history.query import Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
 from conformance.suite.api import Object
@@ -66,7 +66,7 @@ class Part:
     """A scenario while it is played."""
 
     scenario: Scenario
-    ground: Ground
+    testbed: Testbed
     instance: Instance
     begin: list[Bound] = field(default_factory=list)
     since: int = 0
@@ -78,11 +78,11 @@ class Part:
 
     def look(self, view: View, *, preempts: bool) -> None:
         """Judges where its pods are; most records change nothing of that."""
-        found = manifests.outcome(self.instance, view.list("pods", dict(self.ground.tag)), self.ground)
+        found = manifests.outcome(self.instance, view.list("pods", dict(self.testbed.tag)), self.testbed)
         if found == self.found:
             return
         self.found = found
-        breaches = counted(verdict(self.instance, found), self.instance, gates=self.ground.gates)
+        breaches = counted(verdict(self.instance, found), self.instance, gates=self.testbed.gates)
         must = [breach for breach in breaches if breach.level == "MUST"]
         self.wrong = f"{scenarios.notation(found)}: {must[0]}" if must else ""
         if preempts and not self.wrong and any(self.scenario.expected.victims) and not found.evicted:
@@ -90,7 +90,7 @@ class Part:
         self.free = [
             gang
             for gang in self.instance.gangs
-            if self.ground.gates and gang.base and gang.name not in self.open and self._stands(gang.base)
+            if self.testbed.gates and gang.base and gang.name not in self.open and self._stands(gang.base)
         ]
 
     def _stands(self, base: str) -> bool:
@@ -123,8 +123,8 @@ class Play:
         self._dirty: set[str] = set()
 
     def _part(self, scenario: Scenario, suffix: str = "", *, gates: bool = True) -> Part:
-        where = self.case.ground(manifests.object_name(scenario.id + suffix))
-        return Part(scenario, Ground(**{**vars(where), "gates": gates}), scenario.instance)
+        where = self.case.testbed(manifests.object_name(scenario.id + suffix))
+        return Part(scenario, Testbed(**{**vars(where), "gates": gates}), scenario.instance)
 
     def run(self, ids: Sequence[str]) -> list[Scene]:
         """Plays all scenarios, then the changes of those that have one. Fails `ids` where nothing is bound at all."""
@@ -152,23 +152,23 @@ class Play:
     def _furnish(self) -> None:
         instances = [part.instance for part in self.parts]
         for entry in {c["value"]: c for instance in instances for c in manifests.priority_classes(instance)}.values():
-            if self.case.asking.ask(self.case.asking.create(entry)).accepted:
+            if self.case.dry_run.ask(self.case.dry_run.create(entry)).accepted:
                 self.case.create(entry)
                 self._classes.append(name(entry))
-        fleet = [node for part in self.parts for node in manifests.nodes(part.instance, part.ground)]
+        fleet = [node for part in self.parts for node in manifests.nodes(part.instance, part.testbed)]
         if not self.at_once:
             fleet = [{**node, "spec": {**node["spec"], "unschedulable": True}} for node in fleet]
         self.case.fleet(fleet)
-        self._make([(part.instance, part.ground) for part in self.parts])
+        self._make([(part.instance, part.testbed) for part in self.parts])
 
-    def _make(self, places: Sequence[tuple[Instance, Ground]]) -> None:
+    def _make(self, places: Sequence[tuple[Instance, Testbed]]) -> None:
         """Gangs before their pods, and base gangs before those that are scaled."""
         every: list[list[Object]] = [[], [], []]
-        for instance, ground in places:
-            every[0] += [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, ground)]
-            states = {ground.name(pod.name): pod.state for pod in instance.running}
-            every[1] += [_in_state(pod, states[name(pod)]) for pod in manifests.running(instance, ground)]
-            every[2] += manifests.pods(instance, ground)
+        for instance, testbed in places:
+            every[0] += [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, testbed)]
+            states = {testbed.name(pod.name): pod.state for pod in instance.running}
+            every[1] += [_in_state(pod, states[name(pod)]) for pod in manifests.running(instance, testbed)]
+            every[2] += manifests.pods(instance, testbed)
         for objects in every:
             self.case.create_all(objects)
         for pod in every[1]:
@@ -182,7 +182,7 @@ class Play:
         for part in self.parts:
             for node in part.instance.nodes:
                 if node.schedulable:
-                    self._renew(node, part.ground)
+                    self._renew(node, part.testbed)
 
     def _change(self, part: Part) -> None:
         change = part.scenario.change
@@ -193,21 +193,21 @@ class Play:
         part.instance, part.found, part.wrong = before.after(Outcome(), change), None, "nothing was changed yet"
         known = {node.name for node in before.nodes}
         self.case.fleet(
-            manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in known), ()), part.ground)
+            manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in known), ()), part.testbed)
         )
         for node in change.nodes:
             if node.name in known:
-                self._renew(node, part.ground)
-        self._make([(Instance(change.nodes, change.gangs), part.ground)])
+                self._renew(node, part.testbed)
+        self._make([(Instance(change.nodes, change.gangs), part.testbed)])
         for gang in change.deleted:
-            self.case.delete("podgangs", part.ground.name(gang))
-            for pod in self.case.history.view().list("pods", dict(part.ground.tag)):
-                if label(pod, labels.GANG) == part.ground.name(gang):
+            self.case.delete("podgangs", part.testbed.name(gang))
+            for pod in self.case.history.view().list("pods", dict(part.testbed.tag)):
+                if label(pod, labels.GANG) == part.testbed.name(gang):
                     self.case.delete("pods", name(pod))
 
-    def _renew(self, node: Node, ground: Ground) -> None:
+    def _renew(self, node: Node, testbed: Testbed) -> None:
         """Gives a node that is there its labels, taints and whether it is schedulable."""
-        [right] = manifests.nodes(Instance((node,), ()), ground)
+        [right] = manifests.nodes(Instance((node,), ()), testbed)
         spec = {"taints": right["spec"]["taints"], "unschedulable": right["spec"].get("unschedulable")}
         self.case.patch("nodes", name(right), {"metadata": {"labels": right["metadata"]["labels"]}, "spec": spec})
 
@@ -221,37 +221,37 @@ class Play:
 
     # -- watching ------------------------------------------------------------------------------------------------
 
-    def _any_bound(self, view: View) -> bool | Miss:
-        old = {part.ground.name(pod.name) for part in self.parts for pod in part.instance.running}
-        return any(text(pod, "spec", "nodeName") and name(pod) not in old for pod in view.list("pods")) or Miss(
+    def _any_bound(self, view: View) -> bool | Unmet:
+        old = {part.testbed.name(pod.name) for part in self.parts for pod in part.instance.running}
+        return any(text(pod, "spec", "nodeName") and name(pod) not in old for pod in view.list("pods")) or Unmet(
             "no pod was bound to a node"
         )
 
     def _come_to_rest(self, parts: Sequence[Part]) -> None:
         """Until all are where they may be and nothing moves any more; gates are opened on the way."""
         for _ in range(MOST_TURNS):
-            self._dirty = {part.ground.prefix for part in parts}
+            self._dirty = {part.testbed.prefix for part in parts}
             self.case.settled(
                 "every scenario is at rest where it may be", lambda view: self._at_rest(parts, view), WITHIN
             )
             if not self._open_gates(parts):
                 view = self.case.quiet(REST, WITHIN)
-                self._dirty = {part.ground.prefix for part in parts}
+                self._dirty = {part.testbed.prefix for part in parts}
                 self._at_rest(parts, view)
                 if not self._open_gates(parts):
                     return
 
-    def _at_rest(self, parts: Sequence[Part], view: View) -> bool | Miss:
+    def _at_rest(self, parts: Sequence[Part], view: View) -> bool | Unmet:
         if view.last is not None and view.last.resource == "pods":
             self._dirty.add(label(view.last.object, labels.BY_HAND))
         for part in parts:
-            if part.ground.prefix in self._dirty:
+            if part.testbed.prefix in self._dirty:
                 part.look(view, preempts=self.preempts)
         self._dirty = set()
         if any(part.free for part in parts):
             return True
-        restless = [f"{part.ground.prefix}: {part.wrong}" for part in parts if part.wrong]
-        return not restless or Miss(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
+        restless = [f"{part.testbed.prefix}: {part.wrong}" for part in parts if part.wrong]
+        return not restless or Unmet(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
 
     def _open_gates(self, parts: Sequence[Part]) -> bool:
         """Does for scaled gangs whose base stands what an operator does (GS-03)."""
@@ -260,8 +260,8 @@ class Play:
             for gang in part.free:
                 opened = True
                 part.open.add(gang.name)
-                for pod in self.case.history.view().list("pods", dict(part.ground.tag)):
-                    if label(pod, labels.GANG) == part.ground.name(gang.name):
+                for pod in self.case.history.view().list("pods", dict(part.testbed.tag)):
+                    if label(pod, labels.GANG) == part.testbed.name(gang.name):
                         rest = [gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE]
                         self.case.patch("pods", name(pod), {"spec": {"schedulingGates": rest or None}})
             part.free = []
@@ -270,17 +270,17 @@ class Play:
     # -- what was seen -------------------------------------------------------------------------------------------
 
     def _scene(self, part: Part) -> Scene:
-        pods = self.case.history.view().list("pods", dict(part.ground.tag))
+        pods = self.case.history.view().list("pods", dict(part.testbed.tag))
         waiting = [pod for pod in pods if not text(pod, "spec", "nodeName")]
         nominated = {name(pod): text(pod, "status", "nominatedNodeName") for pod in waiting}
         now = self.case.history.now()
         return Scene(
             part.scenario,
             part.instance,
-            part.ground.gates,
+            part.testbed.gates,
             bool(part.since),
             [*(Move(0.0, step) for step in part.begin), *self._moves(part)],
-            manifests.outcome(part.instance, pods, part.ground),
+            manifests.outcome(part.instance, pods, part.testbed),
             now,
             {pod: node for pod, node in nominated.items() if node},
             WITHIN * self.case.time_scale,
@@ -288,15 +288,15 @@ class Play:
 
     def _moves(self, part: Part) -> list[Move]:
         records = [r for r in self.case.history.records("pods", since=part.since)
-                   if label(r.object, labels.BY_HAND) == part.ground.prefix]  # fmt: skip
+                   if label(r.object, labels.BY_HAND) == part.testbed.prefix]  # fmt: skip
         return list(_moves(records, part))
 
 
 def _moves(records: Iterable[Record], part: Part) -> Iterable[Move]:
-    ground, instance = part.ground, part.instance
-    before = {ground.name(pod.name): pod.name for pod in instance.running}
-    groups = {ground.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
-    nodes = {ground.node(node.name): node.name for node in instance.nodes}
+    testbed, instance = part.testbed, part.instance
+    before = {testbed.name(pod.name): pod.name for pod in instance.running}
+    groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
+    nodes = {testbed.node(node.name): node.name for node in instance.nodes}
     alive = {step.pod for step in part.begin}
     for record in records:
         pod = record.name

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.grove.expected import Clique, expected
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 
@@ -25,12 +25,14 @@ def test_gap_1_so_many_complete_replicas_of_several_nodes_or_none(case: Case) ->
     _waits(case, "SCHED-061", based, "bound pods where two complete workers do not fit")
 
     case.nodes("tiny", 3)
-    case.until("SCHED-061", "two complete workers are placed once they fit", sights.all_bound(based))
-    case.until("SCHED-061", "the pods of the third one lose their gates", sights.all_ungated(third))
+    case.until("SCHED-061", "two complete workers are placed once they fit", predicates.all_bound(based))
+    case.until("SCHED-061", "the pods of the third one lose their gates", predicates.all_ungated(third))
     view = case.quiet(1)
-    case.expect("SCHED-061", "bound pods of a third that does not fit", sights.none(third), sights.bound(view, third))
+    case.expect(
+        "SCHED-061", "bound pods of a third that does not fit", predicates.none(third), predicates.bound(view, third)
+    )
     case.nodes("tiny", 1)
-    case.until("SCHED-061", "the third complete worker is placed", sights.all_bound(third))
+    case.until("SCHED-061", "the third complete worker is placed", predicates.all_bound(third))
 
 
 @requirements("SCHED-062")
@@ -42,7 +44,7 @@ def test_gap_2_ten_prefill_pods_are_nothing_without_one_for_decode(case: Case) -
     case.create(workload)
     _waits(case, "SCHED-062", cliques, "bound pods where no decode pod fits")
     case.nodes("dgx-h100", 1)
-    case.until("SCHED-062", "all are placed once the decode pod fits", sights.all_bound(cliques))
+    case.until("SCHED-062", "all are placed once the decode pod fits", predicates.all_bound(cliques))
 
 
 @requirements("SCHED-063")
@@ -54,14 +56,14 @@ def test_minimum_of_all_groups_before_extras(case: Case) -> None:
     [gang] = wanted.gangs.values()
     cliques = wanted.of_gang(gang.name)
     case.create(workload)
-    case.until("SCHED-063", "one of each is placed where two pods fit", sights.admitted(wanted, gang))
-    case.expect("SCHED-063", "bound pods where two fit", dict(gang.floors), sights.bound(case.quiet(1), cliques))
+    case.until("SCHED-063", "one of each is placed where two pods fit", predicates.admitted(wanted, gang))
+    case.expect("SCHED-063", "bound pods where two fit", dict(gang.floors), predicates.bound(case.quiet(1), cliques))
 
 
 def _waits(case: Case, id: str, cliques: Sequence[Clique], what: str) -> None:
     """No pod of the cliques is bound, though they might be, and though a gang that came later is."""
-    case.until(id, "the pods that wait have no gate", sights.all_ungated(cliques))
+    case.until(id, "the pods that wait have no gate", predicates.all_ungated(cliques))
     later = case.workload("frontend", setName="later")
     case.create(later)
-    case.until(id, "a later gang that fits is bound", sights.all_bound(list(expected(later).cliques.values())))
-    case.expect(id, what, sights.none(cliques), sights.bound(case.quiet(1), cliques))
+    case.until(id, "a later gang that fits is bound", predicates.all_bound(list(expected(later).cliques.values())))
+    case.expect(id, what, predicates.none(cliques), predicates.bound(case.quiet(1), cliques))

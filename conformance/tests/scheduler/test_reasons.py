@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, name, text
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -22,7 +22,7 @@ def test_pods_that_wait_for_their_gang_say_why(case: Case) -> None:
     waits = case.workload("frontend", setName="waits", gpus=8)
     cliques = list(expected(waits).cliques.values())
     case.create(waits)
-    case.until("SCHED-064", "the waiting pods lose their gates", sights.all_ungated(cliques))
+    case.until("SCHED-064", "the waiting pods lose their gates", predicates.all_ungated(cliques))
     what = f"each waiting pod has the condition {CONDITION}=False, reason {REASON}, with a message"
     case.eventually("SCHED-064", what, _told(cliques))
 
@@ -30,7 +30,7 @@ def test_pods_that_wait_for_their_gang_say_why(case: Case) -> None:
     begin = case.history.mark()
     later = case.workload("frontend", setName="later")
     case.create(later)
-    case.until("SCHED-064", "a later gang is bound", sights.all_bound(list(expected(later).cliques.values())))
+    case.until("SCHED-064", "a later gang is bound", predicates.all_bound(list(expected(later).cliques.values())))
     case.quiet(2, real=True)
     before = _messages(case.history.view(begin), cliques)
     after = _messages(case.history.view(), cliques)
@@ -43,31 +43,31 @@ def test_pods_that_wait_for_their_gang_say_why(case: Case) -> None:
 
 def _messages(view: View, cliques: Sequence[Clique]) -> dict[str, str]:
     """The message of each pod's condition, by the pod's name."""
-    found = [pod for clique in cliques for pod in sights.pods_of(view, clique.name)]
+    found = [pod for clique in cliques for pod in predicates.pods_of(view, clique.name)]
     return {name(pod): text(condition(pod, CONDITION), "message") for pod in found}
 
 
-def _told(cliques: Sequence[Clique]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _told(cliques: Sequence[Clique]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         for clique in cliques:
-            for pod in sights.pods_of(view, clique.name):
+            for pod in predicates.pods_of(view, clique.name):
                 told = condition(pod, CONDITION)
                 found = [text(told, "status"), text(told, "reason")]
                 if found != ["False", REASON] or not text(told, "message"):
-                    return Miss(f"{name(pod)} says {CONDITION}={found[0]}, {found[1]}: {text(told, 'message')!r}")
+                    return Unmet(f"{name(pod)} says {CONDITION}={found[0]}, {found[1]}: {text(told, 'message')!r}")
         return True
 
     return seen
 
 
-def _warned(cliques: Sequence[Clique]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _warned(cliques: Sequence[Clique]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         about = {
             text(event.get("regarding") or event.get("involvedObject"), "name")
             for event in view.list("events")
             if text(event, "type") == "Warning" and (text(event, "note") or text(event, "message"))
         }
-        silent = [name(pod) for c in cliques for pod in sights.pods_of(view, c.name) if name(pod) not in about]
-        return not silent or Miss(f"no Warning event is about {', '.join(silent)}")
+        silent = [name(pod) for c in cliques for pod in predicates.pods_of(view, c.name) if name(pod) not in about]
+        return not silent or Unmet(f"no Warning event is about {', '.join(silent)}")
 
     return seen

@@ -7,7 +7,7 @@ from typing import Any
 from conformance.grove import startup, template
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import Document, at, name, texts
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.differences import differing
 from conformance.history.view import View
 from conformance.suite.case import Case
@@ -38,12 +38,12 @@ def test_cliques_have_the_parents_that_the_start_up_type_gives_them(case: Case) 
         case.create(workload)
     for workload in workloads:
         every = list(expected(workload).cliques.values())
-        case.eventually("START-006", f"all pods of {name(workload)} exist", sights.all_exist(every))
+        case.eventually("START-006", f"all pods of {name(workload)} exist", predicates.all_exist(every))
     view = case.history.view()
     for workload in workloads:
         check(case, workload, view)
     for workload in workloads:
-        case.eventually("START-006", f"{name(workload)} becomes available", sights.available(name(workload), 1))
+        case.eventually("START-006", f"{name(workload)} becomes available", predicates.available(name(workload), 1))
 
 
 def check(case: Case, workload: dict[str, Any], view: View) -> None:
@@ -68,7 +68,7 @@ def _id(wanted: template.SetTemplate, place: startup.Seat) -> str:
 
 
 def check_pods(case: Case, clique: Clique, wanted: template.SetTemplate, parents: dict[str, int], view: View) -> None:
-    for pod in sights.pods_of(view, clique.name):
+    for pod in predicates.pods_of(view, clique.name):
         waiter, what = startup.waiter(pod), name(pod)
         case.expect("START-006", f"{what} has {startup.WAITER}", bool(parents), bool(waiter))
         if not parents or not waiter:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Container
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import condition_is, name, uid
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.startup.sights import are_ready, are_under_way, break_down, hold, let_go, names, ready
+from conformance.tests.startup.predicates import are_ready, are_under_way, break_down, hold, let_go, names, ready
 
 
 @requirements("START-010", "START-012", "GANG-008", "INV-001", "INV-004", "INV-005", "INV-006")
@@ -22,25 +22,27 @@ def test_all_pods_are_bound_before_any_starts_and_gangs_start_apart(case: Case) 
     wanted = expected(workload)
     base, one, other = (wanted.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1"))
     case.create(workload)
-    case.until("START-010", "all pods of the base gang are bound while no parent is Ready", sights.all_bound(base))
+    case.until("START-010", "all pods of the base gang are bound while no parent is Ready", predicates.all_bound(base))
     case.until("START-010", "and have been started", are_under_way(base))
-    case.expect("START-010", "Ready pods then", sights.none(base), ready(case.history.view(), base))
+    case.expect("START-010", "Ready pods then", predicates.none(base), ready(case.history.view(), base))
     scaled = [*one, *other]
-    case.until("GANG-008", "a base gang that is bound and not Ready releases scaled gangs", sights.all_ungated(scaled))
+    case.until(
+        "GANG-008", "a base gang that is bound and not Ready releases scaled gangs", predicates.all_ungated(scaled)
+    )
 
     # That the base gang is Ready lets no other gang start: each waits for its own leader.
     for tail in ("0-fe", "sg-0-ld"):
         let_go(case, names(case.history.view(), _clique(wanted, tail).name)[0])
     case.until("START-012", "the base gang starts", are_ready(base))
-    case.until("START-010", "all pods of scaled gangs are bound while no parent is Ready", sights.all_bound(scaled))
+    case.until("START-010", "all pods of scaled gangs are bound while no parent is Ready", predicates.all_bound(scaled))
     case.until("START-012", "pods of the scaled gangs are under way", are_under_way(scaled))
-    case.expect("START-012", "Ready pods of scaled gangs", sights.none(scaled), ready(case.quiet(1), scaled))
+    case.expect("START-012", "Ready pods of scaled gangs", predicates.none(scaled), ready(case.quiet(1), scaled))
 
     # Nor does one scaled gang start the other, nor wait for it, nor for pods of the base gang.
     break_down(case, names(case.history.view(), _clique(wanted, "0-fe").name)[0])
     let_go(case, names(case.history.view(), _clique(wanted, "sg-1-ld").name)[0])
     case.until("START-012", "a scaled gang starts", are_ready(one))
-    case.expect("START-012", "Ready pods of the other one", sights.none(other), ready(case.quiet(1), other))
+    case.expect("START-012", "Ready pods of the other one", predicates.none(other), ready(case.quiet(1), other))
 
 
 @requirements("START-012", "INV-006")
@@ -50,10 +52,10 @@ def test_replicas_of_a_set_start_apart(case: Case) -> None:
     wanted = expected(workload)
     here, there = ([c for c in wanted.cliques.values() if c.set_index == index] for index in (1, 0))
     case.create(workload)
-    case.until("START-012", "all pods are bound", sights.all_bound([*here, *there]))
+    case.until("START-012", "all pods are bound", predicates.all_bound([*here, *there]))
     let_go(case, names(case.history.view(), _clique(wanted, "1-fe").name)[0])
     case.until("START-012", "the replica whose front is Ready starts", are_ready(here))
-    case.expect("START-012", "Ready pods of the other replica", sights.none(there), ready(case.quiet(1), there))
+    case.expect("START-012", "Ready pods of the other replica", predicates.none(there), ready(case.quiet(1), there))
     let_go(case, names(case.history.view(), _clique(wanted, "0-fe").name)[0])
     case.until("START-012", "the other replica starts in its turn", are_ready(there))
 
@@ -65,7 +67,7 @@ def test_pods_start_after_the_floors_of_their_parents(case: Case) -> None:
     wanted = expected(workload)
     front, leaders, workers = base = [_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
     case.create(workload)
-    case.until("START-011", "all pods of the base gang are bound", sights.all_bound(base))
+    case.until("START-011", "all pods of the base gang are bound", predicates.all_bound(base))
 
     let_go(case, names(case.history.view(), leaders.name)[0])
     fronts = names(case.history.view(), front.name)
@@ -114,25 +116,25 @@ def _some(counts: dict[str, int]) -> dict[str, int]:
     return {clique: count for clique, count in counts.items() if count}
 
 
-def _none_ready(clique: Clique) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _none_ready(clique: Clique) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = ready(view, [clique])[clique.name]
-        return not found or Miss(f"{found} pods of {clique.name} are Ready")
+        return not found or Unmet(f"{found} pods of {clique.name} are Ready")
 
     return seen
 
 
 def _lives(view: View, cliques: list[Clique]) -> dict[str, str]:
     """Uid of each pod → whether it is Ready."""
-    found = sights.by_clique(view, cliques)
+    found = predicates.by_clique(view, cliques)
     return {uid(pod): condition_is(pod, "Ready") for those in found.values() for pod in those}
 
 
-def _some_pod(clique: Clique, known: Container[str] = ()) -> Callable[[View], str | Miss]:
+def _some_pod(clique: Clique, known: Container[str] = ()) -> Callable[[View], str | Unmet]:
     """The name of a bound pod of the clique whose uid is not among those known."""
 
-    def seen(view: View) -> str | Miss:
-        found = [pod for pod in sights.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
-        return name(found[0]) if found else Miss(f"no such pod of {clique.name} is bound")
+    def seen(view: View) -> str | Unmet:
+        found = [pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
+        return name(found[0]) if found else Unmet(f"no such pod of {clique.name} is bound")
 
     return seen

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from conformance.history import lives
+from conformance.history import incarnations
 from conformance.history.query import History
 from conformance.history.record import Record
 from conformance.tests.termination import scenes
@@ -21,7 +21,7 @@ def breaches(history: History, clique: str, never_ran: Collection[str]) -> list[
     if clique.startswith(f"{replica}-g-"):
         own = clique.rpartition("-")[0]
         parts += [(scenes.CLIQUES, each) for each in (f"{own}-b", f"{own}-c") if each not in never_ran]
-    found = [lives.since(history, resource, name, scenes.BREACHED, "True") for resource, name in parts]
+    found = [incarnations.since(history, resource, name, scenes.BREACHED, "True") for resource, name in parts]
     return [record for record in found if record is not None]
 
 

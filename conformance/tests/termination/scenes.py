@@ -9,8 +9,8 @@ from typing import Any
 
 from conformance.grove import health, labels, pods
 from conformance.grove.fields import condition, condition_is, label, name, text
-from conformance.history import lives, sights
-from conformance.history.query import Miss
+from conformance.history import incarnations, predicates
+from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.case import Case
@@ -27,11 +27,11 @@ UNHEARD_OF: Mapping[str, Any] = {"phase": "Running", "containers": {"started": T
 
 def by_index(case: Case, clique: str) -> list[Mapping[str, Any]]:
     """The pods of a clique in the order of their indices."""
-    found = sights.pods_of(case.history.view(), clique)
+    found = predicates.pods_of(case.history.view(), clique)
     return sorted(found, key=lambda pod: label(pod, labels.POD_INDEX))
 
 
-def lose(case: Case, clique: str, count: int) -> None:
+def fail_node(case: Case, clique: str, count: int) -> None:
     """Deletes the first pods of a clique."""
     for pod in by_index(case, clique)[:count]:
         case.delete("pods", name(pod))
@@ -54,33 +54,33 @@ def delay(case: Case, sets: Iterable[str], seconds: str) -> None:
         case.patch(SETS, each, {"spec": {"template": {"terminationDelay": seconds}}})
 
 
-def breached(resource: str, names: Iterable[str], status: str = "True") -> sights.Sight:
+def breached(resource: str, names: Iterable[str], status: str = "True") -> predicates.Predicate:
     """All of these say of their minAvailable that it is breached, or that it is not."""
     return _say(resource, names, BREACHED, status)
 
 
-def bound(sizes: Mapping[str, int]) -> sights.Sight:
+def bound(sizes: Mapping[str, int]) -> predicates.Predicate:
     """Each of these cliques has so many bound pods."""
 
-    def seen(view: View) -> bool | Miss:
-        found = {clique: sum(map(pods.bound, sights.pods_of(view, clique))) for clique in sizes}
-        return found == dict(sizes) or Miss(f"bound pods: {found}, wanted: {dict(sizes)}")
+    def seen(view: View) -> bool | Unmet:
+        found = {clique: sum(map(pods.bound, predicates.pods_of(view, clique))) for clique in sizes}
+        return found == dict(sizes) or Unmet(f"bound pods: {found}, wanted: {dict(sizes)}")
 
     return seen
 
 
-def flagged(groups: Iterable[str], status: str = "True") -> sights.Sight:
+def flagged(groups: Iterable[str], status: str = "True") -> predicates.Predicate:
     """All of these groups say that they are being made anew, or that they are not."""
     return _say(GROUPS, groups, IN_PROGRESS, status)
 
 
-def _say(resource: str, names: Iterable[str], kind: str, status: str) -> sights.Sight:
+def _say(resource: str, names: Iterable[str], kind: str, status: str) -> predicates.Predicate:
     wanted = list(names)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         told = {each: condition_is(view.get(resource, each), kind) for each in wanted}
         late = [f"{kind} of {each} is {found or 'absent'}" for each, found in told.items() if found != status]
-        return not late or Miss("; ".join(late))
+        return not late or Unmet("; ".join(late))
 
     return seen
 
@@ -107,5 +107,5 @@ def _stamp(told: str, record: Record) -> float:
 
 def counts(case: Case, wanted: Iterable[str]) -> dict[str, int]:
     """How many cliques each of these names has had."""
-    found = lives.lives(case.history, CLIQUES)
+    found = incarnations.counts(case.history, CLIQUES)
     return {each: found.get(each, 0) for each in wanted}

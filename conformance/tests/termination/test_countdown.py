@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import health
 from conformance.grove.fields import condition, terminating, text
-from conformance.history import lives, sights
+from conformance.history import incarnations, predicates
 from conformance.history.record import Record
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -32,19 +32,19 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
         case.create(workload)
     cliques = {each: f"{each}-0-web" for each in SETS}
     waits = cliques.pop("waits")
-    case.until("TERM-020", "the sets are available", all_of(*(sights.available(each, 1) for each in cliques)))
+    case.until("TERM-020", "the sets are available", all_of(*(predicates.available(each, 1) for each in cliques)))
     case.until("TERM-015", "pods are bound, and start", scenes.bound({waits: 3}))
     scenes.become(case, waits, scenes.STARTING, 3)
     lost = case.history.now()
     # At once: also what is lost soon after its beginning is lost. It is lost for good, and the others crash.
     scenes.cordon(case, nodes)
-    scenes.lose(case, cliques["begins"], 1)
+    scenes.fail_node(case, cliques["begins"], 1)
     for each, clique in cliques.items():
         if each != "begins":
             scenes.become(case, clique, scenes.CRASHED, 1)
     case.until("TERM-020", "the cliques say that they have lost a pod", scenes.breached(CLIQUES, cliques.values()))
     first = {each: began(case, clique) for each, clique in cliques.items()}
-    before = lives.uids(case.history.view(), CLIQUES)
+    before = incarnations.uids(case.history.view(), CLIQUES)
     case.quiet(1.2, real=True)
 
     scenes.become(case, cliques["wavers"], scenes.SERVING, 1)
@@ -52,7 +52,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     case.until("TERM-016", "the clique is sound again", scenes.breached(CLIQUES, [cliques["wavers"]], "False"))
     scenes.delay(case, ["hastens"], "1s")
     what = "a delay that was shortened while it counted down is over"
-    case.eventually("TERM-018", what, lives.renewed(CLIQUES, [cliques["hastens"]], before))
+    case.eventually("TERM-018", what, incarnations.renewed(CLIQUES, [cliques["hastens"]], before))
     case.quiet(1.2, real=True)
     relapsed = case.history.now()
     scenes.become(case, cliques["wavers"], scenes.CRASHED, 1)
@@ -63,10 +63,10 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     case.roles.restart("operator")
     restarted = case.history.now()
     rest = [cliques[each] for each in ("wavers", "worsens", "lasts")]
-    case.eventually("TERM-019", "what counted down is made anew", lives.renewed(CLIQUES, rest, before), 200)
+    case.eventually("TERM-019", "what counted down is made anew", incarnations.renewed(CLIQUES, rest, before), 200)
     told = moments(case, cliques["worsens"], first["worsens"])
     case.expect("TERM-017", "transition times of a breach in which one more pod was lost", told[:1], told)
-    ends = lives.ends(case.history, CLIQUES)
+    ends = incarnations.ends(case.history, CLIQUES)
     for id, each, cause, since in (
         ("TERM-016", "wavers", again, relapsed),
         ("TERM-017", "worsens", first["worsens"], lost),
@@ -80,16 +80,16 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
         late = after is None or after >= SECONDS - 1
         case.holds(id, f"{each}: deleted before a whole delay has passed since the restart", not late)
     what = "what was lost soon after its beginning is made anew"
-    case.eventually("TERM-020", what, lives.renewed(CLIQUES, [cliques["begins"]], before))
+    case.eventually("TERM-020", what, incarnations.renewed(CLIQUES, [cliques["begins"]], before))
     scenes.cordon(case, nodes, off=True)
-    case.until("TERM-020", "the sets are available again", all_of(*(sights.available(each, 1) for each in cliques)))
+    case.until("TERM-020", "the sets are available again", all_of(*(predicates.available(each, 1) for each in cliques)))
     once = dict.fromkeys(cliques.values(), 2)
     same(case, "TERM-020", "cliques that each name has had", once, scenes.counts(case, once))
     same(case, "TERM-015", "cliques whose pods are on their way", {waits: 1}, scenes.counts(case, [waits]))
 
 
 def began(case: Case, clique: str) -> Record | None:
-    return lives.since(case.history, CLIQUES, clique, scenes.BREACHED, "True")
+    return incarnations.since(case.history, CLIQUES, clique, scenes.BREACHED, "True")
 
 
 def moments(case: Case, clique: str, since: Record | None) -> list[str]:

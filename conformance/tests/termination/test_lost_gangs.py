@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from conformance.grove import labels
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition_is, label, number, text
-from conformance.history import lives, sights
+from conformance.history import incarnations, predicates
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.api import Object
@@ -54,9 +54,9 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
 
     # Nothing has come of it so far. From now on the delay is short, but for the time that has passed already.
     everything = [clique for set in shapes.values() for clique in expected(set).cliques]
-    gone = [name for name in lives.ends(case.history, CLIQUES) if name in everything]
+    gone = [name for name in incarnations.ends(case.history, CLIQUES) if name in everything]
     case.expect("TERM-002", "cliques deleted within the hour", [], gone)
-    uids = lives.uids(case.history.view(), CLIQUES)
+    uids = incarnations.uids(case.history.view(), CLIQUES)
     causes = {name: delays.breaches(case.history, name, LAST) for name in uids}
     scenes.delay(case, shapes, f"{SECONDS}s")
     pair = [f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c")]
@@ -66,7 +66,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     case.eventually("TERM-001", "all of a replica that lost a pod is made anew", anew([*pair, *strict], uids), 120)
     case.eventually("TERM-008", "the replica of the scaling group is made anew", anew(one, uids), 120)
     case.eventually("TERM-011", "all of a replica whose group is breached is made anew", anew(torn, uids), 120)
-    ends = lives.ends(case.history, CLIQUES)
+    ends = incarnations.ends(case.history, CLIQUES)
     deleted = {name: ends[name] for name in (*pair, *strict, *one, *torn) if name in ends}
     case.expect(
         "TERM-002", f"cliques deleted before {SECONDS} s were over", [], delays.early(causes, deleted, SECONDS, since)
@@ -124,7 +124,7 @@ def started(case: Case, shapes: dict[str, Object]) -> None:
         case.create(workload)
     case.until("TERM-007", "every set is available", available(shapes))
     cliques = [clique for workload in shapes.values() for clique in expected(workload).cliques.values()]
-    case.until("TERM-007", "all their pods are Ready", pods_are(sights.sizes(cliques), ready=True))
+    case.until("TERM-007", "all their pods are Ready", pods_are(predicates.sizes(cliques), ready=True))
     scale(case, GROUPS, "strict-0-g", 3)
     scale(case, CLIQUES, "strict-0-g-1-b", 2)
     sizes = {"strict-0-g-1-b": 2, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
@@ -140,12 +140,12 @@ def torn_apart(case: Case) -> None:
     """Takes pods away, and waits until the cliques and groups say so."""
     scale(case, GROUPS, "torn-0-g", 3)
     scale(case, GROUPS, "pair-0-g", 2)
-    scenes.lose(case, "pair-1-a", 1)
-    scenes.lose(case, "strict-0-g-0-c", 1)
-    scenes.lose(case, "strict-0-g-2-c", 1)
-    scenes.lose(case, "loose-0-a", 1)
-    scenes.lose(case, "loose-0-g-0-c", 2)
-    scenes.lose(case, "torn-0-g-1-c", 2)
+    scenes.fail_node(case, "pair-1-a", 1)
+    scenes.fail_node(case, "strict-0-g-0-c", 1)
+    scenes.fail_node(case, "strict-0-g-2-c", 1)
+    scenes.fail_node(case, "loose-0-a", 1)
+    scenes.fail_node(case, "loose-0-g-0-c", 2)
+    scenes.fail_node(case, "torn-0-g-1-c", 2)
     cliques = ["pair-1-a", "strict-0-g-0-c", "strict-0-g-2-c", "loose-0-g-0-c", "torn-0-g-1-c", *LAST]
     case.until("TERM-001", "the cliques say that they have lost pods", scenes.breached(CLIQUES, cliques))
     case.until("TERM-001", "the group that lost two of three replicas says so", scenes.breached(GROUPS, ["strict-0-g"]))
@@ -155,15 +155,15 @@ def torn_apart(case: Case) -> None:
     case.eventually("TERM-009", "a clique with as many pods as it needs says so", fine)
     # Two seconds apart, so that the replica and its group do not count down together.
     case.quiet(2, real=True)
-    scenes.lose(case, "torn-0-g-0-c", 2)
+    scenes.fail_node(case, "torn-0-g-0-c", 2)
     case.until("TERM-011", "no replica of the group is left", scenes.breached(GROUPS, ["torn-0-g"]))
 
 
-def anew(names: Iterable[str], before: dict[str, str]) -> sights.Sight:
-    return lives.renewed(CLIQUES, names, before)
+def anew(names: Iterable[str], before: dict[str, str]) -> predicates.Predicate:
+    return incarnations.renewed(CLIQUES, names, before)
 
 
-def has_had(case: Case, wanted: dict[str, int]) -> sights.Sight:
+def has_had(case: Case, wanted: dict[str, int]) -> predicates.Predicate:
     def seen(view: View) -> bool:
         return scenes.counts(case, wanted) == wanted
 
@@ -173,8 +173,8 @@ def has_had(case: Case, wanted: dict[str, int]) -> sights.Sight:
 def judge_surroundings(case: Case, before: View, view: View) -> None:
     """Scaling groups, gangs and Services outlive the cliques."""
     for resource in (GROUPS, GANGS, "services"):
-        right = lives.uids(before, resource)
-        now = lives.uids(view, resource)
+        right = incarnations.uids(before, resource)
+        now = incarnations.uids(view, resource)
         same(case, "TERM-003", f"uids of {resource}", right, {name: now.get(name, "") for name in right})
 
 
@@ -202,8 +202,8 @@ def says_so(record: Record) -> bool:
     return condition_is(record.object, scenes.IN_PROGRESS) == "True"
 
 
-def available(sets: Iterable[str]) -> sights.Sight:
-    return all_of(*(sights.available(each, PAIR if each == "pair" else 1) for each in sets))
+def available(sets: Iterable[str]) -> predicates.Predicate:
+    return all_of(*(predicates.available(each, PAIR if each == "pair" else 1) for each in sets))
 
 
 def recovered(case: Case, sets: Iterable[str]) -> None:
@@ -222,6 +222,6 @@ def judge_sizes(case: Case) -> None:
     case.expect(
         "TERM-012", "replicas of the scaled group", 3, number(view.get(GROUPS, "strict-0-g"), "spec", "replicas")
     )
-    indices = {n: sorted(label(pod, labels.POD_INDEX) for pod in sights.pods_of(view, n)) for n in sizes}
+    indices = {n: sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(view, n)) for n in sizes}
     right = {name: [str(index) for index in range(size)] for name, size in sizes.items()}
     same(case, "TERM-012", "indices of the pods of cliques that were made anew", right, indices)

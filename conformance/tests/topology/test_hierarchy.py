@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from conformance.grove import labels
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import label, name, text
-from conformance.history import sights
+from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -30,7 +30,7 @@ def test_hierarchical_topology_at_three_levels(case: Case) -> None:
         case.create(first)
         cliques = list(wanted.cliques.values())
         case.until(
-            ("TOPO-050", "TOPO-051"), "all workers are bound, each in a rack of its own", sights.all_bound(cliques)
+            ("TOPO-050", "TOPO-051"), "all workers are bound, each in a rack of its own", predicates.all_bound(cliques)
         )
         view, based = case.quiet(1), [clique for clique in cliques if not clique.base_gang]
         case.expect("TOPO-050", "blocks of the set's replica", 1, len(_domains(view, "block", based)))
@@ -47,7 +47,7 @@ def test_hierarchical_topology_at_three_levels(case: Case) -> None:
         )
         cliques = list(expected(second).cliques.values())
         case.create(second)
-        case.until("TOPO-051", "both replicas are bound, each in a rack of its own", sights.all_bound(cliques))
+        case.until("TOPO-051", "both replicas are bound, each in a rack of its own", predicates.all_bound(cliques))
         view = case.quiet(1)
         for replica in (0, 1):
             own = [clique for clique in cliques if clique.set_index == replica]
@@ -60,5 +60,5 @@ def test_hierarchical_topology_at_three_levels(case: Case) -> None:
 def _domains(view: View, domain: str, cliques: Iterable[Clique]) -> set[str]:
     """The domains that the pods of cliques are in."""
     nodes = {name(node): label(node, KEYS[domain]) for node in view.list("nodes")}
-    found = sights.by_clique(view, cliques)
+    found = predicates.by_clique(view, cliques)
     return {nodes.get(text(pod, "spec", "nodeName"), "") for pods in found.values() for pod in pods}

@@ -11,8 +11,8 @@ from typing import Any
 
 from conformance.grove import labels, pods, updates
 from conformance.grove.fields import label, name, number, text, uid
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -71,30 +71,32 @@ def release(case: Case, clique: str, but: Iterable[str] = ()) -> None:
 
 def held(view: View, clique: str) -> list[Pod]:
     return [
-        pod for pod in sights.pods_of(view, clique) if text(pod, "metadata", "annotations", HELD) and pods.bound(pod)
+        pod
+        for pod in predicates.pods_of(view, clique)
+        if text(pod, "metadata", "annotations", HELD) and pods.bound(pod)
     ]
 
 
-def one_held(clique: str, of: str = "2") -> sights.Sight:
+def one_held(clique: str, of: str = "2") -> predicates.Predicate:
     """One of a clique's two pods is of that template, and waits for the test; the other one is Ready."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         tags = [tag(pod) for pod in held(view, clique)]
-        two = len(sights.pods_of(view, clique)) == 2
-        return (tags == [of] and two) or Miss(f"{clique}: held pods are of {tags}")
+        two = len(predicates.pods_of(view, clique)) == 2
+        return (tags == [of] and two) or Unmet(f"{clique}: held pods are of {tags}")
 
     return seen
 
 
-def nurse(case: Case, ids: str | tuple[str, ...], what: str, cliques: Iterable[str], end: sights.Sight) -> None:
+def nurse(case: Case, ids: str | tuple[str, ...], what: str, cliques: Iterable[str], end: predicates.Predicate) -> None:
     """Lets pods of these cliques become Ready whenever there are held ones, until `end`. Without ids that is all."""
     wanted, free = list(cliques), set[str]()
 
     def waiting(view: View) -> list[Pod]:
         return [pod for clique in wanted for pod in held(view, clique) if uid(pod) not in free]
 
-    def seen(view: View) -> bool | Miss:
-        return bool(end(view)) or bool(waiting(view)) or Miss(str(end(view)))
+    def seen(view: View) -> bool | Unmet:
+        return bool(end(view)) or bool(waiting(view)) or Unmet(str(end(view)))
 
     for _ in range(ROUNDS):
         view = case.settled(what, seen, 60)
@@ -108,52 +110,52 @@ def nurse(case: Case, ids: str | tuple[str, ...], what: str, cliques: Iterable[s
         case.until(ids, what, end, 30)
 
 
-def begun(each: str, before: str) -> sights.Sight:
+def begun(each: str, before: str) -> predicates.Predicate:
     """A set says that it is of another generation than before, and that an update has begun."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = view.get(SETS, each)
         if updates.generation(found) in ("", before):
-            return Miss(f"{each} has still the generation of before")
-        return updates.started(found) != "" or Miss(f"{each} has no updateProgress")
+            return Unmet(f"{each} has still the generation of before")
+        return updates.started(found) != "" or Unmet(f"{each} has no updateProgress")
 
     return seen
 
 
-def done(each: str, before: str) -> sights.Sight:
+def done(each: str, before: str) -> predicates.Predicate:
     """A set says that the update that followed on a generation has ended, and that all its replicas are updated."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         if not (answer := begun(each, before)(view)):
             return answer
         found = view.get(SETS, each)
         if not updates.ended(found):
-            return Miss(f"the update of {each} has not ended: {dict(updates.progress(found))}")
+            return Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
         wanted, told = number(found, "spec", "replicas"), number(found, "status", "updatedReplicas")
-        return wanted == told or Miss(f"updatedReplicas of {each} is {told}, not {wanted}")
+        return wanted == told or Unmet(f"updatedReplicas of {each} is {told}, not {wanted}")
 
     return seen
 
 
-def left(clique: str, wanted: Iterable[str]) -> sights.Sight:
+def left(clique: str, wanted: Iterable[str]) -> predicates.Predicate:
     """Of these pods (uids) of a clique none is left but for those that are being deleted."""
     before = set(wanted)
 
-    def seen(view: View) -> bool | Miss:
-        still = [name(pod) for pod in sights.pods_of(view, clique) if uid(pod) in before]
-        return not still or Miss(f"still there: {', '.join(still)}")
+    def seen(view: View) -> bool | Unmet:
+        still = [name(pod) for pod in predicates.pods_of(view, clique) if uid(pod) in before]
+        return not still or Unmet(f"still there: {', '.join(still)}")
 
     return seen
 
 
-def anew(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> sights.Sight:
+def anew(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> predicates.Predicate:
     """One of `counts` of these pods (uids) of a clique have been replaced, and it has `total` bound pods in all."""
     known = set(before)
 
-    def seen(view: View) -> bool | Miss:
-        found = sights.pods_of(view, clique)
+    def seen(view: View) -> bool | Unmet:
+        found = predicates.pods_of(view, clique)
         gone, bound = len(known - {uid(pod) for pod in found}), sum(map(pods.bound, found))
-        return (gone in counts and bound == total) or Miss(
+        return (gone in counts and bound == total) or Unmet(
             f"{clique}: {gone} of {len(known)} pods have gone, wanted {' or '.join(map(str, counts))}; "
             f"{bound} are bound, wanted {total}"
         )
@@ -161,18 +163,18 @@ def anew(clique: str, before: Iterable[str], counts: Collection[int], total: int
     return seen
 
 
-def whole(sizes: Mapping[str, int]) -> sights.Sight:
+def whole(sizes: Mapping[str, int]) -> predicates.Predicate:
     """Each of these cliques says that so many of its pods are Ready."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         told = {clique: number(view.get(CLIQUES, clique), "status", "readyReplicas") for clique in sizes}
-        return told == dict(sizes) or Miss(f"readyReplicas: {told}, wanted: {dict(sizes)}")
+        return told == dict(sizes) or Unmet(f"readyReplicas: {told}, wanted: {dict(sizes)}")
 
     return seen
 
 
 def uids(view: View, clique: str) -> set[str]:
-    return {uid(pod) for pod in sights.pods_of(view, clique)}
+    return {uid(pod) for pod in predicates.pods_of(view, clique)}
 
 
 def hash_of(pod: Pod) -> str:
@@ -181,7 +183,7 @@ def hash_of(pod: Pod) -> str:
 
 def images(view: View, clique: str) -> list[str]:
     """The tags of the images of a clique's pods, sorted."""
-    return sorted(tag(pod) for pod in sights.pods_of(view, clique))
+    return sorted(tag(pod) for pod in predicates.pods_of(view, clique))
 
 
 def tag(pod: Pod) -> str:
@@ -190,4 +192,4 @@ def tag(pod: Pod) -> str:
 
 def where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set[str]:
     """The uids of the pods of a clique of which something holds."""
-    return {uid(pod) for pod in sights.pods_of(view, clique) if condition(pod)}
+    return {uid(pod) for pod in predicates.pods_of(view, clique) if condition(pod)}

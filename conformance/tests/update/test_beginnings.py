@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from conformance.grove import updates
 from conformance.grove.fields import name, number, text, uid
-from conformance.history import lives, sights
-from conformance.history.query import Miss
+from conformance.history import incarnations, predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -34,7 +34,7 @@ def test_what_begins_an_update_and_what_it_does_on_delete(case: Case) -> None:
     for workload in (*begin.values(), other, *waiting.values()):
         case.create(workload)
     replicas = {each: 2 if each == "o" else 1 for each in (*BEGIN, "other", *waiting)}
-    available = [sights.available(each, count) for each, count in replicas.items()]
+    available = [predicates.available(each, count) for each, count in replicas.items()]
     case.until("UPD-036", "all sets are available", all_of(*available), 150)
     scale(case, CLIQUES, "o-0-a", 3)
     case.until("UPD-039", "a clique that was scaled has its pods", pods_are({"o-0-a": 3}, ready=True))
@@ -42,7 +42,7 @@ def test_what_begins_an_update_and_what_it_does_on_delete(case: Case) -> None:
 
     view, since = case.history.view(), case.history.mark()
     before = {each: updates.generation(view.get(SETS, each)) for each in replicas}
-    first = lives.uids(view, "pods")
+    first = incarnations.uids(view, "pods")
     begun(case, begin)
     unchanged(case, other)
     for workload in waiting.values():
@@ -82,7 +82,7 @@ def begun(case: Case, begin: dict[str, Object]) -> None:
 
 def begun_once(case: Case, first: dict[str, str]) -> None:
     view = case.history.view()
-    wrong = [name(pod) for each in BEGIN for pod in sights.pods_of(view, f"{each}-0-web") if name(pod) in first]
+    wrong = [name(pod) for each in BEGIN for pod in predicates.pods_of(view, f"{each}-0-web") if name(pod) in first]
     case.expect("UPD-036", "pods that are there from before the update", [], wrong)
 
 
@@ -104,9 +104,9 @@ def announced(case: Case, before: dict[str, str]) -> None:
     groups = [f"o-{index}-{group}" for index in (0, 1) for group in "gh"]
     parts = [(SETS, "o"), *((CLIQUES, each) for each in CLIQUES_OF_O), *((GROUPS, each) for each in groups)]
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         late = [each for kind, each in parts if not updates.ended(view.get(kind, each))]
-        return not late or Miss(f"no update has begun and ended at {', '.join(late)}")
+        return not late or Unmet(f"no update has begun and ended at {', '.join(late)}")
 
     what = "set, cliques and groups say when it has begun, and ended"
     case.eventually("UPD-038", what, all_of(changes.begun("o", before["o"]), seen))
@@ -132,7 +132,7 @@ def misplaced(view: View) -> list[str]:
         tag = text(found, "spec", "podSpec", "containers", 0, "image").rpartition(":")[2]
         if tag != ("2" if letter in "ac" else "1"):
             wrong.append(f"{clique} has template {tag}")
-        of_pods = {changes.hash_of(pod) for pod in sights.pods_of(view, clique)}
+        of_pods = {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)}
         if (changes.hash_of(found) in of_pods) is (letter in "ac"):
             wrong.append(f"{clique} has hash {changes.hash_of(found)}, its pods {sorted(of_pods)}")
     return wrong
@@ -168,40 +168,42 @@ def by_hand(case: Case) -> None:
         case.delete("pods", name(pod))
     case.until("UPD-041", "all its pods are of the new template", tags({"o-0-a": ["2"] * 3, "o-0-g-0-c": ["2"] * 2}))
 
-    def reached(view: View) -> bool | Miss:
+    def reached(view: View) -> bool | Unmet:
         found = view.get(CLIQUES, "o-0-a")
         own, whole = view.get(SETS, "o"), number(view.get(SETS, "o"), "status", "updatedReplicas")
         if updates.reached(found) != updates.targets(found):
-            return Miss("the clique has not reached what its progress leads to")
-        return (whole == 1 and updates.ended(own)) or Miss(f"updatedReplicas of the set is {whole}, not 1")
+            return Unmet("the clique has not reached what its progress leads to")
+        return (whole == 1 and updates.ended(own)) or Unmet(f"updatedReplicas of the set is {whole}, not 1")
 
     case.eventually("UPD-041", "clique and set say that they are updated", reached)
 
 
-def updated(clique: str, count: int) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def updated(clique: str, count: int) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         told = number(view.get(CLIQUES, clique), "status", "updatedReplicas")
-        return told == count or Miss(f"updatedReplicas of {clique} is {told}")
+        return told == count or Unmet(f"updatedReplicas of {clique} is {told}")
 
     return seen
 
 
-def tags(wanted: dict[str, list[str]]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def tags(wanted: dict[str, list[str]]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = {clique: changes.images(view, clique) for clique in wanted}
-        return found == wanted or Miss(f"templates: {found}, wanted: {wanted}")
+        return found == wanted or Unmet(f"templates: {found}, wanted: {wanted}")
 
     return seen
 
 
-def switched(each: str) -> sights.Sight:
+def switched(each: str) -> predicates.Predicate:
     """The operator says that it has acted on a set's present spec, which is that of RollingRecreate."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = view.get(SETS, each)
         there = text(found, "spec", "updateStrategy", "type") == changes.ROLLING
         observed = number(found, "status", "observedGeneration")
-        return (there and observed == number(found, "metadata", "generation")) or Miss(f"{each} has not been looked at")
+        return (there and observed == number(found, "metadata", "generation")) or Unmet(
+            f"{each} has not been looked at"
+        )
 
     return seen
 

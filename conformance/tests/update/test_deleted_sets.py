@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.grove import updates
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -24,7 +24,7 @@ def test_sets_go_in_an_update_and_come_again_without_one(case: Case) -> None:
     sets = {each: case.workload("frontend", setName=each, pods=2) for each in IDS}
     for workload in sets.values():
         case.create(workload)
-    available = all_of(*(sights.available(each, 1) for each in sets))
+    available = all_of(*(predicates.available(each, 1) for each in sets))
     case.until(tuple(IDS.values()), "the sets are available", available)
     changes.hold(sets["during"], "web")
     before = {each: changes.change(case, workload, "web", tag="2") for each, workload in sets.items()}
@@ -54,6 +54,6 @@ def test_sets_go_in_an_update_and_come_again_without_one(case: Case) -> None:
     same(case, "UPD-045", "templates of the pods", right, {clique: changes.images(view, clique) for clique in cliques})
 
 
-def generated(view: View) -> bool | Miss:
+def generated(view: View) -> bool | Unmet:
     late = [each for each in IDS if not updates.generation(view.get(SETS, each))]
-    return not late or Miss(f"without a generation: {', '.join(late)}")
+    return not late or Unmet(f"without a generation: {', '.join(late)}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from conformance.grove import pods, updates
 from conformance.grove.fields import uid
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -115,7 +115,7 @@ def second_template(case: Case, workload: Object, each: str) -> None:
         spec = changes.template(workload, "web")["spec"]["podSpec"]
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), LATE: "yes"}
     elif each == "broken":
-        case.live(workload, "web", "image-pull-failure")
+        case.set_behavior(workload, "web", "image-pull-failure")
     else:
         changes.hold(workload, "web")
 
@@ -156,7 +156,7 @@ def either(allowed: tuple[int, ...]) -> str:
 
 def unready_of(case: Case, each: str, first: Uids) -> list[changes.Pod]:
     """The old pods of a set that are there and not Ready."""
-    found = sights.pods_of(case.history.view(), clique(each))
+    found = predicates.pods_of(case.history.view(), clique(each))
     return [pod for pod in found if uid(pod) in first[each] and not pods.ready(pod)]
 
 
@@ -187,19 +187,19 @@ def others_do_not_count(case: Case, first: Uids) -> None:
         case.expect(id, f"pods of {each} that have gone", taken, len(lost(view, each, first)))
 
 
-def are_ready(clique: str, wanted: set[str]) -> sights.Sight:
+def are_ready(clique: str, wanted: set[str]) -> predicates.Predicate:
     """These pods (uids) of a clique are Ready."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         late = wanted - changes.where(view, clique, pods.ready)
-        return not late or Miss(f"{len(late)} of {len(wanted)} pods of {clique} are not there, or not Ready")
+        return not late or Unmet(f"{len(late)} of {len(wanted)} pods of {clique} are not there, or not Ready")
 
     return seen
 
 
 def successors(case: Case, each: str, first: Uids) -> list[str]:
     """The oldest of the pods that are not the first ones: what was made before any was added."""
-    new = [pod for pod in sights.pods_of(case.history.view(), clique(each)) if uid(pod) not in first[each]]
+    new = [pod for pod in predicates.pods_of(case.history.view(), clique(each)) if uid(pod) not in first[each]]
     order = [record.uid for record in case.history.records("pods")]
     return sorted((uid(pod) for pod in new), key=order.index)[:1]
 
@@ -212,19 +212,19 @@ def changed_again(case: Case, sets: dict[str, Object], first: Uids) -> None:
     changes.image(sets["broken"], "web", tag="3")
     for each in ("again", "back", "broken"):
         changes.apply(case, sets[each])
-    of_third = {uid(pod) for pod in sights.pods_of(case.history.view(), clique("again")) if changes.tag(pod) == "2"}
+    of_third = {uid(pod) for pod in predicates.pods_of(case.history.view(), clique("again")) if changes.tag(pod) == "2"}
     case.eventually("UPD-022", "the pod of the second template goes", changes.left(clique("again"), of_third))
     case.eventually("UPD-022", "and another one comes", changes.anew(clique("again"), first["again"], EITHER, 3))
     view = case.quiet(1, real=True)
     replaced(case, "UPD-022", "again", len(lost(view, "again", first)), EITHER)
 
 
-def over(each: str) -> sights.Sight:
+def over(each: str) -> predicates.Predicate:
     """An update that leads back to where it began has ended: its generation is no other one than before."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = view.get(SETS, each)
-        return updates.ended(found) or Miss(f"the update of {each} has not ended: {dict(updates.progress(found))}")
+        return updates.ended(found) or Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
 
     return seen
 

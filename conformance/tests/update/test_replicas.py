@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 from conformance.grove import updates
 from conformance.grove.fields import condition_is
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -32,7 +32,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
         sets[each] = case.workload("kept", setName=each, **values)
         case.create(sets[each])
     members = {each: [f"{each}-0-g-{j}-b" for j in range(size)] for each, size in GROUPED.items()}
-    case.until("UPD-025", "all sets are available", all_of(*(sights.available(each, 1) for each in sets)), 150)
+    case.until("UPD-025", "all sets are available", all_of(*(predicates.available(each, 1) for each in sets)), 150)
     ones = [f"{each}-0-g-{j}-{clique}" for each, size in GROUPED.items() for j in range(size) for clique in "bc"]
     case.until("UPD-025", "all pods of the groups are Ready", changes.whole(dict.fromkeys(ones, 1)))
     scenes.become(case, members["sick"][2], scenes.STARTING, 1)
@@ -92,12 +92,12 @@ def judge_groups(case: Case, since: int) -> None:
     case.expect("UPD-028", "moments at which three replicas lacked Ready pods", [], three)
 
 
-def waits(clique: str, tag: str = "2") -> sights.Sight:
+def waits(clique: str, tag: str = "2") -> predicates.Predicate:
     """A clique has one pod, which is of that template and waits for the test."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = changes.held(view, clique)
-        return [changes.tag(pod) for pod in found] == [tag] or Miss(f"{clique} has no held pod of template {tag}")
+        return [changes.tag(pod) for pod in found] == [tag] or Unmet(f"{clique} has no held pod of template {tag}")
 
     return seen
 
@@ -121,7 +121,7 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     sets["recycled"] = case.workload("rolling", setName="recycled", groups=1, groupsFloor=1, aloneFloor=1, delay="2s")
     for workload in sets.values():
         case.create(workload)
-    available = [sights.available(each, REPLICAS.get(each, 1)) for each in sets]
+    available = [predicates.available(each, REPLICAS.get(each, 1)) for each in sets]
     case.until("UPD-029", "all sets are available", all_of(*available), 150)
     pods = {f"{each}-{index}-web": 2 for each, replicas in REPLICAS.items() for index in range(replicas)}
     case.until("UPD-029", "all their pods are Ready", changes.whole({**pods, "recycled-0-a": 2}))
@@ -155,8 +155,8 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     what = "the second replica has its turn"
     firsts = ["in-0-web", "twice-0-web"]
     changes.nurse(case, ("UPD-032", "UPD-033"), what, firsts, all_of(turn("in", 1), turn("twice", 1)))
-    lose = all_of(changes.one_held("in-1-web"), changes.one_held("twice-1-web"))
-    case.until(("UPD-032", "UPD-033"), "and loses a pod", lose)
+    fail_node = all_of(changes.one_held("in-1-web"), changes.one_held("twice-1-web"))
+    case.until(("UPD-032", "UPD-033"), "and loses a pod", fail_node)
     scale(case, SETS, "in", 1)
     case.until("UPD-032", "the replica that had its turn goes", gone(CLIQUES, ["in-1-web"]))
     again = changes.change(case, sets["twice"], "web", tag="3")
@@ -186,12 +186,12 @@ def workload_of(case: Case, each: str, replicas: int) -> Object:
     return workload
 
 
-def turn(each: str, index: int) -> sights.Sight:
+def turn(each: str, index: int) -> predicates.Predicate:
     """It is the turn of one replica of a set."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = updates.turns(view.get(SETS, each))
-        return found == [index] or Miss(f"{each}: the turn is {found}, not {index}")
+        return found == [index] or Unmet(f"{each}: the turn is {found}, not {index}")
 
     return seen
 
@@ -204,12 +204,12 @@ def of(each: str) -> Callable[[str], str]:
 def closed(case: Case) -> None:
     """An update that OnDelete finds unfinished is over: nothing more goes, and breaches are told again."""
 
-    def over(view: View) -> bool | Miss:
+    def over(view: View) -> bool | Unmet:
         parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
         late = [each for each, found in parts.items() if not updates.ended(found)]
         if condition_is(view.get(CLIQUES, "freezes-0-web"), scenes.BREACHED) in ("", "Unknown"):
             late.append("the breach of freezes-0-web is Unknown")
-        return not late or Miss(f"not over: {', '.join(late)}")
+        return not late or Unmet(f"not over: {', '.join(late)}")
 
     case.eventually("UPD-035", "the progress of the update is closed", over)
     changes.release(case, "freezes-0-web")

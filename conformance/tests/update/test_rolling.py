@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from conformance.grove import labels, updates
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition, condition_is, label, name, number, text, uid
-from conformance.history import lives, sights
+from conformance.history import incarnations, predicates
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.api import Object
@@ -49,7 +49,7 @@ def test_a_set_is_updated_replica_by_replica(case: Case) -> None:
     case.nodes("tiny", 1)
     workload = case.workload("rolling", setName="s", replicas=REPLICAS)
     case.create(workload)
-    case.until("UPD-007", "the set is available", sights.available("s", REPLICAS), SECONDS)
+    case.until("UPD-007", "the set is available", predicates.available("s", REPLICAS), SECONDS)
     case.quiet(1.2, real=True)
     youngest = scenes.by_index(case, "s-0-a")[0]
     case.delete("pods", name(youngest))
@@ -78,7 +78,7 @@ def updated(case: Case, workload: Object, *cliques: str, tag: str, deaths: int =
     generation = changes.change(case, workload, *cliques, tag=tag)
     for share in sorted(case.random.uniform(0, 0.9) for _ in range(deaths)):
         lost = int(share * sum(sizes.values()))
-        case.settled(f"more than {lost} pods have been deleted", losses(case, before.since, lost))
+        case.settled(f"more than {lost} pods have been deleted", failed_nodes(case, before.since, lost))
         case.roles.kill("operator")
         case.roles.restart("operator")
     ids = ("UPD-007", "UPD-013") if deaths else "UPD-007"
@@ -89,7 +89,7 @@ def updated(case: Case, workload: Object, *cliques: str, tag: str, deaths: int =
     return before
 
 
-def losses(case: Case, since: int, count: int) -> sights.Sight:
+def failed_nodes(case: Case, since: int, count: int) -> predicates.Predicate:
     """More pods than that have been deleted."""
 
     def seen(view: View) -> bool:
@@ -100,7 +100,7 @@ def losses(case: Case, since: int, count: int) -> sights.Sight:
 
 def present(view: View) -> dict[str, str]:
     """The uids of cliques and groups, by kind and name."""
-    return {f"{kind}/{each}": own for kind in (CLIQUES, GROUPS) for each, own in lives.uids(view, kind).items()}
+    return {f"{kind}/{each}": own for kind in (CLIQUES, GROUPS) for each, own in incarnations.uids(view, kind).items()}
 
 
 def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
@@ -163,7 +163,7 @@ def once(case: Case, before: Update, cliques: list[str], id: str = "UPD-005") ->
     keeps = {clique: clique.rpartition("-")[2] not in before.changed for clique in before.sizes}
     kept = {clique: of[clique] == before.hashes[clique] for clique in before.sizes}
     same(case, id, "cliques whose template hash stays", keeps, kept)
-    of_pods = {clique: {changes.hash_of(pod) for pod in sights.pods_of(view, clique)} for clique in before.sizes}
+    of_pods = {clique: {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)} for clique in before.sizes}
     same(case, id, "template hashes of the pods", {clique: {hash} for clique, hash in of.items()}, of_pods)
 
 

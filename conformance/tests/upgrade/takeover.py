@@ -10,8 +10,8 @@ from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, number, terminating, text
 from conformance.grove.template_hashes import Way
 from conformance.grove.template_pairs import Spec, template
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.record import ADDED, DELETED
 from conformance.history.view import View
 from conformance.suite.case import Case
@@ -83,40 +83,40 @@ def complete(found: Mapping[str, str]) -> bool:
     return bool(found) and all(found.values())
 
 
-def has_hashes_of(set_name: str, model: str) -> sights.Sight:
+def has_hashes_of(set_name: str, model: str) -> predicates.Predicate:
     """All stored hashes of a set are those of another one that the present operator has made."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         wanted, now = as_of(view, set_name, model), everything(view, set_name)
         late = [f"{where} is {now[where]!r}, not {hash!r}" for where, hash in wanted.items() if now[where] != hash]
         if not complete(wanted):
-            return Miss(f"{model} has no hashes yet")
-        return not late or Miss(f"{len(late)} of {len(wanted)} hashes of {set_name} are others: {late[0]}")
+            return Unmet(f"{model} has no hashes yet")
+        return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} are others: {late[0]}")
 
     return seen
 
 
-def has_hashes(set_name: str, wanted: Mapping[str, str]) -> sights.Sight:
+def has_hashes(set_name: str, wanted: Mapping[str, str]) -> predicates.Predicate:
     """All stored hashes of a set are these."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         now = everything(view, set_name)
         late = [f"{where} is {now.get(where)!r}" for where, hash in wanted.items() if now.get(where) != hash]
-        return not late or Miss(f"{len(late)} of {len(wanted)} hashes of {set_name} are others: {late[0]}")
+        return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} are others: {late[0]}")
 
     return seen
 
 
-def has_all_hashes(set_name: str, pods: int) -> sights.Sight:
+def has_all_hashes(set_name: str, pods: int) -> predicates.Predicate:
     """Every hash of a set is there, and so many pods are."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = everything(view, set_name)
         lacking = [where for where, hash in found.items() if not hash]
         count = sum(where.startswith("pods/") for where in found)
         if count != pods:
-            return Miss(f"{set_name} has {count} of {pods} pods")
-        return not lacking or Miss(f"there is no hash at {', '.join(lacking)}")
+            return Unmet(f"{set_name} has {count} of {pods} pods")
+        return not lacking or Unmet(f"there is no hash at {', '.join(lacking)}")
 
     return seen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import template_pairs
 from conformance.grove.template_hashes import LEGACY
-from conformance.history import lives, sights
+from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
@@ -21,7 +21,7 @@ def test_a_manifest_can_be_applied_again_after_an_upgrade(case: Case) -> None:
     case.roles.downgrade(old)
     case.create(sent(case, "again"))
     case.until("UPG-010", f"{old.about}: the set has its pods", takeover.has_all_hashes("again", PODS))
-    case.until("UPG-010", f"{old.about}: the set is available", sights.available("again", 1))
+    case.until("UPG-010", f"{old.about}: the set is available", predicates.available("again", 1))
     case.quiet(1)
     since = case.history.mark()
     case.roles.upgrade()
@@ -36,7 +36,7 @@ def test_a_manifest_can_be_applied_again_to_what_a_go_operator_stored(case: Case
     case.nodes("dgx-h100", 2)
     case.create(stored(case, "again"))
     case.until("UPG-011", "the set has its pods", takeover.has_all_hashes("again", PODS))
-    case.until("UPG-011", "the set is available", sights.available("again", 1))
+    case.until("UPG-011", "the set is available", predicates.available("again", 1))
     own = takeover.everything(case.quiet(1), "again")
     case.roles.stop("operator")
     takeover.write_hashes(case, "again", LEGACY[0])
@@ -58,7 +58,7 @@ def _apply_again(case: Case, id: str, name: str, since: int) -> None:
 
 
 def _uids(case: Case, name: str) -> dict[str, str]:
-    found = lives.uids(case.history.view(), "pods")
+    found = incarnations.uids(case.history.view(), "pods")
     return {pod: uid for pod, uid in found.items() if pod.startswith(f"{name}-")}
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.grove.fields import number, terminating, text
-from conformance.history import lives, sights
-from conformance.history.query import Miss
+from conformance.history import incarnations, predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
@@ -27,10 +27,10 @@ def test_an_upgrade_restarts_nothing(case: Case) -> None:
     case.create(takeover.small(case, "i", IN_ORDER))
     for name, replicas, pods in (("u", REPLICAS, REPLICAS * PODS), ("i", 1, 2)):
         case.until("UPG-001", f"{old.about}: {name} has all its pods", takeover.has_all_hashes(name, pods))
-        case.until("UPG-001", f"{old.about}: {name} is available", sights.available(name, replicas))
+        case.until("UPG-001", f"{old.about}: {name} is available", predicates.available(name, replicas))
     view = case.quiet(1)
     before = {name: takeover.everything(view, name) for name in "ui"}
-    uids, generation = lives.uids(view, "pods"), number(view.get(SETS, "u"), "metadata", "generation")
+    uids, generation = incarnations.uids(view, "pods"), number(view.get(SETS, "u"), "metadata", "generation")
 
     since = case.history.mark()
     case.roles.upgrade()
@@ -44,7 +44,7 @@ def test_an_upgrade_restarts_nothing(case: Case) -> None:
     for name in "ui":
         case.expect("UPG-001", f"pods of {name} that came or went", [], takeover.restarts(case, name, since))
         case.expect("UPG-001", f"states of {name} in which it is updated", [], takeover.updates(case, name, since))
-    now = lives.uids(view, "pods")
+    now = incarnations.uids(view, "pods")
     same(case, "UPG-001", "uids of pods", uids, {pod: now.get(pod, "") for pod in uids})
     told = number(view.get(SETS, "u"), "metadata", "generation")
     case.expect("UPG-002", "generation of the set", generation, told)
@@ -54,7 +54,7 @@ def test_an_upgrade_restarts_nothing(case: Case) -> None:
     case.until("UPG-003", "a real change is rolled out", rolled_out("u", changed, uids))
     view = case.quiet(1)
     touched = {pod for clique in changed for pod in uids if pod.startswith(f"{clique}-")}
-    now = lives.uids(view, "pods")
+    now = incarnations.uids(view, "pods")
     kept = {pod: uid for pod, uid in uids.items() if pod not in touched}
     same(case, "UPG-003", "uids of pods of other cliques", kept, {pod: now.get(pod, "") for pod in kept})
     made = {each.name for each in case.history.records("pods", since=since) if each.name.startswith(tuple(changed))}
@@ -67,7 +67,7 @@ def test_an_upgrade_restarts_nothing(case: Case) -> None:
     what = f"after the way back to {old.about} the hashes are its own again"
     case.until("UPG-004", what, lambda view: of_set(takeover.everything(view, "i")) == of_set(before["i"]))
     case.until("UPG-004", "and the set has all its pods", takeover.has_all_hashes("i", 2))
-    case.until("UPG-004", "and is available", sights.available("i", 1))
+    case.until("UPG-004", "and is available", predicates.available("i", 1))
 
 
 @requirements("UPG-005")
@@ -78,7 +78,7 @@ def test_an_upgrade_from_any_earlier_version_restarts_nothing(case: Case) -> Non
         case.roles.downgrade(old)
         case.create(takeover.small(case, name))
         case.until("UPG-005", f"{old.about}: the set has its pods", takeover.has_all_hashes(name, 2))
-        case.until("UPG-005", f"{old.about}: the set is available", sights.available(name, 1))
+        case.until("UPG-005", f"{old.about}: the set is available", predicates.available(name, 1))
         since = case.history.mark()
         case.roles.upgrade()
         case.create(takeover.small(case, f"{name}m"))
@@ -102,14 +102,14 @@ def test_an_update_that_is_under_way_goes_on(case: Case) -> None:
     case.roles.downgrade(old)
     case.create(takeover.small(case, "f", replicas=REPLICAS))
     case.until("UPG-009", "the set has its pods", takeover.has_all_hashes("f", 2 * REPLICAS))
-    case.until("UPG-009", "the set is available", sights.available("f", REPLICAS))
-    uids = lives.uids(case.quiet(1), "pods")
+    case.until("UPG-009", "the set is available", predicates.available("f", REPLICAS))
+    uids = incarnations.uids(case.quiet(1), "pods")
     case.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
     changed = takeover.small(case, "f", replicas=REPLICAS, solo="engine:2")
     sets.become(case, changed)
     case.until("UPG-009", f"{old.about} has begun to update", lambda view: missing(view, uids) == 1)
     case.until("UPG-009", "and has replaced that pod", lambda view: whole(view) and missing(view, uids) == 1)
-    begun = [pod for pod in uids if pod not in lives.uids(case.quiet(1), "pods")]
+    begun = [pod for pod in uids if pod not in incarnations.uids(case.quiet(1), "pods")]
 
     since = case.history.mark()
     case.roles.upgrade()
@@ -122,7 +122,7 @@ def test_an_update_that_is_under_way_goes_on(case: Case) -> None:
     case.patch("nodes", nodes[0], {"spec": {"unschedulable": False}})
     cliques = [f"f-{index}-{SOLO}" for index in range(REPLICAS)]
     case.until("UPG-009", "the update goes on to its end", rolled_out("f", cliques, uids))
-    now = lives.uids(case.quiet(1), "pods")
+    now = incarnations.uids(case.quiet(1), "pods")
     kept = {pod: uid for pod, uid in uids.items() if not pod.startswith(tuple(cliques))}
     same(case, "UPG-009", "pods of the other clique", kept, {pod: now.get(pod, "") for pod in kept})
     made = {each.uid for each in case.history.records("pods") if each.name.startswith(tuple(cliques))}
@@ -137,7 +137,7 @@ def whole(view: View) -> bool:
 
 def missing(view: View, uids: dict[str, str]) -> int:
     """How many of these pods are no more."""
-    return len(uids.keys() - lives.uids(view, "pods").keys())
+    return len(uids.keys() - incarnations.uids(view, "pods").keys())
 
 
 def of_set(everything: dict[str, str]) -> dict[str, str]:
@@ -145,16 +145,16 @@ def of_set(everything: dict[str, str]) -> dict[str, str]:
     return {where: hash for where, hash in everything.items() if not where.startswith("pods/")}
 
 
-def rolled_out(set_name: str, cliques: list[str], before: dict[str, str]) -> sights.Sight:
+def rolled_out(set_name: str, cliques: list[str], before: dict[str, str]) -> predicates.Predicate:
     """The update of a set has ended, and these cliques have nothing but new pods."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         for clique in cliques:
-            pods = sights.pods_of(view, clique)
+            pods = predicates.pods_of(view, clique)
             old = [text(pod, "metadata", "name") for pod in pods if text(pod, "metadata", "uid") in before.values()]
             if old or not pods:
-                return Miss(f"{clique} has {', '.join(old) or 'no pod'}")
+                return Unmet(f"{clique} has {', '.join(old) or 'no pod'}")
         ended = text(view.get(SETS, set_name), "status", "updateProgress", "updateEndedAt")
-        return ended != "" or Miss(f"the update of {set_name} has not ended")
+        return ended != "" or Unmet(f"the update of {set_name} has not ended")
 
     return seen

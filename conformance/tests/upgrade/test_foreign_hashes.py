@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.template_hashes import LEGACY
-from conformance.history import lives, sights
+from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.tests.core.comparison import same
@@ -23,10 +23,10 @@ def test_what_go_operators_left_behind_is_taken_over(case: Case) -> None:
     pods = {**dict.fromkeys(of_library, 6), "changed": 2, "turned": 2, "unknown": 2}
     for name, count in pods.items():
         case.until("UPG-006", f"{name} has all its pods", takeover.has_all_hashes(name, count))
-        case.until("UPG-006", f"{name} is available", sights.available(name, 1))
+        case.until("UPG-006", f"{name} is available", predicates.available(name, 1))
     view = case.quiet(1)
     own = {name: takeover.everything(view, name) for name in pods}
-    uids = lives.uids(view, "pods")
+    uids = incarnations.uids(view, "pods")
 
     case.roles.stop("operator")
     for name, way in of_library.items():
@@ -53,7 +53,7 @@ def test_what_go_operators_left_behind_is_taken_over(case: Case) -> None:
         same(case, "UPG-006", what, own[name], takeover.everything(view, name))
         case.expect("UPG-006", f"pods of {name} that came or went", [], takeover.restarts(case, name, since))
         case.expect("UPG-006", f"states of {name} in which it is updated", [], takeover.updates(case, name, since))
-    now = lives.uids(view, "pods")
+    now = incarnations.uids(view, "pods")
     others = (f"changed-0-{FRONT}", f"turned-0-{FRONT}")
     kept = {pod: uid for pod, uid in uids.items() if pod.startswith(others)}
     same(case, "UPG-007", "pods of the cliques that were not changed", kept, {pod: now.get(pod, "") for pod in kept})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
-from conformance.grove import expected_attendants, labels, names
+from conformance.grove import expected_secondary, labels, names
 from conformance.grove.expected import expected
 from conformance.grove.fields import Document, controller, mapping, name, text
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
@@ -22,9 +22,9 @@ GROVE = "grove.io/v1alpha1"
 def test_what_somebody_deletes_or_changes_is_put_right(case: Case) -> None:
     workload = case.workload("frontend", setName="kept")
     wanted = expected(workload)
-    attendants = expected_attendants.attendants(workload)
+    attendants = expected_secondary.attendants(workload)
     case.create(workload)
-    case.until("RES-008", "all pods exist", sights.all_exist(list(wanted.cliques.values())))
+    case.until("RES-008", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
     case.until("RES-008", "the Service exists", observed.there("services", wanted.services))
     view = case.quiet(1)
     case.patch("services", "kept-0", {"spec": {"selector": {"app": "other"}}})
@@ -52,18 +52,18 @@ def trigger(value: str) -> Object:
     return {"metadata": {"annotations": {labels.TRIGGER: value}}}
 
 
-def _selects(service: str, selector: dict[str, str]) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _selects(service: str, selector: dict[str, str]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = mapping(view.get("services", service), "spec", "selector")
-        return found == selector or Miss(f"services/{service} selects {found}")
+        return found == selector or Unmet(f"services/{service} selects {found}")
 
     return seen
 
 
-def _narrow(role: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _narrow(role: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = view.get("roles", role)
-        return (found is not None and found.get("rules") == expected_attendants.rules()) or Miss("it is still wide")
+        return (found is not None and found.get("rules") == expected_secondary.rules()) or Unmet("it is still wide")
 
     return seen
 
@@ -79,7 +79,7 @@ def test_a_secret_of_somebody_else_is_not_taken(case: Case) -> None:
     # A set that is complete later proves that the operator has gone on working.
     later = case.workload("frontend", setName="later")
     case.create(later)
-    case.until("RES-010", "a later set gets its pods", sights.all_exist(list(expected(later).cliques.values())))
+    case.until("RES-010", "a later set gets its pods", predicates.all_exist(list(expected(later).cliques.values())))
     view = case.quiet(1)
     made = [found for found in view.names("podcliques") if found in wanted.cliques]
     case.expect("RES-010", "cliques of the set that lacks its Secret", [], made)
@@ -87,7 +87,7 @@ def test_a_secret_of_somebody_else_is_not_taken(case: Case) -> None:
     case.delete("secrets", secret)
     case.patch("podcliquesets", "robbed", trigger("1"))
     case.eventually("RES-011", "the set gets its own Secret", _controlled(secret, "robbed"))
-    case.eventually("RES-011", "and its pods", sights.all_exist(list(wanted.cliques.values())))
+    case.eventually("RES-011", "and its pods", predicates.all_exist(list(wanted.cliques.values())))
     case.eventually("RES-011", "and reports no error any more", _told("robbed", ""))
 
 
@@ -121,21 +121,23 @@ def _owned(kind: str, of_name: str, owner: Document) -> Object:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": of_name, "ownerReferences": [reference]}}
 
 
-def _told(set_name: str, code: str) -> sights.Sight:
+def _told(set_name: str, code: str) -> predicates.Predicate:
     """The set reports an error of this code, or none at all where none is given."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = observed.errors(view.get("podcliquesets", set_name))
-        return (code in found if code else not found) or Miss(f"lastErrors has {found or 'no code'}")
+        return (code in found if code else not found) or Unmet(f"lastErrors has {found or 'no code'}")
 
     return seen
 
 
-def _controlled(secret: str, set_name: str) -> sights.Sight:
-    def seen(view: View) -> bool | Miss:
+def _controlled(secret: str, set_name: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = view.get("secrets", secret)
         owner = controller(found)
-        return text(owner, "name") == set_name or Miss(f"secrets/{secret} is controlled by {name({'metadata': owner})}")
+        return text(owner, "name") == set_name or Unmet(
+            f"secrets/{secret} is controlled by {name({'metadata': owner})}"
+        )
 
     return seen
 
@@ -144,7 +146,7 @@ def _controlled(secret: str, set_name: str) -> sights.Sight:
 def test_a_set_without_replicas_has_its_account_and_role(case: Case) -> None:
     workload = case.workload("frontend", setName="idle", replicas=0)
     case.create(workload)
-    wanted = expected_attendants.attendants(workload)
+    wanted = expected_secondary.attendants(workload)
     there = observed.all_of(*(observed.there(one.resource, [one.name]) for one in wanted))
     case.eventually("RES-012", "account, role, binding and token Secret exist", there)
     view = case.quiet(1)
@@ -161,7 +163,7 @@ def test_the_token_secret_of_an_earlier_version_goes_with_its_last_user(case: Ca
         clique["spec"]["podSpec"]["volumes"] = [{"name": "token", "secret": {"secretName": used}}]
     for one in (workload, case.workload("frontend", setName="loose", replicas=0)):
         case.create(one)
-    case.until("RES-013", "all pods exist", sights.all_exist(list(expected(workload).cliques.values())))
+    case.until("RES-013", "all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
     fresh = [names.token_secret(one) for one in ("used", "loose")]
     case.until("RES-013", "the present Secrets exist", observed.there("secrets", fresh))
     owner = case.history.view().get("podcliquesets", "used")

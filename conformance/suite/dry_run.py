@@ -56,7 +56,7 @@ class Reply:
         return "accepted" if self.accepted else f"{self.status}: {self.message[:600]}"
 
 
-class Asking:
+class DryRun:
     """Asks in the name of one test."""
 
     def __init__(self, api: Api, namespace: str) -> None:

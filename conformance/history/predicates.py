@@ -11,12 +11,12 @@ from typing import Any
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, Gang
 from conformance.grove.fields import condition_is, controller, number, terminating, text
-from conformance.history.query import Miss
+from conformance.history.query import Unmet
 from conformance.history.view import View
 
 Pods = list[Mapping[str, Any]]
 
-Sight = Callable[[View], bool | Miss]
+Predicate = Callable[[View], bool | Unmet]
 
 
 def pods_of(view: View, clique: str) -> Pods:
@@ -54,58 +54,58 @@ def none(cliques: Iterable[Clique]) -> dict[str, int]:
     return {clique.name: 0 for clique in cliques}
 
 
-def all_exist(cliques: Sequence[Clique]) -> Sight:
+def all_exist(cliques: Sequence[Clique]) -> Predicate:
     """Every clique has the pods that it is to have."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         return _short(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
 
     return seen
 
 
-def all_ungated(cliques: Sequence[Clique]) -> Sight:
+def all_ungated(cliques: Sequence[Clique]) -> Predicate:
     """Every pod of the cliques exists and has lost Grove's gate."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
         return _short(sizes(cliques), free, "are ungated")
 
     return seen
 
 
-def all_bound(cliques: Sequence[Clique]) -> Sight:
+def all_bound(cliques: Sequence[Clique]) -> Predicate:
     """Every pod of the cliques exists and is bound."""
     return lambda view: _short(sizes(cliques), bound(view, cliques), "are bound")
 
 
-def admitted(wanted: Expected, gang: Gang) -> Sight:
+def admitted(wanted: Expected, gang: Gang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
     cliques = wanted.of_gang(gang.name)
     return lambda view: _short(gang.floors, bound(view, cliques), "are bound")
 
 
-def available(set_name: str, replicas: int) -> Sight:
+def available(set_name: str, replicas: int) -> Predicate:
     """The set reports that many available replicas for its current generation."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         found = view.get("podcliquesets", set_name)
         if found is None:
-            return Miss(f"podcliquesets/{set_name} does not exist")
+            return Unmet(f"podcliquesets/{set_name} does not exist")
         reported, generation = number(found, "status", "availableReplicas"), number(found, "metadata", "generation")
         observed = number(found, "status", "observedGeneration")
         if reported == replicas and observed == generation:
             return True
-        return Miss(
+        return Unmet(
             f"availableReplicas is {reported} of {replicas}, observedGeneration {observed} of generation {generation}"
         )
 
     return seen
 
 
-def initialized(gang: str) -> Sight:
-    def seen(view: View) -> bool | Miss:
+def initialized(gang: str) -> Predicate:
+    def seen(view: View) -> bool | Unmet:
         found = condition_is(view.get("podgangs", gang), "Initialized")
-        return found == "True" or Miss(f"podgangs/{gang}: Initialized is {found or 'absent'}")
+        return found == "True" or Unmet(f"podgangs/{gang}: Initialized is {found or 'absent'}")
 
     return seen
 
@@ -115,7 +115,7 @@ def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
     return text(reference, "kind"), text(reference, "name")
 
 
-def _short(wanted: Mapping[str, int], seen: Mapping[str, int], verb: str) -> bool | Miss:
+def _short(wanted: Mapping[str, int], seen: Mapping[str, int], verb: str) -> bool | Unmet:
     lacks = [f"{seen.get(name, 0)} of {least} pods of {name} {verb}" for name, least in wanted.items()
              if seen.get(name, 0) < least]  # fmt: skip
-    return not lacks or Miss("; ".join(lacks))
+    return not lacks or Unmet("; ".join(lacks))

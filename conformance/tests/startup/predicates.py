@@ -8,8 +8,8 @@ from typing import Any
 from conformance.grove import pods
 from conformance.grove.expected import Clique
 from conformance.grove.fields import condition_is, name
-from conformance.history import sights
-from conformance.history.query import Miss
+from conformance.history import predicates
+from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 
@@ -42,38 +42,38 @@ _READINESS = ("ContainersReady", "Ready")
 
 def names(view: View, clique: str) -> list[str]:
     """The pods of a clique."""
-    return [name(pod) for pod in sights.pods_of(view, clique)]
+    return [name(pod) for pod in predicates.pods_of(view, clique)]
 
 
 def ready(view: View, cliques: Iterable[Clique]) -> dict[str, int]:
     """How many pods of each clique are Ready."""
-    return {name: sum(map(pods.ready, found)) for name, found in sights.by_clique(view, cliques).items()}
+    return {name: sum(map(pods.ready, found)) for name, found in predicates.by_clique(view, cliques).items()}
 
 
-def are_ready(cliques: Sequence[Clique], least: int | None = None) -> sights.Sight:
+def are_ready(cliques: Sequence[Clique], least: int | None = None) -> predicates.Predicate:
     """All pods of each clique are Ready, or at least so many."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         lacks = [
-            f"{found} of {least or sights.sizes(cliques)[name]} pods of {name} are Ready"
+            f"{found} of {least or predicates.sizes(cliques)[name]} pods of {name} are Ready"
             for name, found in ready(view, cliques).items()
-            if found < (least or sights.sizes(cliques)[name])
+            if found < (least or predicates.sizes(cliques)[name])
         ]
-        return not lacks or Miss("; ".join(lacks))
+        return not lacks or Unmet("; ".join(lacks))
 
     return seen
 
 
-def are_under_way(cliques: Sequence[Clique]) -> sights.Sight:
+def are_under_way(cliques: Sequence[Clique]) -> predicates.Predicate:
     """Every pod of the cliques has been started on its node; its init containers may not be through."""
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         lacks = [
             name(pod)
-            for found in sights.by_clique(view, cliques).values()
+            for found in predicates.by_clique(view, cliques).values()
             for pod in found
             if not condition_is(pod, "Initialized")
         ]
-        return not lacks or Miss(f"{lacks[0]} has not been started")
+        return not lacks or Unmet(f"{lacks[0]} has not been started")
 
     return seen

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from conformance.cluster import loss, status
+from conformance.cluster import node_failure, status
 from conformance.cluster.init_wait import Pod
-from conformance.cluster.loss import Node
+from conformance.cluster.node_failure import Node
 from kube.client import Client
 from kube.informer import Informer, typed
 from kube.resource import NODES
@@ -15,7 +15,7 @@ from kube.workqueue import WorkQueue, work
 _MARKED = "marked"
 
 
-class Losses:
+class FailedNodes:
     """Nodes that are to be lost, or back. Constant work for a change of a pod, unless its node is lost."""
 
     def __init__(self, client: Client, pods: Informer[Pod]) -> None:
@@ -48,9 +48,9 @@ class Losses:
         if node is None:
             return None
         pods = [pod for pod in self._pods if pod.spec.node_name == name]
-        changes = [(pod, change) for pod in pods if (change := loss.pod_patch(pod, node.lost, status.now()))]
+        changes = [(pod, change) for pod in pods if (change := node_failure.pod_patch(pod, node.lost, status.now()))]
         await asyncio.gather(*(status.change(self._client, self._pods, pod, change) for pod, change in changes))
-        change = loss.node_patch(node, status.now())
+        change = node_failure.node_patch(node, status.now())
         if change is not None:  # last: who sees it relies on the pods
             await status.change(self._client, self._nodes, node, change)
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.suite.api import NotServed
-from conformance.suite.asking import Asking, _reply
+from conformance.suite.dry_run import DryRun, _reply
 from kube.client import Answer
 from kube.resource import NODES, PODS
 
@@ -22,16 +22,16 @@ class Api:
 
 
 def test_objects_go_to_the_test_namespace_unless_they_have_none():
-    asking = Asking(Api(), "ns")
-    pod = asking.create({"kind": "Pod", "metadata": {"name": "a"}})
+    dry_run = DryRun(Api(), "ns")
+    pod = dry_run.create({"kind": "Pod", "metadata": {"name": "a"}})
     assert pod.path == "/api/v1/namespaces/ns/pods" and pod.body["metadata"]["namespace"] == "ns" and pod.dry_run
-    node = asking.create({"kind": "Node", "metadata": {"name": "a"}})
+    node = dry_run.create({"kind": "Node", "metadata": {"name": "a"}})
     assert node.path == "/api/v1/nodes" and "namespace" not in node.body["metadata"]
-    assert asking.delete("pods", "a", user="alice").user == "alice"
+    assert dry_run.delete("pods", "a", user="alice").user == "alice"
 
 
 def test_a_kind_that_is_not_served_is_an_answer():
-    assert Asking(Api(), "ns").create({"kind": "Thing", "metadata": {}}).hopeless == "no things"
+    assert DryRun(Api(), "ns").create({"kind": "Thing", "metadata": {}}).hopeless == "no things"
 
 
 def test_replies_tell_verdict_errors_and_warnings():

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from conformance.cluster import loss
+from conformance.cluster import node_failure
 from conformance.cluster.init_wait import LOST, Pod
-from conformance.cluster.loss import Node
+from conformance.cluster.node_failure import Node
 
 NOW = "2026-01-01T00:00:09Z"
 GONE = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}
@@ -53,7 +53,7 @@ def entry(kind: str, status: str, **more: str) -> dict[str, str]:
 def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_left(
     seen: Node, wanted: list[dict[str, str]] | None
 ) -> None:
-    assert loss.node_patch(seen, NOW) == (wanted and {"conditions": wanted})
+    assert node_failure.node_patch(seen, NOW) == (wanted and {"conditions": wanted})
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_l
 def test_pods_of_a_lost_node_are_not_ready_and_nobody_plays_them(
     seen: Pod, lost: bool, wanted: list[dict[str, Any]] | None
 ) -> None:
-    assert loss.pod_patch(seen, lost, NOW) == (wanted and {"conditions": wanted})
+    assert node_failure.pod_patch(seen, lost, NOW) == (wanted and {"conditions": wanted})
 
 
 @pytest.mark.parametrize(("lost", "waits"), [({}, True), ({"lost": "True"}, False)])

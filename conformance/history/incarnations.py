@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from conformance.grove.fields import condition_is, name, terminating, uid
-from conformance.history.query import History, Miss
+from conformance.history.predicates import Predicate
+from conformance.history.query import History, Unmet
 from conformance.history.record import DELETED, Record
-from conformance.history.sights import Sight
 from conformance.history.view import View
 
 
@@ -16,7 +16,7 @@ def uids(view: View, resource: str) -> dict[str, str]:
     return {name(item): uid(item) for item in view.list(resource) if not terminating(item)}
 
 
-def lives(history: History, resource: str) -> dict[str, int]:
+def counts(history: History, resource: str) -> dict[str, int]:
     """How many objects each name has had."""
     found: dict[str, set[str]] = {}
     for record in history.records(resource):
@@ -33,14 +33,14 @@ def ends(history: History, resource: str) -> dict[str, Record]:
     return found
 
 
-def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> Sight:
+def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> Predicate:
     """Each of these names has an object that is not the one it had."""
     wanted = list(names)
 
-    def seen(view: View) -> bool | Miss:
+    def seen(view: View) -> bool | Unmet:
         now = uids(view, resource)
         late = [each for each in wanted if now.get(each, "") in ("", before.get(each))]
-        return not late or Miss(f"not made anew: {', '.join(late)}")
+        return not late or Unmet(f"not made anew: {', '.join(late)}")
 
     return seen
 

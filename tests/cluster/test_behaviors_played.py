@@ -1,4 +1,4 @@
-"""Lives on a real control plane: each file in lives/ is a pod (input) and the states that it goes through (output)."""
+"""Pod behaviors on a real control plane: each file in behaviors/ is a pod (input) and its states (output)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance import documents
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.init_wait import LOST
-from conformance.cluster.lives import PREFIX
+from conformance.cluster.pod_behaviors import PREFIX
 from conformance.cluster.state import State
 from conformance.data import PROJECT
 from kube.client import Client
@@ -27,8 +27,8 @@ from kube.resource import NODES, PODS
 pytestmark = pytest.mark.cluster
 Document = dict[str, Any]
 FILES = {
-    path.stem: documents.read(path, PROJECT / "tests/cluster/lives/lives.schema.json").value
-    for path in sorted((PROJECT / "tests" / "cluster" / "lives").glob("*.yaml"))
+    path.stem: documents.read(path, PROJECT / "tests/cluster/behaviors/behaviors.schema.json").value
+    for path in sorted((PROJECT / "tests" / "cluster" / "behaviors").glob("*.yaml"))
 }
 CONTAINERS = [{"name": "main", "image": "registry.example/main:1"}]
 TOLERATION = {"operator": "Exists", "effect": "NoExecute"}
@@ -36,7 +36,7 @@ TOLERATION = {"operator": "Exists", "effect": "NoExecute"}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster.up("lives", state=State(tmp_path_factory.mktemp("state") / "root"))
+    cluster = Cluster.up("behaviors", state=State(tmp_path_factory.mktemp("state") / "root"))
     yield cluster
     cluster.down()
 
@@ -75,9 +75,9 @@ class Watched:
         except RetryError:
             pytest.fail(f"not seen: {what.__code__.co_names}, but {[shape(one) for one in self.now.values()]}")
 
-    async def create(self, name: str, life: dict[str, str], labels: dict[str, str], **spec: Any) -> None:
+    async def create(self, name: str, behavior: dict[str, str], labels: dict[str, str], **spec: Any) -> None:
         metadata = {"name": name, "namespace": "default", "labels": labels}
-        metadata["annotations"] = {PREFIX + key: value for key, value in life.items()}
+        metadata["annotations"] = {PREFIX + key: value for key, value in behavior.items()}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": CONTAINERS, **spec}}
         await self.client.create(PODS, body)
 
@@ -94,7 +94,7 @@ class Watched:
 @asynccontextmanager
 async def watching(cluster: Cluster) -> Any:
     """A watch of the pods, with two nodes for them, which go with it."""
-    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="lives-test/1") as client:
+    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="behaviors-test/1") as client:
         fleet = nodes.manifests("tiny", 2)
         names = [node["metadata"]["name"] for node in fleet]
         await nodes.create_nodes(client, fleet)
@@ -181,14 +181,14 @@ def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster)
     async def play() -> None:
         async with watching(cluster) as watched:
             await watched.create("plain", {}, {})
-            await watched.create("chatty", {"life": "realistic", "running-after": "0s", "ready-after": "3s"}, {})
-            await watched.create("held", {"life": "never-ready", "hold-ready": "yes", "hold-deletion": "yes"}, {})
+            await watched.create("chatty", {"behavior": "realistic", "running-after": "0s", "ready-after": "3s"}, {})
+            await watched.create("held", {"behavior": "never-ready", "hold-ready": "yes", "hold-deletion": "yes"}, {})
             await watched.until(lambda: ready(watched.now["plain"]) and waiting(watched.now["held"]))
-            # A running pod is given a life, and loses it.
-            await watched.annotate("plain", life="crash-loop", restart_after="100s")
+            # A running pod is given a behavior, and loses it.
+            await watched.annotate("plain", behavior="crash-loop", restart_after="100s")
             await watched.until(lambda: waiting(watched.now["plain"]) == "CrashLoopBackOff")
             assert not ready(watched.now["plain"])
-            await watched.annotate("plain", life=None)
+            await watched.annotate("plain", behavior=None)
             await watched.until(lambda: ready(watched.now["plain"]))
             # Changes of the pod do not delay what is to come (FC-046).
             begun, number = asyncio.get_running_loop().time(), 0
@@ -215,10 +215,10 @@ def test_a_node_is_lost_and_comes_back(cluster: Cluster) -> None:
     async def play() -> None:
         async with watching(cluster) as watched:
             here = {"nodeSelector": {nodes.HOSTNAME: "tiny-0"}, "tolerations": [TOLERATION]}
-            life = {"life": "crash-loop", "restarts": "1000", "restart-after": "1s"}
+            behavior = {"behavior": "crash-loop", "restarts": "1000", "restart-after": "1s"}
             await watched.create("stays", {}, {}, **here)
             await watched.create("goes", {}, {}, **here)
-            await watched.create("loops", life, {}, **here)
+            await watched.create("loops", behavior, {}, **here)
             await watched.create("evicted", {}, {}, **{**here, "tolerations": [{**TOLERATION, "tolerationSeconds": 1}]})
             await watched.create("elsewhere", {}, {}, nodeSelector={nodes.HOSTNAME: "tiny-1"})
             plain = ("stays", "goes", "evicted", "elsewhere")

@@ -23,7 +23,7 @@ _MADE = ("podcliques", "podcliquescalinggroups", "podgangs")
 """What only an implementation makes, unless the suite did in its place (labels.BY_HAND)."""
 
 
-class Patience:
+class WaitBudget:
     """What one worker knows of the implementation's liveliness."""
 
     def __init__(self) -> None:

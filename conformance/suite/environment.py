@@ -45,7 +45,7 @@ class GivenUp(HarnessError):
     """No further test can be played."""
 
 
-class Bench(Protocol):
+class Environment(Protocol):
     """One worker's place of work. Made when the first test needs it."""
 
     def play(self, trial: Trial) -> AbstractContextManager[object]:
@@ -60,8 +60,8 @@ class Bench(Protocol):
         ...
 
 
-class MakeBench(Protocol):
-    def __call__(self, settings: RunSettings, worker: str, ledger: Ledger) -> Bench: ...
+class MakeEnvironment(Protocol):
+    def __call__(self, settings: RunSettings, worker: str, ledger: Ledger) -> Environment: ...
 
 
 def short_name(test: str, run: str) -> str:

@@ -1,4 +1,4 @@
-"""A conformance test gives the pods of a workload a life, and has a node lost, on a real cluster."""
+"""A conformance test gives the pods of a workload a behavior, and has a node lost, on a real cluster."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ TESTS = """
         return found == wanted or Miss(f"{found} pods are Ready")
 
     @requirements("AA-001")
-    def test_lives_and_losses(case):
+    def test_behaviors_and_node_failures(case):
         (node,) = case.nodes("tiny", 1)
         workload = case.workload("frontend", pods=2)
-        case.live(workload, "web", "crash-loop", running_after="0s", exit_after="0s", restart_after="1s", restarts=1)
+        quickly = {"running_after": "0s", "exit_after": "0s", "restart_after": "1s"}
+        case.set_behavior(workload, "web", "crash-loop", restarts=1, **quickly)
         case.create(workload)
         case.until("AA-001", "the pods are Ready", lambda view: ready(view, 2))
         restarts = [pod["status"]["containerStatuses"][0]["restartCount"] for pod in case.history.view().list("pods")]
         case.expect("AA-001", "each was started anew once", [1, 1], restarts)
-        case.lose(node)
+        case.fail_node(node)
         case.expect("AA-001", "pods of the lost node", 0, sum(map(pods.ready, case.history.view().list("pods"))))
-        case.bring_back(node)
+        case.recover_node(node)
         case.until("AA-001", "the pods are Ready again", lambda view: ready(view, 2))
 
     @requirements("AA-002")
     def test_a_misspelt_life(case):
         workload = case.workload("frontend")
-        workload["spec"]["template"]["cliques"][0]["annotations"] = {"conformance.grove.io/life": "crashloop"}
+        workload["spec"]["template"]["cliques"][0]["annotations"] = {"conformance.grove.io/behavior": "crashloop"}
         case.create(workload)
 """
 
@@ -51,4 +52,4 @@ def test_a_conformance_test_uses_lives_and_losses_and_its_mistake_is_told(faked:
     )
     ran = Ran(done.returncode, done.stdout, done.stderr, faked.folder / "run")
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error"}, ran.out + ran.err
-    assert "clique web: conformance.grove.io/life: there is no life 'crashloop'" in ran.out
+    assert "clique web: conformance.grove.io/behavior: there is no behavior 'crashloop'" in ran.out

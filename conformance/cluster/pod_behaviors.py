@@ -1,0 +1,126 @@
+"""Scripted behaviors of fake pods, chosen by annotations of the pod (`kwok-profiles/behaviors.yaml`).
+
+The stages play them; here is which there are, what they can be told, and whether annotations say something at all. A
+mistake that reaches the cluster shows as the state InvalidBehavior of the pod's containers (stage pod-starts).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from conformance import documents
+from conformance.data import folder
+from conformance.errors import UsageError
+
+PREFIX = "conformance.grove.io/"
+BEHAVIOR = PREFIX + "behavior"
+
+_FORMS = {"seconds": "[0-9]{1,6}s", "count": "[0-9]{1,7}", "code": "[0-9]{1,3}"}
+_WORDS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code": "an exit code"}
+
+
+@dataclass(frozen=True)
+class Behavior:
+    """One way of a pod. `parameters`: name of the annotation without its prefix → default."""
+
+    name: str
+    about: str
+    passes: tuple[str, ...]
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Behaviors:
+    """All of `behaviors.yaml`. `forms`: name of a parameter → seconds, count or code."""
+
+    behaviors: Mapping[str, Behavior]
+    forms: Mapping[str, str]
+    holds: tuple[str, ...]
+
+    def patterns(self) -> dict[str, str]:
+        """The annotations of ours that such a pod may have: name without prefix → regular expression of the value."""
+        patterns = {"behavior": f"^({'|'.join(self.behaviors)})$"}
+        patterns |= {name: f"^{_FORMS[form]}$" for name, form in self.forms.items()}
+        return patterns | dict.fromkeys(self.holds, ".*")
+
+
+@cache
+def known() -> Behaviors:
+    """The behaviors that there are. Raises UsageError."""
+    return read(folder("kwok-profiles") / "behaviors.yaml")
+
+
+def read(path: Path) -> Behaviors:
+    """Reads and checks one file of behaviors. Raises UsageError with file, line and field."""
+    document = documents.read(path, folder("kwok-profiles") / "behaviors.schema.json")
+    data = document.value
+    forms = {name: entry["type"] for name, entry in data["parameters"].items()}
+    used = set()
+    for behavior, entry in data["behaviors"].items():
+        for name, default in entry["parameters"].items():
+            where = document.where("behaviors", behavior, "parameters", name)
+            used.add(name)
+            if name not in forms:
+                raise UsageError("unknown parameter", where=where, hint=documents.suggestion(name, forms))
+            if not re.fullmatch(_FORMS[forms[name]], default):
+                raise UsageError(f"{default!r} is no default of it", where=where, hint=f"give {_WORDS[forms[name]]}")
+    for name in forms:
+        if name not in used:
+            raise UsageError("no behavior reads it", where=document.where("parameters", name), hint="drop it")
+    behaviors = {
+        name: Behavior(name, entry["about"], tuple(entry["passes"]), entry["parameters"])
+        for name, entry in data["behaviors"].items()
+    }
+    return Behaviors(behaviors, forms, tuple(data["holds"]))
+
+
+def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
+    """The annotations that give a pod a behavior, e.g. `annotated("crash-loop", restart_after="2s", restarts=3)`.
+
+    Raises UsageError for an unknown behavior or parameter, or a value of the wrong form.
+    """
+    found = {BEHAVIOR: behavior} | {PREFIX + name.replace("_", "-"): str(value) for name, value in parameters.items()}
+    for mistake in mistakes(found):
+        raise mistake
+    return found
+
+
+def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
+    """What is wrong with the annotations of a pod, as far as they are ours."""
+    behaviors = known()
+    behavior = behaviors.behaviors.get(found.get(BEHAVIOR, ""))
+    if BEHAVIOR in found and behavior is None:
+        yield UsageError(
+            f"there is no behavior {found[BEHAVIOR]!r}",
+            where=BEHAVIOR,
+            hint=documents.suggestion(found[BEHAVIOR], behaviors.behaviors),
+        )
+    for key, value in found.items():
+        name = key.removeprefix(PREFIX)
+        if name == key or key == BEHAVIOR or name in behaviors.holds:
+            continue
+        if name not in behaviors.forms:
+            hint = documents.suggestion(name, ("behavior", *behaviors.forms, *behaviors.holds))
+            yield UsageError("unknown annotation", where=key, hint=hint)
+        elif not re.fullmatch(_FORMS[behaviors.forms[name]], value):
+            yield UsageError(
+                f"{value!r} has not the right form", where=key, hint=f"give {_WORDS[behaviors.forms[name]]}"
+            )
+        elif behavior is None and BEHAVIOR not in found:
+            yield UsageError("means nothing without a behavior", where=key, hint=f"add {BEHAVIOR}")
+        elif behavior is not None and name not in behavior.parameters:
+            hint = documents.suggestion(name, behavior.parameters)
+            yield UsageError(f"means nothing to the behavior {behavior.name}", where=key, hint=hint)
+
+
+def mistakes_of_set(manifest: Mapping[str, Any]) -> Iterator[UsageError]:
+    """What is wrong with the annotations that a PodCliqueSet gives its pods."""
+    template = (manifest.get("spec") or {}).get("template") or {}
+    for clique in template.get("cliques") or ():
+        for mistake in mistakes(clique.get("annotations") or {}):
+            yield UsageError(mistake.what, where=f"clique {clique.get('name')}: {mistake.where}", hint=mistake.hint)

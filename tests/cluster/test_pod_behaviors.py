@@ -1,0 +1,114 @@
+"""Behaviors as data: what can be chosen, which mistakes are told, and what stages are made of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.cluster import pod_behaviors, stages
+from conformance.cluster.pod_behaviors import BEHAVIOR, PREFIX
+from conformance.data import PROJECT, folder
+from conformance.errors import UsageError
+
+DATA = folder("kwok-profiles") / "behaviors.yaml"
+STAGES = folder("kwok-profiles") / "stages" / "fast" / "behaviors.yaml"
+
+
+def test_annotations_of_a_life_are_spelled_out() -> None:
+    found = pod_behaviors.annotated("crash-loop", restart_after="2s", restarts=3)
+    assert found == {BEHAVIOR: "crash-loop", PREFIX + "restart-after": "2s", PREFIX + "restarts": "3"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "told"),
+    [
+        ({"behavior": "crashloop"}, "no behavior 'crashloop' — did you mean \"crash-loop\""),
+        ({"behavoir": "slow"}, 'behavoir: unknown annotation — did you mean "behavior"'),
+        ({"behavior": "slow", "redy-after": "3s"}, 'unknown annotation — did you mean "ready-after"'),
+        ({"behavior": "slow", "ready-after": "3"}, "ready-after: '3' has not the right form — give whole seconds"),
+        ({"behavior": "crash-loop", "restarts": "3s"}, "restarts: '3s' has not the right form"),
+        ({"behavior": "never-ready", "ready-after": "3s"}, "means nothing to the behavior never-ready"),
+        ({"ready-after": "3s"}, "means nothing without a behavior"),
+    ],
+)
+def test_a_mistake_is_told(annotations: dict[str, str], told: str) -> None:
+    clique = {"name": "web", "annotations": {PREFIX + name: value for name, value in annotations.items()}}
+    manifest = {"spec": {"template": {"cliques": [{"name": "other"}, clique]}}}
+    (mistake,) = pod_behaviors.mistakes_of_set(manifest)
+    assert told in str(mistake) and str(mistake).startswith(f"clique web: {PREFIX}")
+
+
+def test_what_is_right_or_not_ours_is_no_mistake() -> None:
+    other = {"example.org/behavior": "long", PREFIX + "hold-deletion": ""}
+    assert not list(pod_behaviors.mistakes(other | pod_behaviors.annotated("exit", exit_code=3)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("ready-after: 3s", "ready-after: 3 s", "behaviors.realistic.parameters.ready-after: '3 s' is no default"),
+        ("ready-after: 3s", "redy-after: 3s", "behaviors.realistic.parameters.redy-after: unknown parameter"),
+        ("{fails-after: 1s}", "{}", "parameters.fails-after: no behavior reads it"),
+        ("type: count", "type: number", 'parameters.restarts.type: "number" is not known'),
+        ("never-ready:", "never_ready:", "behaviors"),
+    ],
+)
+def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+    text = DATA.read_text("utf-8")
+    assert old in text
+    path = tmp_path / "behaviors.yaml"
+    path.write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(UsageError, match=re.escape(told)):
+        pod_behaviors.read(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[image-pull-failure]", "[image-pull-error]", "no behavior 'image-pull-error'"),
+        ("[image-pull-failure]", "[slow]", "${fails-after} stands for nothing for the behavior slow"),
+        ("durationFrom:", "durationFrm:", "unknown field"),
+        ("matchAnnotations:", "matchAnotations:", "unknown field"),
+    ],
+)
+def test_a_wrong_file_of_stages_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+    path = tmp_path / "behaviors.yaml"
+    path.write_text(STAGES.read_text("utf-8").replace(old, new, 1), "utf-8")
+    with pytest.raises(UsageError, match=re.escape(told)):
+        stages.load_file(path)
+
+
+def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None:
+    made = stages.load_file(STAGES)
+    texts: dict[str, str] = {}
+    for stage in made:
+        behavior = stage["spec"]["selector"]["matchAnnotations"][BEHAVIOR]
+        assert stage["metadata"]["name"].endswith(f"-{behavior}") and "${" not in yaml.safe_dump(stage)
+        texts[behavior] = texts.get(behavior, "") + yaml.safe_dump(stage)
+    assert texts.keys() == pod_behaviors.known().behaviors.keys()
+    for name, behavior in pod_behaviors.known().behaviors.items():
+        for parameter, default in behavior.parameters.items():
+            assert f"{PREFIX}{parameter}" in texts[name] and f'"{default}"' in texts[name].replace("\\", "")
+
+
+def test_pods_without_a_life_are_asked_nothing_more_than_before() -> None:
+    """KWOK compares annotations before it runs any jq: the stages of behaviors cost other pods nothing."""
+    plain = [stage for stage in stages.load("fast") if stage["spec"]["resourceRef"]["kind"] == "Pod"]
+    asked = {
+        stage["metadata"]["name"]: len(stage["spec"]["selector"]["matchExpressions"])
+        for stage in plain
+        if "matchAnnotations" not in stage["spec"]["selector"]
+    }
+    assert asked == {"pod-ready": 5, "pod-starts": 5, "pod-delete": 3}
+
+
+def test_the_page_has_every_annotation_with_its_defaults() -> None:
+    page = (PROJECT / "docs" / "fake-cluster.md").read_text("utf-8")
+    told = {row[0]: row[1] for row in re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]*) \|$", page, re.M)}
+    for name, behavior in pod_behaviors.known().behaviors.items():
+        assert dict(re.findall(r"`([a-z-]+): ([^`]*)`", told[name])) == behavior.parameters
+    for name in (*pod_behaviors.known().forms, *pod_behaviors.known().holds, "behavior", "lost"):
+        assert f"`{name}`" in page

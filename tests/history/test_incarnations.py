@@ -1,0 +1,39 @@
+"""Objects of one name that follow each other."""
+
+from __future__ import annotations
+
+from conformance.history import incarnations
+
+CLIQUES = "podcliques"
+GOING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+def says(status: str) -> dict[str, object]:
+    return {"status": {"conditions": [{"type": "Sound", "status": status}]}}
+
+
+def test_who_is_made_anew_has_two_lives(story):
+    story.tell(CLIQUES, "a", {})
+    story.tell(CLIQUES, "b", {})
+    before = incarnations.uids(story.history.view(), CLIQUES)
+    assert str(incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())) == "not made anew: a"
+    end = story.tell(CLIQUES, "a", GOING)
+    assert incarnations.uids(story.history.view(), CLIQUES) == {"b": before["b"]}
+    assert not incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())
+    story.gone(CLIQUES, "a")
+    story.tell(CLIQUES, "a", {})
+    assert incarnations.renewed(CLIQUES, ["a"], before)(story.history.view()) is True
+    assert incarnations.counts(story.history, CLIQUES) == {"a": 2, "b": 1}
+    assert incarnations.ends(story.history, CLIQUES) == {"a": end}
+
+
+def test_a_status_counts_from_its_last_beginning(story):
+    story.tell(CLIQUES, "a", says("False"))
+    story.tell(CLIQUES, "a", says("True"))
+    story.tell(CLIQUES, "a", says("False"))
+    assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") is None
+    begin = story.tell(CLIQUES, "a", says("True"))
+    story.tell(CLIQUES, "a", says("True"))
+    assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") == begin
+    story.gone(CLIQUES, "a")
+    assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") is None
