@@ -11,7 +11,7 @@ WORKERS ?= auto
 ARGS ?=
 # Which part of the mutants `make mutants` proves: i/n, e.g. `make mutants SHARD=2/5`.
 SHARD ?= 1/1
-# Which part of the deaths at each write `make test` plays: i/n; all of them with `make test CHAOS=1/1`.
+# Which part of the crash-at-every-write tests `make test` runs: i/n; all of them with `make test CHAOS=1/1`.
 CHAOS ?= 1/5
 
 .DEFAULT_GOAL := help
@@ -23,45 +23,45 @@ help:  ## print this list
 conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=reference|FILE, WORKERS=n, ARGS="…")
 	@$(RUN) run --implementation "$(IMPL)" --workers "$(WORKERS)" $(ARGS)
 
-test: check $(READY)  ## every check of this project: lint, types, unit and integration tests, a selection of mutants
+test: check $(READY)  ## run all checks of this project: lint, types, unit and integration tests, a selection of mutants
 	@CHAOS=$(CHAOS) $(BIN)/pytest tests -n $(WORKERS)
 	@$(BIN)/python -m reference_impl.faults.prove --selection
 
-unit: $(READY)  ## the tests that need no control plane
+unit: $(READY)  ## run the tests that need no control plane
 	@$(BIN)/pytest tests -n $(WORKERS) -m "not cluster"
 
-check: lint types  ## lint and types
+check: lint types  ## run lint and types
 
-lint: $(READY)  ## ruff (lint and format), import rules, data files against their schemas
+lint: $(READY)  ## run ruff (lint and format), import-linter, and schema checks of data files
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(RUN) validate
 
-types: $(READY)  ## mypy, strict
+types: $(READY)  ## run mypy in strict mode
 	@$(BIN)/mypy
 
 mutants: $(READY)  ## prove that the suite sees each registered fault of the reference (SHARD=i/n for a part)
 	@$(BIN)/python -m reference_impl.faults.prove --shard $(SHARD) $(ARGS)
 
-scale: $(READY)  ## 500 replicas × 2 pods on 100 nodes, with the raw floor of the same run (ARGS="--scheduler gang")
+scale: $(READY)  ## measure 500 replicas × 2 pods on 100 nodes against the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale $(if $(filter file,$(origin IMPL)),,--implementation "$(IMPL)") $(ARGS)
 
-bench: $(READY)  ## what requests cost the API server, lists the clients, rounds the scheduler, hashes the operator
+bench: $(READY)  ## measure requests to the API server, lists, scheduling cycles and hashes
 	@$(BIN)/python tests/bench/api_costs.py
 	@$(BIN)/python tests/bench/gang_placement.py
 	@$(BIN)/python tests/bench/hashing.py
 
-assets: $(READY)  ## fetch or build the control-plane binaries, and say where they are
+assets: $(READY)  ## download or build the control-plane programs and print their paths
 	@$(RUN) assets
 
-docs: $(READY)  ## write docs/requirements.md, docs/coverage.md and docs/contract.md anew
+docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md and docs/contract.md
 	@$(BIN)/python -m tests.coverage.page
 
-checklist: $(READY)  ## update the list of the checks that each test makes (RUNS="reports/r… …", runs of the reference that passed)
+checklist: $(READY)  ## update the list of checks that each test makes (RUNS="reports/r… …", passed runs of the reference)
 	@$(RUN) checklist $(RUNS)
 
-crds: $(READY)  ## write reference_impl/crds/ anew from the models and the running API server's OpenAPI
+crds: $(READY)  ## regenerate reference_impl/crds/ from the models and the API server's OpenAPI
 	@trap '$(RUN) cluster down crds' EXIT; $(RUN) cluster up crds && $(BIN)/grove-reference crds --kubeconfig "$$($(RUN) cluster kubeconfig crds)"
 
-lock: $(READY)  ## pin the dependencies anew (requirements.lock)
+lock: $(READY)  ## pin the dependencies again (requirements.lock)
 	@$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip -q install uv
 	@$(VENV)/uv/bin/uv pip compile --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-annotate --no-header -q pyproject.toml -o requirements.lock
 

@@ -1,4 +1,4 @@
-"""`grove-conformance`: the commands, and how errors end (errors.Exit). Thin: parses, calls, prints."""
+"""`grove-conformance`: the commands, and how errors become exit codes (errors.Exit). Thin: parses, calls, prints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.suite import commands as suite
 from conformance.validate import validate
 
 app = typer.Typer(
-    help="Conformance suite and fake GPU cluster for implementations of the Grove API.",
+    help="Judge implementations of the Grove API on a fake GPU cluster.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,11 +43,11 @@ def root(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Conformance suite and fake GPU cluster for implementations of the Grove API."""
+    """Judge implementations of the Grove API on a fake GPU cluster."""
 
 
 _TYPER_INTERRUPTED = 130
-"""What typer makes of Ctrl-C before we see it."""
+"""What typer returns after Ctrl-C."""
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def run(command: Callable[[], object]) -> int:
-    """Runs a command; every error ends as one line on standard error and an exit code."""
+    """Run a command; turn every error into one line on standard error and an exit code."""
     try:
         result = command()
         if result == _TYPER_INTERRUPTED:
@@ -65,8 +65,8 @@ def run(command: Callable[[], object]) -> int:
     except (UsageError, HarnessError) as error:
         print(f"grove-conformance: {error}", file=sys.stderr)
         return error.exit_code
-    except TyperException as error:  # wrong options: typer has its own words for them
-        if text := error.format_message():  # none after the help that no arguments at all bring
+    except TyperException as error:  # wrong options: typer has its own messages for them
+        if text := error.format_message():  # empty after the help that is printed when there are no arguments
             print(f"grove-conformance: {text} — see --help", file=sys.stderr)
         return Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):

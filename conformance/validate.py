@@ -1,6 +1,6 @@
 """`grove-conformance validate`: the project's own data files against their schemas.
 
-To have another kind of file checked, add a row to VALIDATORS.
+To check another kind of file, add a row to VALIDATORS.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "coverage/defects.yaml", lambda path: coverage.rows(defects=path)),
     ("fixtures", "scheduling/*.yaml", scenarios.read),
 ]
-"""Data folder, pattern of file names in it, and what reads such a file and raises UsageError if it is wrong."""
+"""Data folder, pattern of file names, and a function that reads such a file and raises UsageError if it is invalid."""
 
 
 def validate() -> None:
-    """Check the data files (node profiles, stages, …) against their schemas."""
+    """Check the data files (node profiles, stages, workloads, …) against their schemas."""
     checked, wrong = 0, []
     for room, pattern, load in VALIDATORS:
         for path in sorted(folder(room).glob(pattern)):

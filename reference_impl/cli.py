@@ -27,11 +27,11 @@ from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import answered
 from reference_impl.scheduler.scheduler import GangScheduler
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run the reference implementation of the Grove API.")
 
 Kubeconfig = Annotated[Path, typer.Option(help="Kubeconfig of the cluster.", exists=True, dir_okay=False)]
 HealthPort = Annotated[int, typer.Option(help="Port on 127.0.0.1 for /healthz and /readyz.")]
-SchedulerName = Annotated[str, typer.Option(help="Name of the scheduler that pods are given, and that places them.")]
+SchedulerName = Annotated[str, typer.Option(help="Scheduler name that pods get and that the gang scheduler serves.")]
 Faults = Annotated[list[str] | None, typer.Option("--fault", help="A deliberate fault, by name; see `faults`.")]
 Variants = Annotated[list[str] | None, typer.Option("--variant", help="A permitted difference; see `variants`.")]
 
@@ -40,12 +40,14 @@ INIT_IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 LOST_CODE = 1
 REFUSED_CODE = 1
 GRACE_SECONDS = 5.0
-"""How long what is under way may go on after the process has been told to stop (CHG-RS-06)."""
+"""How long running work may continue after the process was asked to stop (CHG-RS-06)."""
 
 
 async def _until_told(main: Awaitable[None]) -> None:
-    """Runs `main` until it ends or the process gets SIGTERM or SIGINT. One that loses its leadership ends at once, and
-    so does one whose first requests the API server refuses for good."""
+    """Run `main` until it ends or the process gets SIGTERM or SIGINT.
+
+    A process that loses its leadership ends at once, and so does one whose first requests the API server refuses.
+    """
     task = asyncio.ensure_future(main)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -94,17 +96,19 @@ def operator(
     kubeconfig: Kubeconfig,
     health_port: HealthPort,
     webhook_port: Annotated[int, typer.Option(help="Port on 127.0.0.1 for the admission webhooks.")] = 0,
-    certificates: Annotated[Path | None, typer.Option(help="Folder with tls.crt and tls.key.")] = None,
+    certificates: Annotated[
+        Path | None, typer.Option(help="Folder with tls.crt and tls.key; without it, no webhooks are served.")
+    ] = None,
     scheduler_name: SchedulerName = SCHEDULER_NAME,
     init_image: Annotated[
         str,
-        typer.Option(help="Image of the init container that waits for other cliques.", envvar=INIT_IMAGE_VARIABLE),
+        typer.Option(help="Image of the init container that enforces startup order.", envvar=INIT_IMAGE_VARIABLE),
     ] = INIT_IMAGE,
-    config: Annotated[Path | None, typer.Option(help="The operator's configuration, a YAML file.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration of the operator, a YAML file.")] = None,
     fault: Faults = None,
     variant: Variants = None,
 ) -> None:
-    """Run the operator until told to stop."""
+    """Run the operator until it is stopped."""
     settings = _settings(config, scheduler_name)
     if settings.leader_election.enabled and not leadership.namespace_of(settings.leader_election):
         complaint = "leaderElection.resourceNamespace: must be given outside of a cluster"
@@ -144,7 +148,7 @@ def scheduler(
     fault: Faults = None,
     variant: Variants = None,
 ) -> None:
-    """Run the gang scheduler until told to stop."""
+    """Run the gang scheduler until it is stopped."""
     _prepare(fault, variant, "gang-scheduler")
 
     async def run() -> None:
@@ -161,9 +165,9 @@ def scheduler(
 @app.command(name="crds")
 def write_crds(
     kubeconfig: Kubeconfig,
-    folder: Annotated[Path, typer.Option(help="Where to write them.")] = crds.FOLDER,
+    folder: Annotated[Path, typer.Option(help="Folder to write to.")] = crds.FOLDER,
 ) -> None:
-    """Write the CRDs, with the pod spec of the API server that the kubeconfig names."""
+    """Generate the CRDs, with the pod spec of the API server."""
 
     async def run() -> None:
         async with Client.from_kubeconfig(kubeconfig, user_agent="grove-reference-crds") as client:

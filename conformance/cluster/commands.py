@@ -24,7 +24,7 @@ from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.parameters import assignments
 from kube.client import Client
 
-app = typer.Typer(help="A fake GPU cluster of your own, to look at and to play with.", no_args_is_help=True)
+app = typer.Typer(help="Start, inspect and stop fake GPU clusters of your own.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the cluster.")]
 
@@ -34,28 +34,36 @@ def up(
     name: Name = "dev",
     node: Annotated[
         list[str] | None,
-        typer.Option("--nodes", metavar="PROFILE:COUNT", help=f"Nodes to make, {fleets.EXAMPLES}; can be repeated."),
+        typer.Option("--nodes", metavar="PROFILE:COUNT", help=f"Create these nodes, {fleets.EXAMPLES} (repeatable)."),
     ] = None,
     level: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LEVEL=KEY", help="The label key of zone, block or rack on these nodes, if it is to be another."
+            metavar="LEVEL=KEY", help="Use KEY as the node label for LEVEL (zone, block or rack) (repeatable)."
         ),
     ] = None,
-    pool: Annotated[str, typer.Option(help="Label and taint the nodes as this pool.")] = "",
-    apiserver_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the API server; 0: a free one.")] = 0,
-    scheduler: Annotated[bool, typer.Option(help="Whether kube-scheduler runs.")] = True,
+    pool: Annotated[str, typer.Option(help="Label and taint the nodes for this node pool.")] = "",
+    apiserver_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the API server; 0 chooses a free one.")
+    ] = 0,
+    scheduler: Annotated[bool, typer.Option(help="Run kube-scheduler.")] = True,
     scheduler_name: Annotated[
         str,
-        typer.Option(help="The name that kube-scheduler answers to: default-scheduler, if no gang scheduler has it."),
+        typer.Option(
+            help="Scheduler name of kube-scheduler; by default default-scheduler, unless a gang scheduler uses it."
+        ),
     ] = "",
     implementation: Annotated[
-        str, typer.Option(help="Install and start this implementation: the name of a descriptor, or the path of one.")
+        str, typer.Option(help="Install and start this implementation (name or path of a descriptor).")
     ] = "",
-    setting: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for its parameters.")] = None,
-    owner: Annotated[int, typer.Option(min=0, help="The cluster ends with this process; 0: it stays.")] = 0,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
+    ] = None,
+    owner: Annotated[
+        int, typer.Option(min=0, help="Stop the cluster when the process with this pid ends; 0 keeps it.")
+    ] = 0,
 ) -> None:
-    """Bring up a cluster that stays until `cluster down`."""
+    """Start a cluster that runs until `cluster down`, and print how to connect to it."""
     lives_for = Owner.of(owner) if owner else None
     keys = fleets.keys(level or [])
     wanted = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
@@ -81,7 +89,7 @@ def up(
 
 
 def _playing(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descriptor, Descriptor | None] | None:
-    """The implementation that is asked for, and who supplies the roles that it does not play. Raises UsageError."""
+    """Return the requested implementation and the one that supplies its missing roles. Raises UsageError."""
     if not name:
         if settings:
             raise UsageError("needs --implementation NAME", where="--set", hint="say whose parameters these are")
@@ -98,14 +106,14 @@ def _playing(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descr
 
 @app.command()
 def down(name: Name = "dev") -> None:
-    """End a cluster and remove all of it."""
+    """Stop a cluster and delete its files."""
     find(name).down()
 
 
 @app.command("list")
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="Records as JSON, for programs.")] = False,
-    everywhere: Annotated[bool, typer.Option("--all", help="The clusters of every checkout of yours.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Include the clusters of all your checkouts.")] = False,
 ) -> None:
     """List the clusters of this checkout."""
     clusters = [cluster for state in _states(everywhere) for cluster in list_clusters(state)]
@@ -141,9 +149,11 @@ def _dead_role(cluster: Cluster) -> str:
 @app.command(context_settings={"ignore_unknown_options": True})
 def kubectl(
     name: Annotated[str, typer.Argument(help="Name of the cluster.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENTS…]", help="For kubectl.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS…]", help="Arguments for kubectl.")
+    ] = None,
 ) -> None:
-    """Run kubectl on a cluster, for example `cluster kubectl dev -- get pods -A`."""
+    """Run kubectl against a cluster, for example `cluster kubectl dev -- get pods -A`."""
     cluster = _started(name)
     program = str(cluster.kubectl)
     os.execve(program, [program, *(arguments or ())], os.environ | {"KUBECONFIG": str(cluster.kubeconfig)})  # noqa: S606 - a list
@@ -151,7 +161,8 @@ def kubectl(
 
 @app.command()
 def kubeconfig(
-    name: Name = "dev", raw: Annotated[bool, typer.Option("--raw", help="The text itself, not its path.")] = False
+    name: Name = "dev",
+    raw: Annotated[bool, typer.Option("--raw", help="Print the contents instead of the path.")] = False,
 ) -> None:
     """Print the path of a cluster's kubeconfig."""
     path = _started(name).kubeconfig
@@ -167,7 +178,7 @@ def _started(name: str) -> Cluster:
 
 @app.command()
 def prune(
-    everywhere: Annotated[bool, typer.Option("--all", help="Those of every checkout of yours.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Include the clusters of all your checkouts.")] = False,
 ) -> None:
     """Remove clusters and processes that a killed run left behind."""
     removed = [prune_state(state) for state in _states(everywhere)]
@@ -190,7 +201,7 @@ def _states(everywhere: bool) -> list[State]:
 
 
 def assets() -> None:
-    """Fetch or build the control-plane programs, and say where they are."""
+    """Download or build the control-plane programs and print their paths."""
     with progress.terminal("assets") as report:
         found = programs.resolve_all(report)
     sources = programs.sources()

@@ -34,13 +34,19 @@ class Binder(StrEnum):
 
 
 def scale(
-    implementation: Annotated[str, typer.Option(help="Name or descriptor file.")] = MEASURED,
-    scenario: Annotated[str, typer.Option(help="A scenario of fixtures/scale/.")] = "scale-1000",
-    scheduler: Annotated[Binder, typer.Option(help="Who binds: kube-scheduler or the gang scheduler.")] = Binder.KUBE,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the descriptor.")] = None,
-    report_dir: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("reports"),
+    implementation: Annotated[
+        str, typer.Option(help="Implementation to measure (name or path of a descriptor).")
+    ] = MEASURED,
+    scenario: Annotated[str, typer.Option(help="Name of a scenario in fixtures/scale/.")] = "scale-1000",
+    scheduler: Annotated[
+        Binder, typer.Option(help="Scheduler that binds the pods: kube-scheduler or the gang scheduler.")
+    ] = Binder.KUBE,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
+    ] = None,
+    report_dir: Annotated[Path, typer.Option(help="Folder for the result file.")] = Path("reports"),
 ) -> int:
-    """Deploy and delete a big PodCliqueSet, timed beside the raw floor of the same run."""
+    """Measure how long a large PodCliqueSet takes to deploy and delete, relative to its pods without an operator."""
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
     judged = descriptor.load(implementation, assignments(settings or []))
     supplied = None if judged.name == REFERENCE else descriptor.load(REFERENCE, {})

@@ -41,39 +41,51 @@ SPACE = 64 << 20
 
 
 def run(
-    implementation: Annotated[str, typer.Option(help="Name of a descriptor, or the path of one.")] = "reference",
-    setting: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE for its parameters.")] = None,
+    implementation: Annotated[
+        str, typer.Option(help="Implementation to judge (name or path of a descriptor).")
+    ] = "reference",
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
+    ] = None,
     earlier: Annotated[
-        str, typer.Option("--from", help="Another implementation that it takes over from (profile upgrade).")
+        str, typer.Option("--from", help="Implementation that the judged one takes over from (profile upgrade).")
     ] = "",
-    earlier_setting: Annotated[list[str] | None, typer.Option("--from-set", help="NAME=VALUE for that one.")] = None,
-    profile: Annotated[list[str] | None, typer.Option(help="Judge this profile (repeatable); default: all.")] = None,
+    earlier_setting: Annotated[
+        list[str] | None,
+        typer.Option("--from-set", help="Set a parameter of the --from descriptor, NAME=VALUE (repeatable)."),
+    ] = None,
+    profile: Annotated[list[str] | None, typer.Option(help="Judge only this profile (repeatable).")] = None,
     id: Annotated[list[str] | None, typer.Option(help="Judge only this requirement (repeatable).")] = None,
     test: Annotated[
-        list[str] | None, typer.Option(help="Run only this test, by the name that reports give it (repeatable).")
+        list[str] | None, typer.Option(help="Run only this test, by its name in reports (repeatable).")
     ] = None,
-    workers: Annotated[str, typer.Option(help="`auto`, or how many clusters at a time; 0: in this process.")] = "auto",
+    workers: Annotated[
+        str, typer.Option(help="Number of parallel clusters, or `auto`; 0 runs the tests in this process.")
+    ] = "auto",
     time_scale: Annotated[
-        str, typer.Option(help="Multiplies every wait, for slow machines; below 1 only those in which nothing moves.")
+        str,
+        typer.Option(help="Multiply every timeout, for slow machines; below 1, only waits in which nothing changes."),
     ] = "1",
     fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="End a test, or leave it out, once all that it is asked for has failed.")
+        bool, typer.Option("--fail-fast", help="Stop or skip a test once all its selected requirements have failed.")
     ] = False,
     repeat: Annotated[
-        int, typer.Option(min=1, max=1000, help="Run each test that often; the report gives the rate that passed.")
+        int, typer.Option(min=1, max=1000, help="Run each test this many times and report the pass rate.")
     ] = 1,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show each requirement and each failure in full; else a page.")
+        bool, typer.Option("--verbose", help="Show every requirement and every failure in full.")
     ] = False,
-    report_dir: Annotated[Path, typer.Option(help="Where the run's folder is made.")] = Path("reports"),
-    seed: Annotated[int | None, typer.Option(help="Of the random choices of tests.")] = None,
-    cluster: Annotated[str, typer.Option(help="`own`: a fake one for each worker; `existing`: --kubeconfig.")] = "own",
-    kubeconfig: Annotated[Path | None, typer.Option(help="Of the existing cluster.")] = None,
+    report_dir: Annotated[Path, typer.Option(help="Parent folder of the run's folder.")] = Path("reports"),
+    seed: Annotated[int | None, typer.Option(help="Seed of the random choices in tests.")] = None,
+    cluster: Annotated[
+        str, typer.Option(help="`own` starts a fake cluster per worker; `existing` uses --kubeconfig.")
+    ] = "own",
+    kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig of the existing cluster.")] = None,
 ) -> int:
-    """Judge an implementation; the report is in reports/<run>/report.yaml.
+    """Judge an implementation and write a report to reports/<run>/report.yaml.
 
-    Exit codes: 0 conformant, 1 not conformant, 2 interrupted, 3 harness or cluster error, 4 usage, 5 nothing ran,
-    6 partial (some of what was selected was not judged), 7 stale expectation.
+    Exit codes: 0 conformant, 1 not conformant, 2 interrupted, 3 harness or cluster error, 4 usage error, 5 nothing was
+    run, 6 partial (part of the selection could not be judged), 7 stale expectation.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
     where = _cluster(cluster, kubeconfig, count, scale)
@@ -131,9 +143,9 @@ def run(
 
 
 def list_requirements(
-    profile: Annotated[list[str] | None, typer.Option(help="Only this profile (repeatable).")] = None,
-    level: Annotated[str, typer.Option(help="Only MUST, SHOULD or MAY.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    profile: Annotated[list[str] | None, typer.Option(help="List only this profile (repeatable).")] = None,
+    level: Annotated[str, typer.Option(help="List only requirements of this level: MUST, SHOULD or MAY.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """List the requirements."""
     registry = requirement.load()
@@ -148,10 +160,14 @@ def list_requirements(
 
 
 def explain(
-    id: Annotated[str, typer.Argument(help="For example GANG-001, or OBJ-123 of the specification.")],
+    id: Annotated[
+        str, typer.Argument(help="Requirement such as GANG-001, or row of the specification such as OBJ-123.")
+    ],
 ) -> None:
-    """Show one requirement: its text, level, sources, tests, and how to see it by hand. Of an id of the specification
-    show what is known of it here, and which requirements rest on it."""
+    """Explain a requirement: its text, level, sources, tests, and how to see it by hand.
+
+    For an id of the specification, show where it is judged or documented here.
+    """
     registry = requirement.load()
     if id in registry.requirements or id in registry.retired:
         typer.echo(catalogue.explain(registry, id, checklist.tests_of(checklist.load(), id)))
@@ -165,8 +181,10 @@ def explain(
 
 
 def docs(
-    check: Annotated[bool, typer.Option("--check", help="Only say whether the file is up to date.")] = False,
-    to: Annotated[Path | None, typer.Option(help="Where to write it; default: docs/ of this checkout.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only check that the file is up to date.")] = False,
+    to: Annotated[
+        Path | None, typer.Option(help="File to write; by default docs/requirements.md of this checkout.")
+    ] = None,
 ) -> None:
     """Write docs/requirements.md from the registry."""
     to = to or data.page("requirements.md")
@@ -181,10 +199,10 @@ def docs(
 
 
 def write_checklist(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, e.g. reports/r1122-130002-612d.")],
-    check: Annotated[bool, typer.Option("--check", help="Only say whether the runs agree with the list.")] = False,
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, such as reports/r1122-130002-612d.")],
+    check: Annotated[bool, typer.Option("--check", help="Only check that the runs agree with the list.")] = False,
 ) -> None:
-    """Write down which checks the tests of these runs have made, for tests that end early in later runs."""
+    """Update the list of checks that each test makes (checklist.yaml) from runs in which the tests passed."""
     known = checklist.load()
     with tempfile.TemporaryDirectory() as folder:
         plan = launch.collect(RunSettings(run="checklist", directory=folder, implementation=""))
