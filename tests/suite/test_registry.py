@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ text: The core.
 requirements:
 """
 ENTRY = """\
-- {id: AA-001, level: MUST, text: It does the right thing., source: [X-1], since: v0, roles: [operator]}
+- {id: AA-001, level: MUST, text: It MUST do the right thing., source: [X-1], since: v0, roles: [operator]}
 """
 
 
@@ -47,6 +49,31 @@ def test_every_invariant_is_asked_for_by_a_test(tmp_path: Path) -> None:
     rules = {rule.id for rule in invariants.rules()}
     assert rules == {id for id in requirement.load().requirements if id.startswith("INV-")}
     assert rules - declared == set()
+
+
+def wrong_words(entry: requirement.Requirement) -> list[str]:
+    """Every RFC 2119 word of a sentence that is not the word of its level, and that word itself if it is missing."""
+    used = set(re.findall(r"\b(?:MUST|SHOULD|MAY|SHALL|REQUIRED|RECOMMENDED|OPTIONAL)\b", entry.text))
+    return sorted(used ^ {entry.level})
+
+
+@pytest.mark.parametrize("entry", requirement.load().requirements.values(), ids=lambda entry: entry.id)
+def test_a_sentence_has_the_rfc_2119_word_of_its_level_and_no_other(entry: requirement.Requirement) -> None:
+    assert wrong_words(entry) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It MUST do this and MUST NOT do that.", []),
+        ("It does the right thing.", ["MUST"]),
+        ("It SHOULD do the right thing.", ["MUST", "SHOULD"]),
+        ("It MUST do this and MAY do that.", ["MAY"]),
+    ],
+)
+def test_a_sentence_with_a_word_of_another_level_is_found(text: str, words: list[str]) -> None:
+    entry = next(each for each in requirement.load().requirements.values() if each.level is requirement.Level.MUST)
+    assert wrong_words(replace(entry, text=text)) == words
 
 
 def test_the_page_of_requirements_is_up_to_date() -> None:
