@@ -1,7 +1,6 @@
-"""What of the specification is judged: its scenarios and its binding rows, each with the checks or with a reason why
-there is none. Pure; the data are in fixtures/coverage/.
+"""Which scenarios and binding rows of the specification are judged, and why the others are not.
 
-Which deliberate faults a check has caught is the business of the judged side: `page` is told.
+Pure functions over the data in fixtures/coverage/. The judge does not know the mutants: `page` gets them as an argument.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from conformance.suite.requirement import Registry
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario of the specification. `reason` says why nothing more of it is checked, `tests` where else it is."""
+    """A scenario of the specification. `reason` says why it is not fully checked, `tests` names unit tests that cover it."""
 
     id: str
     title: str
@@ -35,14 +34,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of the specification that bind, by document and kind (contract, defect), and what excuses some."""
+    """The binding rows of the specification, by document and kind (contract, defect), and why some have no check."""
 
     binding: Mapping[str, Mapping[str, tuple[str, ...]]]
     reasons: tuple[Reason, ...]
-    caught: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Defect row → the requirements that catch it."""
     uncaught: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
-    """Why a defect row has none, by kind: `documentation`, `unseen`, `tried`."""
+    """Why a defect row has no requirement, by kind: `documentation`, `unseen`, `tried`."""
 
 
 def folder() -> Path:
@@ -50,7 +47,7 @@ def folder() -> Path:
 
 
 def scenarios(path: Path | None = None) -> list[Scenario]:
-    """Reads the scenarios. Raises UsageError with file, line and field."""
+    """Read the scenarios. Raises UsageError with file, line and field."""
     found = documents.read(path or folder() / "scenarios.yaml", folder() / "scenarios.schema.json").value
     return [
         Scenario(
@@ -65,7 +62,7 @@ def scenarios(path: Path | None = None) -> list[Scenario]:
 
 
 def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
-    """Read the rows, and what catches the defects among them. Raises UsageError with file, line and field."""
+    """Read the rows, and the reasons of defects that nothing catches. Raises UsageError with file, line and field."""
     found = documents.read(path or folder() / "rows.yaml", folder() / "rows.schema.json").value
     binding = {
         document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in found["binding"].items()
@@ -76,48 +73,51 @@ def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
     for entry in known["uncaught"]:
         reason = Reason(_line(entry["reason"]), tuple(entry["rows"]))
         uncaught[entry["kind"]] = (*uncaught.get(entry["kind"], ()), reason)
-    return Rows(binding, reasons, {row: tuple(ids) for row, ids in known["caught"].items()}, uncaught)
+    return Rows(binding, reasons, uncaught)
+
+
+def claims(registry: Registry) -> dict[str, tuple[str, ...]]:
+    """Return each id of the specification with the requirements that name it in their `source`."""
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in registry.requirements.values():
+        for fact in entry.source:
+            found[fact] = (*found.get(fact, ()), entry.id)
+    return found
+
+
+def caught(registry: Registry, table: Rows) -> dict[str, tuple[str, ...]]:
+    """Return each defect row that has requirements, with these."""
+    claimed = claims(registry)
+    return {row: claimed[row] for kinds in table.binding.values() for row in kinds["defect"] if row in claimed}
+
+
+def checks_of(registry: Registry, story: Scenario) -> tuple[str, ...]:
+    """Return the requirements that judge a scenario: those it lists, then those that name it in their `source`."""
+    return tuple(dict.fromkeys((*story.checks, *claims(registry).get(story.id, ()))))
 
 
 def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> list[str]:
-    """What is neither checked nor excused, or both, one sentence each."""
-    found = [f"{id}: stands twice" for id in _twice([story.id for story in stories])]
+    """Return one sentence for each scenario or row that has neither a check nor a reason, or both."""
+    found = [f"{id}: duplicate id" for id in _twice([story.id for story in stories])]
     for story in stories:
         unknown = [id for id in story.checks if id not in registry.requirements]
         found += [f"{story.id}: names {id}, which is no requirement" for id in unknown]
-        if not story.checks and not story.reason:
+        if not checks_of(registry, story) and not story.reason:
             found.append(f"{story.id}: has neither checks nor a reason")
-    told = {story.id: story.checks for story in stories}
     binding = [id for kinds in table.binding.values() for ids in kinds.values() for id in ids]
-    found += [f"{id}: stands twice" for id in _twice(binding)]
-    claimed: dict[str, str] = {}
-    claims: dict[str, set[str]] = {}
-    for entry in registry.requirements.values():
-        for fact in entry.source:
-            claimed.setdefault(fact, entry.id)
-            claims.setdefault(fact, set()).add(entry.id)
-            if fact in told and entry.id not in told[fact]:
-                found.append(f"{fact}: {entry.id} rests on it, and is not among its checks")
+    found += [f"{id}: duplicate id" for id in _twice(binding)]
+    claimed = claims(registry)
     uncaught = [reason for reasons in table.uncaught.values() for reason in reasons]
     excused = [id for reason in (*table.reasons, *uncaught) for id in reason.rows]
-    for row, ids in table.caught.items():
-        if set(ids) != claims.get(row, set()):
-            right = ", ".join(sorted(claims.get(row, ()))) or "no requirement"
-            found.append(f"{row}: caught by {', '.join(ids)}, and {right} names it")
-    defects = {id for kinds in table.binding.values() for id in kinds["defect"]}
-    found += [
-        f"{id}: a defect that defects.yaml does not list"
-        for id in sorted(defects & claims.keys() - table.caught.keys())
-    ]
     found += [f"{id}: has two reasons" for id in _twice(excused)]
     found += [f"{id}: has a reason, and is no binding row" for id in excused if id not in binding]
-    found += [f"{id}: has a reason, and {claimed[id]} claims it" for id in excused if id in claimed]
+    found += [f"{id}: has a reason, and {claimed[id][0]} claims it" for id in excused if id in claimed]
     found += [f"{id}: has neither a check nor a reason" for id in binding if id not in claimed and id not in excused]
     return found
 
 
 def page(registry: Registry, stories: Sequence[Scenario], table: Rows, faults: Mapping[str, Sequence[str]]) -> str:
-    """docs/coverage.md. `faults`: requirement → names of the faults of the reference that it has caught."""
+    """Render docs/coverage.md. `faults` maps requirements to the names of the mutants that they have detected."""
     lines = [
         "# Coverage",
         "",
@@ -132,12 +132,13 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, faults: M
         "|---|---|---|---|---|",
     ]
     for story in stories:
-        mutants = sorted({name for id in story.checks for name in faults.get(id, ())})
+        checks = checks_of(registry, story)
+        mutants = sorted({name for id in checks for name in faults.get(id, ())})
         where = [f"`{path}`" for path in story.tests]
         reason = "; ".join(filter(None, [story.reason, f"see {', '.join(where)}" if where else ""]))
-        cells = (story.id, story.title, ", ".join(story.checks), ", ".join(mutants), reason)
+        cells = (story.id, story.title, ", ".join(checks), ", ".join(mutants), reason)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
-    claimed = {fact for entry in registry.requirements.values() for fact in entry.source}
+    claimed = claims(registry)
     lines += [
         "",
         "## Rows that bind",
@@ -152,30 +153,34 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, faults: M
         for kind, ids in kinds.items():
             checked = sum(id in claimed for id in ids)
             lines.append(f"| {document} | {kind} | {len(ids)} | {checked} | {len(ids) - checked} |")
-    lines += _defects(table, faults)
+    lines += _defects(caught(registry, table), table.uncaught, faults)
     lines += ["", "## Why there is no check", "", "| why | rows |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.reasons]
     return "\n".join(lines) + "\n"
 
 
-def _defects(table: Rows, faults: Mapping[str, Sequence[str]]) -> list[str]:
-    tried = sum(len(reason.rows) for reason in table.uncaught.get("tried", ()))
-    share = round(100 * len(table.caught) / max(1, len(table.caught) + tried))
+def _defects(
+    found: Mapping[str, Sequence[str]],
+    uncaught: Mapping[str, Sequence[Reason]],
+    faults: Mapping[str, Sequence[str]],
+) -> list[str]:
+    tried = sum(len(reason.rows) for reason in uncaught.get("tried", ()))
+    share = round(100 * len(found) / max(1, len(found) + tried))
     lines = [
         "",
         "## Defects of upstream",
         "",
-        f"{len(table.caught)} defects are caught, {tried} were seen and are not: {share} % are caught. Rows about",
+        f"{len(found)} defects are caught, {tried} were seen and are not: {share} % are caught. Rows about",
         "documentation, and rows that nobody has seen on a control plane, are not counted.",
         "",
         "| defect | caught by | mutants |",
         "|---|---|---|",
     ]
-    for row, ids in table.caught.items():
+    for row, ids in found.items():
         mutants = sorted({name for id in ids for name in faults.get(id, ())})
         lines.append(f"| {row} | {', '.join(ids)} | {', '.join(mutants)} |")
     lines += ["", "| not caught | why | defects |", "|---|---|---|"]
-    for kind, reasons in table.uncaught.items():
+    for kind, reasons in uncaught.items():
         lines += [f"| {kind} | {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in reasons]
     return lines
 

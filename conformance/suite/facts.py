@@ -17,7 +17,7 @@ KINDS = {
 
 def explain(registry: Registry, id: str) -> str:
     """A row or a scenario of the specification; empty for what is nowhere named."""
-    about = [*_row(id), *_scenario(id), *_judged(registry, id), *_manifests(id), *_pages(id)]
+    about = [*_row(id), *_scenario(registry, id), *_judged(registry, id), *_manifests(id), *_pages(id)]
     return "\n".join([f"{id} (an id of the specification, not a requirement)", *about]) if about else ""
 
 
@@ -40,12 +40,13 @@ def _row(id: str) -> list[str]:
     return found + [f"  no check: {reason.text}" for reason in table.reasons if id in reason.rows]
 
 
-def _scenario(id: str) -> list[str]:
+def _scenario(registry: Registry, id: str) -> list[str]:
     lines = []
     for story in coverage.scenarios():
         if story.id == id:
             lines.append(f"  scenario: {story.title}")
-            lines += [f"  judged by {', '.join(story.checks)}"] if story.checks else []
+            checks = coverage.checks_of(registry, story)
+            lines += [f"  judged by {', '.join(checks)}"] if checks else []
             lines += [f"  not checked: {story.reason}"] if story.reason else []
             lines += [f"  see {path}" for path in story.tests]
     return lines

@@ -41,7 +41,8 @@ def test_the_page_is_up_to_date():
 def test_every_caught_defect_has_a_requirement_with_a_mutant():
     """A check that was never seen red catches nothing."""
     proved = {id for fault in faults.registry().values() for id in fault.caught_by}
-    assert [row for row, ids in coverage.rows().caught.items() if proved.isdisjoint(ids)] == []
+    caught = coverage.caught(requirement.load(), coverage.rows())
+    assert [row for row, ids in caught.items() if proved.isdisjoint(ids)] == []
 
 
 ENTRY = Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1", "X-S1"), "v0", ("operator",))
@@ -66,7 +67,6 @@ def test_what_is_checked_and_excused_or_unknown_is_told():
     table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, (Reason("r", ("X-1", "X-9")), Reason("s", ("X-1",))))
     assert told(stories, table) == [
         "X-S1: names AA-002, which is no requirement",
-        "X-S1: AA-001 rests on it, and is not among its checks",
         "X-1: has two reasons",
         "X-9: has a reason, and is no binding row",
         "X-1: has a reason, and AA-001 claims it",
@@ -74,15 +74,16 @@ def test_what_is_checked_and_excused_or_unknown_is_told():
     ]
 
 
-def test_a_defect_has_the_requirements_that_name_it():
-    stories = [Scenario("X-S1", "a", ("AA-001",), "", ())]
+def test_a_defect_is_caught_by_the_requirements_that_name_it():
     binding = {"x": {"contract": (), "defect": ("X-1", "X-2", "X-3")}}
-    table = Rows(binding, (), {"X-2": ("AA-001",)}, {"tried": (Reason("r", ("X-3",)),)})
-    assert told(stories, table) == [
-        "X-2: caught by AA-001, and no requirement names it",
-        "X-1: a defect that defects.yaml does not list",
-        "X-2: has neither a check nor a reason",
-    ]
+    table = Rows(binding, (), {"tried": (Reason("r", ("X-3",)),)})
+    assert coverage.caught(REGISTRY, table) == {"X-1": ("AA-001",)}
+    assert told([Scenario("X-S1", "a", (), "", ())], table) == ["X-2: has neither a check nor a reason"]
+
+
+def test_a_scenario_is_judged_by_the_requirements_that_name_it():
+    assert coverage.checks_of(REGISTRY, Scenario("X-S1", "a", ("AA-009",), "", ())) == ("AA-009", "AA-001")
+    assert coverage.checks_of(REGISTRY, Scenario("X-S2", "b", (), "no way", ())) == ()
 
 
 def test_the_page_tells_checks_mutants_and_reasons():
