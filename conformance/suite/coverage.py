@@ -1,6 +1,6 @@
 """Which scenarios and binding rows of the specification are judged, and why the others are not.
 
-Pure functions over the data in fixtures/coverage/. The judge does not know the mutants: `page` gets them as an argument.
+Pure functions over the data in fixtures/coverage/. The judge does not know mutants: `page` gets them as an argument.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conformance.suite.requirement import Registry
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario of the specification. `reason` says why it is not fully checked, `tests` names unit tests that cover it."""
+    """A scenario of the specification. `reason` says why it is not fully checked, `tests` names unit tests."""
 
     id: str
     title: str
