@@ -96,19 +96,19 @@ def free(sight: Sight, identity: str, terms: Terms, now: float) -> bool:
     return record.holder in ("", identity) or now >= sight.since + (record.seconds or terms.lease)
 
 
-def claim(record: Record | None, identity: str, terms: Terms, moment: str) -> Record:
+def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) -> Record:
     """What to write to become the leader, or to stay it."""
     seconds = max(1, math.ceil(terms.lease))
     if record is None:
-        return Record(identity, seconds, moment, moment)
+        return Record(identity, seconds, timestamp, timestamp)
     if record.holder == identity:
-        return replace(record, seconds=seconds, renewed=moment)
-    return Record(identity, seconds, moment, moment, record.transitions + 1)
+        return replace(record, seconds=seconds, renewed=timestamp)
+    return Record(identity, seconds, timestamp, timestamp, record.transitions + 1)
 
 
-def released(record: Record, moment: str) -> Record:
+def released(record: Record, timestamp: str) -> Record:
     """What to write to let the next one lead at once."""
-    return Record("", 1, moment, moment, record.transitions)
+    return Record("", 1, timestamp, timestamp, record.transitions)
 
 
 class Elector:

@@ -112,8 +112,8 @@ class WorkQueue(Generic[K]):
         self._dirty.discard(key)
         self._working.add(key)
         if self.meter is not None:
-            moment = perf_counter()
-            self.meter.taken(moment - self._since.pop(key, moment))
+            timestamp = perf_counter()
+            self.meter.taken(timestamp - self._since.pop(key, timestamp))
         return key
 
     def done(self, key: K) -> None:

@@ -186,7 +186,7 @@ class ClaimTemplate(Model):
 
 
 class PodCliqueSpec(Model):
-    """API-070 to API-078; `replicas` are pods, `min_available` of them are the floor of the gang."""
+    """API-070 to API-078; `replicas` are pods, `min_available` of them are the minimum of the gang."""
 
     role_name: Annotated[str, _Required] = ""
     pod_spec: Annotated[PodSpec, crd(required=True, openapi="io.k8s.api.core.v1.PodSpec")] = {}
@@ -196,7 +196,7 @@ class PodCliqueSpec(Model):
     auto_scaling_config: AutoScaling | None = None
 
     @property
-    def floor(self) -> int:
+    def minimum(self) -> int:
         """`minAvailable`, or all replicas where no webhook has defaulted it (DEF-11)."""
         return self.replicas if self.min_available is None else self.min_available
 
@@ -445,7 +445,7 @@ class NamespacedName(Model):
 
 
 class PodGroup(Model):
-    """A clique inside a gang: `min_replicas` of the referenced pods are its floor (GS-F02 to GS-F04)."""
+    """A clique inside a gang: `min_replicas` of the referenced pods are its minimum (GS-F02 to GS-F04)."""
 
     name: Annotated[str, _Required] = ""
     min_replicas: Annotated[int, crd(required=True, format="int32")] = 0

@@ -70,14 +70,14 @@ class Cache:
         self.domains = Informer(
             client, kubernetes.COMPUTE_DOMAINS, typed(kubernetes.ComputeDomain), label_selector=managed
         )
-        self.attendants: tuple[Informer[Any], ...] = (
+        self.secondary: tuple[Informer[Any], ...] = (
             *(self.services, self.accounts, self.secrets, self.roles, self.bindings, self.autoscalers, self.claims),
             *((self.domains,) if features.mnnvl else ()),
         )
         """What is made for a set beside Grove's own kinds, and put right when it is changed or goes."""
         self._others = (self.claim_templates, *((self.topologies,) if features.topology else ()))
         own: tuple[Informer[Any], ...] = (self.cliques, self.groups, self.gangs, self.pods, self.domains)
-        for informer in (*own, *self.attendants):
+        for informer in (*own, *self.secondary):
             informer.add_index(OWNER, _by_owner)
         self.pods.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(GANG, _by_label(labels.PODGANG))
@@ -86,7 +86,7 @@ class Cache:
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
         own = (self.sets, self.cliques, self.groups, self.gangs, self.pods)
-        return (*own, *self.attendants, *self._others)
+        return (*own, *self.secondary, *self._others)
 
     def child(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:
         """How to find a child of the owner by its name. What another owner has of that name (OBJ-123) is none."""

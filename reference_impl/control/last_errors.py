@@ -11,13 +11,13 @@ from kube.informer import Informer
 from kube.objects import Key
 from reference_impl.api.models import wire
 from reference_impl.control.writer import Writer, now
-from reference_impl.plan.reconcile_error import Trouble, last_errors
+from reference_impl.plan.reconcile_error import ReconcileError, last_errors
 
 RETRY_SECONDS = 5.0
 """What stands in the way may be an object that the cache doesn't follow: its end is no event."""
 
 
-class Troubles:
+class LastErrors:
     def __init__(self, informer: Informer[Any], writer: Writer) -> None:
         self._informer, self._writer = informer, writer
         self.keys: set[Key] = set()
@@ -27,20 +27,20 @@ class Troubles:
         """Notes that the API server has refused a write, unless it was a conflict: that only means that the cache was
         behind, and the next pass is on its way. `message` replaces the error's text where that differs each time."""
         if not error.conflict:
-            await self.tell(key, Trouble(code, message or str(error)))
+            await self.tell(key, ReconcileError(code, message or str(error)))
 
-    async def tell(self, key: Key, trouble: Trouble | None) -> float | None:
+    async def tell(self, key: Key, problem: ReconcileError | None) -> float | None:
         """Notes how a reconcile ended; returns after how many seconds it is to be repeated, None for never."""
         self.keys.discard(key)
-        if trouble is not None:
+        if problem is not None:
             self.keys.add(key)
         item = self._informer.get(*key)
         if item is not None:
             old = item.status.last_errors if item.status else None
-            errors = last_errors(old, trouble, now())
+            errors = last_errors(old, problem, now())
             if errors != (old or None):
                 await self._writer.patch(self._informer, item, {"status": {"lastErrors": wire(errors)}}, status=True)
-        return RETRY_SECONDS if trouble else None
+        return RETRY_SECONDS if problem else None
 
 
 def only_errors(old: Any, item: Any) -> bool:

@@ -31,7 +31,7 @@ AT_ONCE = 16
 Write = Callable[[], Awaitable[Any]]
 
 
-class Rehashing:
+class HashMigration:
     """Knows the hashes of each set, and what of it has still to be migrated. `wake` has a set looked at."""
 
     def __init__(self, cache: Cache, writer: Writer, wake: Callable[[Key], None]) -> None:

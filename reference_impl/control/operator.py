@@ -19,7 +19,7 @@ from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.last_errors import only_errors
 from reference_impl.control.metrics import OperatorMetrics
-from reference_impl.control.migration import Rehashing
+from reference_impl.control.migration import HashMigration
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
@@ -62,14 +62,14 @@ class Operator:
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
-        rehashing = Rehashing(self.cache, writer, self._sets.add)
-        sets = SetReconciler(self.cache, writer, scheduler_name, rehashing, features)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, rehashing)
-        groups = GroupReconciler(self.cache, writer, rehashing, features)
-        self._troubles = (
-            (self._sets, sets.troubles),
-            (self._groups, groups.troubles),
-            (self._cliques, cliques.troubles),
+        migration = HashMigration(self.cache, writer, self._sets.add)
+        sets = SetReconciler(self.cache, writer, scheduler_name, migration, features)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, migration)
+        groups = GroupReconciler(self.cache, writer, migration, features)
+        self._last_errors = (
+            (self._sets, sets.last_errors),
+            (self._groups, groups.last_errors),
+            (self._cliques, cliques.last_errors),
         )
         self._work = (
             ("podcliqueset", self._sets, sets.reconcile, 2),
@@ -86,8 +86,8 @@ class Operator:
         self.cache.groups.add_handler(self._on_group)
         self.cache.gangs.add_handler(self._on_gang)
         self.cache.pods.add_handler(self._on_pod)
-        for informer in self.cache.attendants:
-            informer.add_handler(self._on_attendant)
+        for informer in self.cache.secondary:
+            informer.add_handler(self._on_secondary)
         self.cache.claim_templates.add_handler(self._on_claim_template)
         self.cache.topologies.add_handler(self._on_topology)
         self.cache.domains.add_handler(self._on_domain)
@@ -162,7 +162,7 @@ class Operator:
         for group in parts(self.cache.groups):
             self._groups.add(group)
 
-    def _on_attendant(self, kind: str, old: Any, item: Any) -> None:
+    def _on_secondary(self, kind: str, old: Any, item: Any) -> None:
         """Wakes the owner of an object that has gone or that somebody has changed. What happens to its status, and what
         our own writes bring, wakes nobody."""
         if kind != "DELETED" and (old is None or _alike(old, item)):
@@ -185,8 +185,8 @@ class Operator:
     def _on_claim_template(self, kind: str, old: Any, item: Object) -> None:
         """Wakes whatever is in trouble: a template that was missing may have come (OBJ-823)."""
         if kind == "ADDED":
-            for queue, troubles in self._troubles:
-                for key in troubles.keys:
+            for queue, last_errors in self._last_errors:
+                for key in last_errors.keys:
                     queue.add(key)
 
     def _on_topology(self, kind: str, old: Any, item: Object) -> None:
@@ -242,11 +242,11 @@ class Operator:
 
 
 _NOT_OURS = ("metadata", "has_token")
-"""Fields of attendants that others write, or that are compared apart."""
+"""Fields of secondary resources that others write, or that are compared apart."""
 
 
 def _alike(old: Any, item: Any) -> bool:
-    """Whether two states of an attendant are the same in all that we write."""
+    """Whether two states of an secondary resource are the same in all that we write."""
     left, right = old.metadata, item.metadata
     return (
         left.labels == right.labels

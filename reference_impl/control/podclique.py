@@ -12,8 +12,8 @@ from kube.objects import Key
 from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
-from reference_impl.control.last_errors import Troubles
-from reference_impl.control.migration import Rehashing
+from reference_impl.control.last_errors import LastErrors
+from reference_impl.control.migration import HashMigration
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import (
     children,
@@ -26,7 +26,7 @@ from reference_impl.plan import (
     update_clique_pods,
     update_progress,
 )
-from reference_impl.plan.reconcile_error import Trouble
+from reference_impl.plan.reconcile_error import ReconcileError
 
 STATUS_SECONDS = 1.0
 """What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A
@@ -35,13 +35,13 @@ write of a clique costs the API server more than one of a pod: it carries a whol
 
 class CliqueReconciler:
     def __init__(
-        self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str, rehashing: Rehashing
+        self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str, migration: HashMigration
     ) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
-        self._rehashing = rehashing
+        self._migration = migration
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
-        self.troubles = Troubles(cache.cliques, writer)
+        self.last_errors = LastErrors(cache.cliques, writer)
 
     async def reconcile(self, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
@@ -55,12 +55,12 @@ class CliqueReconciler:
         if gang is not None and gang.metadata.deletion_timestamp is None:
             # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
             pcs = self._cache.set_of(clique)
-            if pcs is not None and not self._rehashing.settled(pcs, clique):
+            if pcs is not None and not self._migration.settled(pcs, clique):
                 return None
             try:
                 await self._claims(clique, pcs)
-            except Trouble as trouble:
-                return await self.troubles.tell(key, trouble)
+            except ReconcileError as problem:
+                return await self.last_errors.tell(key, problem)
             try:
                 try:
                     await self._balance(clique, pcs)
@@ -69,9 +69,9 @@ class CliqueReconciler:
                     await self._release(clique, gang)
             except ApiError as error:
                 message = pods.unnamed(str(error), clique.metadata.name)
-                await self.troubles.refused(key, "ERR_SYNC_PODS", error, message)
+                await self.last_errors.refused(key, "ERR_SYNC_PODS", error, message)
                 raise
-            return await self.troubles.tell(key, None)
+            return await self.last_errors.tell(key, None)
         return None
 
     async def _claims(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
@@ -97,7 +97,7 @@ class CliqueReconciler:
         if missing and clique.spec.starts_after:
             if pcs is None:
                 return  # going, and the clique with it
-            waits = startup.floors(pcs, clique)
+            waits = startup.minimums(pcs, clique)
         claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
         builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
         vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
@@ -105,7 +105,7 @@ class CliqueReconciler:
         if made and vacancy is not None:
             made[0] = update_clique_pods.in_place_of(made[0], vacancy)
         # After a refusal one pod is the probe for all: the others would only be refused with it.
-        probes = 1 if clique.metadata.key in self.troubles.keys else len(made)
+        probes = 1 if clique.metadata.key in self.last_errors.keys else len(made)
         await together(
             [
                 *(self._writer.create(self._cache.pods, manifest) for manifest in made[:probes]),
@@ -151,7 +151,7 @@ class CliqueReconciler:
             self._unwritten.pop(key, None)
             return None
         pcs = self._cache.set_of(clique)
-        if pcs is not None and not self._rehashing.settled(pcs, clique):
+        if pcs is not None and not self._migration.settled(pcs, clique):
             return None
         pods_now = self._cache.pods_of(clique)
         status = statuses.clique_status(clique, pods_now, pcs, now())

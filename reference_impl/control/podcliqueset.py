@@ -18,9 +18,9 @@ from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.last_errors import Troubles, earliest
-from reference_impl.control.migration import Rehashing
-from reference_impl.control.secondary_resources import Surroundings, Wanted
+from reference_impl.control.last_errors import LastErrors, earliest
+from reference_impl.control.migration import HashMigration
+from reference_impl.control.secondary_resources import SecondaryResources, Wanted
 from reference_impl.control.termination import Termination
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import (
@@ -38,7 +38,7 @@ from reference_impl.plan import (
     update_progress,
     update_set_replicas,
 )
-from reference_impl.plan.reconcile_error import Trouble
+from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.plan.revisions import Revision
 
 T = TypeVar("T", bound=Object)
@@ -54,19 +54,19 @@ class SetReconciler:
         cache: Cache,
         writer: Writer,
         scheduler_name: str,
-        rehashing: Rehashing,
+        migration: HashMigration,
         features: Features = NO_FEATURES,
     ) -> None:
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
-        self._rehashing = rehashing
-        self._surroundings = Surroundings(cache, writer)
+        self._migration = migration
+        self._secondary = SecondaryResources(cache, writer)
         self._termination = Termination(cache, writer)
-        self.troubles = Troubles(cache.sets, writer)
+        self.last_errors = LastErrors(cache.sets, writer)
 
     async def reconcile(self, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is None:
-            self._rehashing.forget(key)
+            self._migration.forget(key)
             return None
         if pcs.metadata.deletion_timestamp is not None:
             await self._writer.remove_finalizer(self._cache.sets, pcs, labels.SET_FINALIZER)
@@ -76,26 +76,26 @@ class SetReconciler:
             await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": wanted}}, guard=True)
             pcs = self._cache.sets.get(*key) or pcs
         try:
-            pcs = await self._rehashing.migrate(pcs)
+            pcs = await self._migration.migrate(pcs)
         except ApiError as error:
-            await self.troubles.refused(key, "ERR_MIGRATE_HASHES", error)
+            await self.last_errors.refused(key, "ERR_MIGRATE_HASHES", error)
             raise
         generation = revisions.of_set(pcs)
         if not generation.has(update_progress.generation(pcs)):
             await self._write_status(pcs, generation, observed=False)
             pcs = self._cache.sets.get(*key) or pcs
-        trouble: Trouble | None = None
+        problem: ReconcileError | None = None
         wait: float | None = None
         try:
             wait = await self._termination.in_set(pcs)
             await self._children(pcs)
-        except Trouble as caught:
-            trouble = caught
+        except ReconcileError as caught:
+            problem = caught
         except ApiError as error:
-            await self.troubles.refused(key, "ERR_SYNC_PODCLIQUESET", error)
+            await self.last_errors.refused(key, "ERR_SYNC_PODCLIQUESET", error)
             raise
-        await self._write_status(self._cache.sets.get(*key) or pcs, generation, observed=trouble is None)
-        return earliest(wait, await self.troubles.tell(key, trouble))
+        await self._write_status(self._cache.sets.get(*key) or pcs, generation, observed=problem is None)
+        return earliest(wait, await self.last_errors.tell(key, problem))
 
     async def _write_status(self, pcs: PodCliqueSet, generation: Revision, *, observed: bool) -> None:
         """Writes what there is of the set, and how far its update has come. `generation` is that of the spec that is
@@ -120,7 +120,7 @@ class SetReconciler:
     async def _children(self, pcs: PodCliqueSet) -> None:
         """Creates what is missing, corrects what differs, deletes what is no longer wanted."""
         wanted: Wanted = set()
-        await self._surroundings.ensure(pcs, wanted, domains=self._features.mnnvl)
+        await self._secondary.ensure(pcs, wanted, domains=self._features.mnnvl)
         levels = self._topology(pcs)
         current = {t.name: revisions.of_template(pcs, t) for t in children.standalone_templates(pcs)}
         steps = [list(self._replica(pcs, index, wanted, levels, current)) for index in range(pcs.spec.replicas)]
@@ -201,7 +201,7 @@ class SetReconciler:
         """What of a gang has to be corrected, as a merge patch; empty where nothing has."""
 
         def pods() -> list[Pod]:
-            cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.floors]
+            cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.minimums]
             return [pod for clique in cliques if clique is not None for pod in self._cache.pods_of(clique)]
 
         tags = gangs.gang_labels(pcs, index, self._scheduler, found.metadata.labels)
@@ -227,5 +227,5 @@ def _controlled(found: Object, pcs: PodCliqueSet) -> bool:
     return controller is None or controller.uid == pcs.metadata.uid
 
 
-async def _refuse(trouble: Trouble) -> None:
-    raise trouble
+async def _refuse(problem: ReconcileError) -> None:
+    raise problem

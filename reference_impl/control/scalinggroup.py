@@ -10,8 +10,8 @@ from kube.objects import Key
 from reference_impl.api.models import SCALING_GROUPS, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.last_errors import Troubles, earliest
-from reference_impl.control.migration import Rehashing
+from reference_impl.control.last_errors import LastErrors, earliest
+from reference_impl.control.migration import HashMigration
 from reference_impl.control.termination import Termination
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import (
@@ -23,15 +23,17 @@ from reference_impl.plan import (
     update_group_replicas,
     update_progress,
 )
-from reference_impl.plan.reconcile_error import Trouble
+from reference_impl.plan.reconcile_error import ReconcileError
 
 
 class GroupReconciler:
-    def __init__(self, cache: Cache, writer: Writer, rehashing: Rehashing, features: Features = NO_FEATURES) -> None:
+    def __init__(
+        self, cache: Cache, writer: Writer, migration: HashMigration, features: Features = NO_FEATURES
+    ) -> None:
         self._cache, self._writer, self._features = cache, writer, features
-        self._rehashing = rehashing
+        self._migration = migration
         self._termination = Termination(cache, writer)
-        self.troubles = Troubles(cache.groups, writer)
+        self.last_errors = LastErrors(cache.groups, writer)
 
     async def reconcile(self, key: Key) -> float | None:
         group = self._cache.groups.get(*key)
@@ -41,22 +43,22 @@ class GroupReconciler:
             await self._writer.remove_finalizer(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER)
             return None
         pcs = self._cache.set_of(group)
-        if pcs is not None and not self._rehashing.settled(pcs, group):
+        if pcs is not None and not self._migration.settled(pcs, group):
             return None
-        trouble: Trouble | None = None
+        problem: ReconcileError | None = None
         wait: float | None = None
         if pcs is not None and pcs.metadata.deletion_timestamp is None:
             try:
                 wait = await self._termination.in_group(pcs, group)
                 await self._update(pcs, group)
                 await self._members(pcs, group)
-            except Trouble as caught:
-                trouble = caught
+            except ReconcileError as caught:
+                problem = caught
             except ApiError as error:
-                await self.troubles.refused(key, "ERR_SYNC_PODCLIQUES", error)
+                await self.last_errors.refused(key, "ERR_SYNC_PODCLIQUES", error)
                 raise
         await self._status(self._cache.groups.get(*key) or group, pcs)
-        return earliest(wait, await self.troubles.tell(key, trouble))
+        return earliest(wait, await self.last_errors.tell(key, problem))
 
     async def _update(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
         """Takes the next step of an update. What is to be deleted is written down before it is, and is deleted before

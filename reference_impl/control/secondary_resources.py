@@ -16,13 +16,13 @@ Wanted = set[tuple[str, str]]
 """Kind and name of each child that a set is to have."""
 
 
-class Surroundings:
+class SecondaryResources:
     def __init__(self, cache: Cache, writer: Writer) -> None:
         self._cache, self._writer = cache, writer
 
     async def ensure(self, pcs: PodCliqueSet, wanted: Wanted, *, domains: bool) -> None:
-        """Makes and corrects them, and notes them in `wanted`. Raises Trouble where one cannot be made: nothing that
-        needs it is made then (OBJ-236, OBJ-823)."""
+        """Create and correct them, and add them to `wanted`. Raises ReconcileError if one cannot be created: what needs
+        it is not created then (OBJ-236, OBJ-823)."""
         cache, writer = self._cache, self._writer
         # The account goes first: the control plane deletes a token Secret whose account it cannot find.
         await writer.ensure(cache.accounts, secondary_resources.service_account(pcs))

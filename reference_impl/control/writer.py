@@ -51,7 +51,7 @@ class Writer:
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
         """Creates an object. One of ours that exists already is left to the next reconcile, which will see it. Raises
-        Trouble where somebody else's has the name."""
+        ReconcileError where somebody else's has the name."""
         try:
             answer = await self._client.create(informer.resource, manifest)
         except ApiError as error:
@@ -63,7 +63,7 @@ class Writer:
             informer.observe(informer.decode(answer))
 
     async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Raises Trouble if the object that has the manifest's name is not ours."""
+        """Raises ReconcileError if the object that has the manifest's name is not ours."""
         namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
         answer = await self._client.get_or_none(informer.resource, namespace, name)
         if answer is not None:
@@ -74,7 +74,7 @@ class Writer:
 
     async def ensure(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
         """Creates the object, or corrects what of it differs from the manifest. One that is on its way out is waited
-        for: its end is an event. Raises Trouble where somebody else's has the name."""
+        for: its end is an event. Raises ReconcileError where somebody else's has the name."""
         metadata = manifest["metadata"]
         found = informer.get(metadata["namespace"], metadata["name"])
         if found is None:
@@ -212,7 +212,7 @@ class Writer:
             action="Reconcile",
             note=note,
             controller=CONTROLLER,
-            moment=precise_now(),
+            timestamp=precise_now(),
         )
         try:
             await self._client.create(EVENTS, manifest)

@@ -25,10 +25,10 @@ from reference_impl.faults import fault, replace
 from reference_impl.plan import defaults
 
 
-def _ignore(room: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
+def _ignore(capacity: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
     """Leaves errors of a family out."""
-    right = getattr(room, name)
-    replace(room, name, lambda *arguments: [error for error in right(*arguments) if not ignored(error)])
+    right = getattr(capacity, name)
+    replace(capacity, name, lambda *arguments: [error for error in right(*arguments) if not ignored(error)])
 
 
 def _at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
@@ -36,8 +36,8 @@ def _at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
     return lambda error: error.path.endswith(leaf) and (not words or any(word in error.detail for word in words))
 
 
-def _nothing(room: Any, name: str) -> None:
-    replace(room, name, lambda *arguments: [])
+def _nothing(capacity: Any, name: str) -> None:
+    replace(capacity, name, lambda *arguments: [])
 
 
 # -- defaults ----------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def _delay_not_rewritten() -> None:
     replace(defaults, "_termination_delay", lambda given: [] if given else right(given))
 
 
-@fault("floor-before-replicas", "operator", "takes floors from replicas before these are defaulted", "ADM-002")
+@fault("floor-before-replicas", "operator", "takes minimums from replicas before these are defaulted", "ADM-002")
 def _floor_before_replicas() -> None:
     right = defaults._clique
 
@@ -112,7 +112,7 @@ def _any_name() -> None:
     _ignore(names, _at("name", "DNS", "empty"))
 
 
-@fault("long-names", "operator", "leaves names of pods no room", "ADM-005")
+@fault("long-names", "operator", "leaves names of pods no capacity", "ADM-005")
 def _long_names() -> None:
     replace(names, "ROOM", 46)
 
@@ -138,7 +138,7 @@ def _circles() -> None:
     replace(startup, "cycles", lambda parents: [])
 
 
-@fault("floor-above-replicas", "operator", "lets floors be above replicas", "ADM-010")
+@fault("floor-above-replicas", "operator", "lets minimums be above replicas", "ADM-010")
 def _floor_above_replicas() -> None:
     _ignore(cliques, _at("minAvailable", cliques.FLOOR))
 
@@ -168,7 +168,7 @@ def _member_of_two() -> None:
     _ignore(groups, lambda error: error.type is ErrorType.DUPLICATE)
 
 
-@fault("group-floor-unchecked", "operator", "lets floors of scaling groups be above replicas", "ADM-016")
+@fault("group-floor-unchecked", "operator", "lets minimums of scaling groups be above replicas", "ADM-016")
 def _group_floor_unchecked() -> None:
     _ignore(groups, _at(".minAvailable"))
 
@@ -225,7 +225,7 @@ def _order_free() -> None:
     _ignore(updates, _at("cliques", "order"))
 
 
-@fault("floor-changes", "operator", "lets a clique's floor change", "ADM-021")
+@fault("floor-changes", "operator", "lets a clique's minimum change", "ADM-021")
 def _floor_changes() -> None:
     _ignore(updates, lambda error: error.path.startswith("spec.template.cliques") and _at("minAvailable")(error))
 

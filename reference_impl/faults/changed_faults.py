@@ -80,7 +80,7 @@ def _scaled_away_awaited() -> None:
 
 @fault("floor-not-asked", "operator", "replaces Ready pods though too few are Ready", "UPD-017")
 def _floor_not_asked() -> None:
-    replace(update_progress, "floor", lambda clique: 0)
+    replace(update_progress, "minimum", lambda clique: 0)
 
 
 @fault("unplaced-not-awaited", "operator", "doesn't wait for successors that no node takes", "UPD-018")

@@ -1,10 +1,10 @@
-"""Faults that tear gangs apart, or put more on a node than there is room for."""
+"""Faults that tear gangs apart, or put more on a node than there is capacity for."""
 
 from __future__ import annotations
 
 from reference_impl.faults import fault, placement_faults, replace
 from reference_impl.scheduler import cycle
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import Plan
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.placing import place
@@ -13,37 +13,37 @@ from reference_impl.scheduler.search import Budget
 
 @fault("hopeless-group-skipped", "gang-scheduler", "leaves a group out of which no pod fits anywhere", "SCHED-007")
 def _hopeless_group_skipped() -> None:
-    right = cycle.place_floor
+    right = cycle.place_minimum
 
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
-        hopeful = [(i, pods) for i, pods in gang.lacking if room.shape(pods[0]).total]
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+        hopeful = [(i, pods) for i, pods in gang.lacking if capacity.shape(pods[0]).total]
         if len(hopeful) == len(gang.lacking):
-            return right(gang, room, result, budget)
-        if (placement := place(gang, hopeful, room, budget)) is not None:
-            cycle.bind(gang, placement, room, result)
+            return right(gang, capacity, result, budget)
+        if (placement := place(gang, hopeful, capacity, budget)) is not None:
+            cycle.bind(gang, placement, capacity, result)
         return placement is not None
 
-    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "place_minimum", place_minimum)
 
 
 @fault("groups-by-themselves", "gang-scheduler", "asks whether each group fits, and not whether all do", "SCHED-008")
 def _groups_by_themselves() -> None:
-    right = cycle.place_floor
+    right = cycle.place_minimum
 
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
-        mark = room.mark()
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+        mark = capacity.mark()
         for index, pods in gang.lacking:
-            alone = place(gang, [(index, pods)], room, budget)
-            room.undo(mark)
+            alone = place(gang, [(index, pods)], capacity, budget)
+            capacity.undo(mark)
             if alone is None:
-                return right(gang, room, result, budget)
+                return right(gang, capacity, result, budget)
         for index, pods in gang.lacking:
             for pod in pods:
-                if (placement := place(gang, [(index, [pod])], room, budget)) is not None:
-                    cycle.bind(gang, placement, room, result)
+                if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
+                    cycle.bind(gang, placement, capacity, result)
         return True
 
-    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "place_minimum", place_minimum)
 
 
 def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:

@@ -126,4 +126,4 @@ def _group_made_empty() -> None:
 
 @fault("attendants-unwatched", "operator", "leaves deleted secondary resources until another event", "LIFE-010")
 def _attendants_unwatched() -> None:
-    replace(Operator, "_on_attendant", lambda self, kind, old, item: None)
+    replace(Operator, "_on_secondary", lambda self, kind, old, item: None)

@@ -12,7 +12,7 @@ from reference_impl.control import podcliqueset
 from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
-from reference_impl.plan.reconcile_error import Trouble
+from reference_impl.plan.reconcile_error import ReconcileError
 
 
 def accept_collisions() -> None:
@@ -46,7 +46,7 @@ def _collision_counted() -> None:
 def _autoscaler_collision_unreported() -> None:
     accept_collisions()
 
-    async def refuse(trouble: Trouble) -> None:
+    async def refuse(problem: ReconcileError) -> None:
         return None
 
     replace(podcliqueset, "_refuse", refuse)

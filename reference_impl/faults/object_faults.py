@@ -18,7 +18,7 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
-from reference_impl.faults.status_faults import trouble_forever
+from reference_impl.faults.status_faults import errors_forever
 from reference_impl.plan import children, gangs, gates, labels, pods, statuses, template_drift, topology
 
 Manifest = children.Manifest
@@ -129,7 +129,9 @@ def _gated_uncounted() -> None:
 @fault("shortage-unsaid", "operator", "calls any number of scheduled pods sufficient", "CORE-027")
 def _shortage_unsaid() -> None:
     right = statuses._scheduled_condition
-    replace(statuses, "_scheduled_condition", lambda scheduled, floor, now: right(max(scheduled, floor), floor, now))
+    replace(
+        statuses, "_scheduled_condition", lambda scheduled, minimum, now: right(max(scheduled, minimum), minimum, now)
+    )
 
 
 @fault("silence-is-sound", "operator", "takes a clique that has said nothing yet for sound", "CORE-028")
@@ -214,7 +216,7 @@ def _conditions_overwritten() -> None:
     "GANG-022",
 )
 def _conditions_overwritten_in_trouble() -> None:
-    trouble_forever()
+    errors_forever()
     _conditions_overwritten()
 
 
@@ -253,10 +255,10 @@ def _gates_wait_for_ready() -> None:
 
 @fault("gates-wait-for-extras", "operator", "releases scaled gangs when the whole base gang is bound", "GANG-008")
 def _gates_wait_for_extras() -> None:
-    def floor_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
+    def minimum_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
         return all(scheduled(group.name) >= len(group.pod_references) for group in gang.spec.podgroups)
 
-    replace(gates, "floor_scheduled", floor_scheduled)
+    replace(gates, "minimum_scheduled", minimum_scheduled)
 
 
 @fault("gangs-first", "operator", "makes the gangs of a replica before its cliques", "RES-014")

@@ -25,12 +25,12 @@ def _gate_never_waits() -> None:
     "base-gang-ignored", "operator", "ungates scaled gangs before their base gang is scheduled", "GANG-007", "INV-002"
 )
 def _base_gang_ignored() -> None:
-    replace(gates, "floor_scheduled", lambda gang, scheduled: True)
+    replace(gates, "minimum_scheduled", lambda gang, scheduled: True)
 
 
 @fault("gate-kept", "operator", "never takes the gate off the pods of scaled gangs", "GANG-008", blocks=("START-010",))
 def _gate_kept() -> None:
-    replace(gates, "floor_scheduled", lambda gang, scheduled: False)
+    replace(gates, "minimum_scheduled", lambda gang, scheduled: False)
 
 
 @fault("extras-stay-gated", "operator", "takes the gate off minAvailable pods of a clique only", "GANG-006")
@@ -39,7 +39,7 @@ def _extras_stay_gated() -> None:
 
     def removable(clique: Any, of_clique: Any, *rest: Any) -> list[Any]:
         open_pods = sum(not pod.gated for pod in of_clique)
-        return right(clique, of_clique, *rest)[: max(0, clique.spec.floor - open_pods)]
+        return right(clique, of_clique, *rest)[: max(0, clique.spec.minimum - open_pods)]
 
     replace(gates, "removable", removable)
 
@@ -120,7 +120,7 @@ def _environment_last() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@fault("floor-is-replicas", "operator", "makes all replicas of a clique the floor of its pod group", "GANG-001")
+@fault("floor-is-replicas", "operator", "makes all replicas of a clique the minimum of its pod group", "GANG-001")
 def _floor_is_replicas() -> None:
     right = gangs.planned
 
@@ -131,7 +131,7 @@ def _floor_is_replicas() -> None:
                 gang.name,
                 {
                     clique: next(n for name, n in all_of.items() if clique.endswith(f"-{name}"))
-                    for clique in gang.floors
+                    for clique in gang.minimums
                 },
             )
             for gang in right(pcs, *rest)

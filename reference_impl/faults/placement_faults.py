@@ -15,8 +15,8 @@ import msgspec
 
 from reference_impl.faults import fault, replace
 from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
-from reference_impl.scheduler.capacity import Requests, Room, Shape
-from reference_impl.scheduler.cycle import Plan, Round, Surroundings
+from reference_impl.scheduler.capacity import Capacity, Requests, Shape
+from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
 from reference_impl.scheduler.gang import Gang, Group, Scope
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.placing import Placement, Wanted
@@ -47,14 +47,14 @@ def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Calla
     return register
 
 
-# Order and floors.
+# Order and minimums.
 
 
 @breaks("priority-ignored", "takes gangs in the order in which they came", "GS-28", caught_by="SCHED-028")
 def _priority_ignored() -> None:
     right = cycle.plan
 
-    def plan(gangs: Sequence[Gang], capacity: Room, around: Surroundings | None = None) -> Plan:
+    def plan(gangs: Sequence[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         return right([changed(gang, priority=0) for gang in gangs], capacity, around)
 
     replace(cycle, "plan", plan)
@@ -62,32 +62,34 @@ def _priority_ignored() -> None:
 
 @breaks("scaled-before-base", "places scaled gangs whatever their base gang does", "GS-03", caught_by="SCHED-053")
 def _scaled_before_base() -> None:
-    replace(cycle, "base_stands", lambda gang, standing: True)
+    replace(cycle, "base_scheduled", lambda gang, scheduled: True)
 
 
-@breaks("zero-floor-counts", "wants a pod of each group, of those without a floor, too", "GS-26", caught_by="SCHED-022")
+@breaks(
+    "zero-floor-counts", "wants a pod of each group, of those without a minimum, too", "GS-26", caught_by="SCHED-022"
+)
 def _zero_floor_counts() -> None:
-    replace(Group, "lacking", property(lambda self: max(0, max(1, self.floor) - self.bound)))
+    replace(Group, "lacking", property(lambda self: max(0, max(1, self.minimum) - self.bound)))
 
 
 @breaks("lost-pod-stays-lost", "looks at a gang no more once it has been placed", "GS-26", caught_by="SCHED-041")
 def _lost_pod_stays_lost() -> None:
-    right = cycle.place_floor
+    right = cycle.place_minimum
 
-    def place_floor(gang: Gang, capacity: Room, result: Plan, budget: Budget) -> bool:
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         if not gang.members:
             return right(gang, capacity, result, budget)
         result.waiting[gang.name] = Shortfall("effort")
         return False
 
-    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "place_minimum", place_minimum)
 
 
-@breaks("floors-in-sum", "counts the floors of all groups together", "GS-21", caught_by="SCHED-021")
+@breaks("floors-in-sum", "counts the minimums of all groups together", "GS-21", caught_by="SCHED-021")
 def _floors_in_sum() -> None:
-    right = cycle.place_floor
+    right = cycle.place_minimum
 
-    def place_floor(gang: Gang, capacity: Room, result: Plan, budget: Budget) -> bool:
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         if right(gang, capacity, result, budget):
             return True
         mark, wanted, found = capacity.mark(), sum(group.lacking for group in gang.groups), list[Placement]()
@@ -104,26 +106,26 @@ def _floors_in_sum() -> None:
             cycle.bind(gang, placement, capacity, result)
         return True
 
-    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "place_minimum", place_minimum)
 
 
 @breaks("scaled-never", "places no scaled gang", "GS-26", caught_by="SCHED-052")
 def _scaled_never() -> None:
-    replace(cycle, "base_stands", lambda gang, standing: not gang.base)
+    replace(cycle, "base_scheduled", lambda gang, scheduled: not gang.base)
 
 
-@breaks("extras-early", "gives a gang its extra pods before others their floors", "OR-6", caught_by="SCHED-051")
+@breaks("extras-early", "gives a gang its extra pods before others their minimums", "OR-6", caught_by="SCHED-051")
 def _extras_early() -> None:
-    right = cycle.place_floor
+    right = cycle.place_minimum
 
-    def place_floor(gang: Gang, capacity: Room, result: Plan, budget: Budget) -> bool:
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         placed = right(gang, capacity, result, budget)
         if placed:
-            cycle.place_extras(gang, capacity, result, budget)
+            cycle.place_extra_pods(gang, capacity, result, budget)
         return placed
 
-    replace(cycle, "place_floor", place_floor)
-    replace(cycle, "yield_extras", lambda this: False)
+    replace(cycle, "place_minimum", place_minimum)
+    replace(cycle, "yield_extra_pods", lambda this: False)
 
 
 @breaks(
@@ -133,26 +135,28 @@ def _extras_early() -> None:
     caught_by="SCHED-051",
 )
 def _extras_stay() -> None:
-    replace(cycle, "yield_extras", lambda this: False)
+    replace(cycle, "yield_extra_pods", lambda this: False)
 
 
-# Room.
+# Capacity.
 
 
-@breaks("room-counted-twice", "takes the room of each pod twice", "GS-26", caught_by="SCHED-026")
+@breaks("room-counted-twice", "takes the capacity of each pod twice", "GS-26", caught_by="SCHED-026")
 def _room_counted_twice() -> None:
-    right = Room.take
+    right = Capacity.take
 
-    def take(self: Room, node: int, requests: Requests, count: int) -> None:
+    def take(self: Capacity, node: int, requests: Requests, count: int) -> None:
         right(self, node, requests, 2 * count)
 
-    replace(Room, "take", take)
-    # Also that of pods that are bound already: else the next round puts it right.
+    replace(Capacity, "take", take)
+    # Also that of pods that are bound already: else the next cycle puts it right.
     free = capacity._free
     replace(capacity, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
 
 
-@breaks("room-overbooked", "puts a pod more on a node than there is room for", "OR-1", caught_by="SCHED-050 SCHED-060")
+@breaks(
+    "room-overbooked", "puts a pod more on a node than there is capacity for", "OR-1", caught_by="SCHED-050 SCHED-060"
+)
 def _room_overbooked() -> None:
     right = Shape._count
     replace(Shape, "_count", lambda self, node: right(self, node) + 1)
@@ -210,7 +214,7 @@ def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
     """Constraints of some level are not seen."""
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, capacity: Room, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
         kept = tuple(scope for scope in gang.scopes if not size(gang, scope))
         return right(changed(gang, scopes=kept), wanted, capacity, budget)
 
@@ -241,7 +245,7 @@ def _group_level_ignored() -> None:
 def _wrong_level() -> None:
     right = placing.restrictions
 
-    def restrictions(gang: Gang, needs: Sequence[Need], capacity: Room) -> list[Restriction] | None:
+    def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
         wider = dict(zip(gang.levels[1:], gang.levels, strict=False))
         scopes = tuple(changed(scope, required=wider.get(scope.required, "")) for scope in gang.scopes)
         return right(changed(gang, scopes=scopes), needs, capacity)
@@ -251,20 +255,20 @@ def _wrong_level() -> None:
 
 @breaks("no-label-is-a-domain", "takes all nodes without the label for one domain", "GS-34", caught_by="TOPO-034")
 def _no_label_is_a_domain() -> None:
-    def domain(self: Room, key: str, node: int) -> str:
+    def domain(self: Capacity, key: str, node: int) -> str:
         return self.nodes[node].metadata.label(key) or "none"
 
-    def domains(self: Room, key: str) -> dict[str, list[int]]:
+    def domains(self: Capacity, key: str) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for node in range(len(self.nodes)):
             found.setdefault(domain(self, key, node), []).append(node)
         return found
 
-    replace(Room, "domain", domain)
-    replace(Room, "domains", domains)
+    replace(Capacity, "domain", domain)
+    replace(Capacity, "domains", domains)
 
 
-@breaks("domain-left", "chooses a new domain for extras and replacements", "GS-35", caught_by="TOPO-035")
+@breaks("domain-left", "chooses a new domain for extra pods and replacements", "GS-35", caught_by="TOPO-035")
 def _domain_left() -> None:
     replace(placing, "settled_domains", lambda gang, scope, key, capacity: frozenset())
 
@@ -285,7 +289,7 @@ def _first_domain_only() -> None:
 def _preferred_is_required() -> None:
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, capacity: Room, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
         hard = tuple(Scope(s.groups, s.preferred) for s in gang.scopes if s.preferred)
         return right(changed(gang, scopes=gang.scopes + hard), wanted, capacity, budget)
 
@@ -296,7 +300,7 @@ def _preferred_is_required() -> None:
 def _preferred_ignored() -> None:
     right = placing.place
 
-    def place(gang: Gang, wanted: Wanted, capacity: Room, budget: Budget) -> Placement | None:
+    def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
         hard = tuple(changed(scope, preferred="") for scope in gang.scopes)
         return right(changed(gang, scopes=hard), wanted, capacity, budget)
 
@@ -330,7 +334,7 @@ def _preempts_part() -> None:
 def _preempts_in_vain() -> None:
     right = preemption.choose
 
-    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, capacity: Room, budget: Budget) -> Any:
+    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, capacity: Capacity, budget: Budget) -> Any:
         found = right(gang, gangs, others, capacity, budget)
         gone = [(p, n) for p, n in others if p.spec.priority < gang.priority]
         return found or ([preemption.Eviction(p, n, gang.name) for p, n in gone], [])
@@ -342,22 +346,22 @@ def _preempts_in_vain() -> None:
 def _preempts_equals() -> None:
     right = preemption.choose
 
-    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, capacity: Room, budget: Budget) -> Any:
+    def choose(gang: Gang, gangs: Sequence[Gang], others: Any, capacity: Capacity, budget: Budget) -> Any:
         return right(changed(gang, priority=gang.priority + 1), gangs, others, capacity, budget)
 
     replace(preemption, "choose", choose)
-    right_init = Round.__init__
+    right_init = Cycle.__init__
 
-    def init(self: Round, gangs: Sequence[Gang], capacity: Room, around: Surroundings) -> None:
+    def init(self: Cycle, gangs: Sequence[Gang], capacity: Capacity, around: OtherPods) -> None:
         right_init(self, gangs, capacity, around)
         self._lowest -= 1
 
-    replace(Round, "__init__", init)
+    replace(Cycle, "__init__", init)
 
 
 @breaks("preempts-all", "evicts all that is lower, needed or not", "GS-32", caught_by="SCHED-032")
 def _preempts_all() -> None:
-    def fewest(gang: Gang, wholes: list[Unit], extras: list[Unit], *rest: Any) -> tuple[Unit, ...]:
+    def fewest(gang: Gang, wholes: list[Unit], extra_pods: list[Unit], *rest: Any) -> tuple[Unit, ...]:
         return tuple(wholes)
 
     replace(preemption, "_fewest", fewest)
@@ -375,9 +379,9 @@ def _preempts_the_dear() -> None:
 
 @breaks(
     "preempts-gangs-before-extras",
-    "evicts a whole gang where a pod above its floor would do",
+    "evicts a whole gang where a pod above its minimum would do",
     "GS-32",
     caught_by="SCHED-032",
 )
 def _preempts_gangs_before_extras() -> None:
-    replace(preemption, "_extras", lambda lower: [])
+    replace(preemption, "_extra_pods", lambda lower: [])

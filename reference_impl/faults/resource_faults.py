@@ -10,10 +10,10 @@ import msgspec
 from kube.objects import Key
 from reference_impl.control import podcliqueset
 from reference_impl.control.computedomain import DomainReconciler
-from reference_impl.control.last_errors import Troubles
+from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
-from reference_impl.control.secondary_resources import Surroundings
+from reference_impl.control.secondary_resources import SecondaryResources
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
 from reference_impl.plan import (
@@ -29,7 +29,7 @@ from reference_impl.plan import (
     secondary_resources,
     topology,
 )
-from reference_impl.plan.reconcile_error import Trouble
+from reference_impl.plan.reconcile_error import ReconcileError
 
 Manifest = children.Manifest
 
@@ -73,16 +73,16 @@ def _role_too_wide() -> None:
 
 @fault("attendants-late", "operator", "makes account and role after everything else", "RES-005")
 def _attendants_late() -> None:
-    right, children_of = Surroundings.ensure, SetReconciler._children
+    right, children_of = SecondaryResources.ensure, SetReconciler._children
 
-    async def nothing(self: Surroundings, *_: Any, **__: Any) -> None:
+    async def nothing(self: SecondaryResources, *_: Any, **__: Any) -> None:
         return None
 
     async def late(self: SetReconciler, pcs: Any) -> None:
         await children_of(self, pcs)
-        await right(self._surroundings, pcs, set(), domains=False)
+        await right(self._secondary, pcs, set(), domains=False)
 
-    replace(Surroundings, "ensure", nothing)
+    replace(SecondaryResources, "ensure", nothing)
     replace(SetReconciler, "_children", late)
 
 
@@ -121,12 +121,12 @@ def _secret_taken_over() -> None:
 
 @fault("errors-stay", "operator", "never clears lastErrors", "RES-011")
 def _errors_stay() -> None:
-    right = Troubles.tell
+    right = LastErrors.tell
 
-    async def tell(self: Troubles, key: Key, trouble: Any) -> float | None:
-        return await right(self, key, trouble) if trouble is not None else None
+    async def tell(self: LastErrors, key: Key, problem: Any) -> float | None:
+        return await right(self, key, problem) if problem is not None else None
 
-    replace(Troubles, "tell", tell)
+    replace(LastErrors, "tell", tell)
 
 
 @fault("mirror-takes-all", "operator", "copies Grove's own labels of the set onto gangs", "RES-020")
@@ -353,10 +353,10 @@ def _domain_held() -> None:
 
 @fault("earlier-secret-kept", "operator", "never deletes the token Secret of an earlier version", "RES-013")
 def _earlier_secret_kept() -> None:
-    async def keep(self: Surroundings, pcs: Any) -> None:
+    async def keep(self: SecondaryResources, pcs: Any) -> None:
         return None
 
-    replace(Surroundings, "_retire_legacy_secret", keep)
+    replace(SecondaryResources, "_retire_legacy_secret", keep)
 
 
 @fault("earlier-secret-pulled", "operator", "deletes a Secret that a pod still mounts", "RES-013")
@@ -366,24 +366,24 @@ def _earlier_secret_pulled() -> None:
 
 @fault("group-conflict-hidden", "operator", "says nothing of a scaling group that belongs to somebody else", "RES-091")
 def _group_conflict_hidden() -> None:
-    right = Troubles.tell
+    right = LastErrors.tell
 
-    async def tell(self: Troubles, key: Key, trouble: Trouble | None) -> float | None:
-        hidden = trouble is not None and "PodCliqueScalingGroup" in trouble.description
-        return await right(self, key, None if hidden else trouble)
+    async def tell(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
+        hidden = problem is not None and "PodCliqueScalingGroup" in problem.description
+        return await right(self, key, None if hidden else problem)
 
-    replace(Troubles, "tell", tell)
+    replace(LastErrors, "tell", tell)
 
 
 @fault("service-conflict-hidden", "operator", "says nothing of a Service that belongs to somebody else", "RES-093")
 def _service_conflict_hidden() -> None:
-    right = Troubles.tell
+    right = LastErrors.tell
 
-    async def tell(self: Troubles, key: Key, trouble: Trouble | None) -> float | None:
-        hidden = trouble is not None and trouble.description.startswith("Service ")
-        return await right(self, key, None if hidden else trouble)
+    async def tell(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
+        hidden = problem is not None and problem.description.startswith("Service ")
+        return await right(self, key, None if hidden else problem)
 
-    replace(Troubles, "tell", tell)
+    replace(LastErrors, "tell", tell)
 
 
 @fault("levels-in-any-order", "operator", "names missing topology levels in an order that changes", "RES-092")

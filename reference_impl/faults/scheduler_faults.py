@@ -10,8 +10,8 @@ import msgspec
 from reference_impl.control.writer import now
 from reference_impl.faults import fault, replace
 from reference_impl.scheduler import cycle, placing, preemption, unschedulable
-from reference_impl.scheduler.capacity import Room
-from reference_impl.scheduler.cycle import Plan, Surroundings
+from reference_impl.scheduler.capacity import Capacity
+from reference_impl.scheduler.cycle import OtherPods, Plan
 from reference_impl.scheduler.gang import Gang, Scope
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, place
@@ -32,14 +32,14 @@ from reference_impl.scheduler.shortfall import Shortfall
     "SCHED-062",
 )
 def _partial_bind() -> None:
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         for index, pods in gang.lacking:
             for pod in pods:
-                if (placement := place(gang, [(index, [pod])], room, budget)) is not None:
-                    cycle.bind(gang, placement, room, result)
+                if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
+                    cycle.bind(gang, placement, capacity, result)
         return True
 
-    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "place_minimum", place_minimum)
 
 
 @fault("gives-up", "gang-scheduler", "does not look again at a gang that did not fit", "SCHED-002", "SCHED-043")
@@ -47,8 +47,8 @@ def _gives_up() -> None:
     # Not by what wakes the scheduler: events of other tests on the same cluster would wake it all the same.
     right, lost = cycle.plan, set[str]()
 
-    def plan(gangs: Iterable[Gang], room: Room, around: Surroundings | None = None) -> Plan:
-        result = right([gang for gang in gangs if gang.name not in lost], room, around)
+    def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
+        result = right([gang for gang in gangs if gang.name not in lost], capacity, around)
         lost.update(name for name, lack in result.waiting.items() if lack.kind != "base")
         return result
 
@@ -58,66 +58,66 @@ def _gives_up() -> None:
 @fault(
     "extras-first",
     "gang-scheduler",
-    "lets extra pods of a group take the room that other floors need",
+    "lets extra pods of a group take the capacity that other minimums need",
     "SCHED-003",
     "SCHED-022",
     "SCHED-063",
 )
 def _extras_first() -> None:
-    right = cycle.place_floor
+    right = cycle.place_minimum
 
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
-        begin = room.mark()
-        extras = [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting[group.lacking :]]
-        early = [p for i, pod in extras if (p := place(gang, [(i, [pod])], room, budget)) is not None]
-        if not right(gang, room, result, budget):
-            room.undo(begin)
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+        begin = capacity.mark()
+        extra_pods = [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting[group.lacking :]]
+        early = [p for i, pod in extra_pods if (p := place(gang, [(i, [pod])], capacity, budget)) is not None]
+        if not right(gang, capacity, result, budget):
+            capacity.undo(begin)
             return False
         for placement in early:
-            cycle.bind(gang, placement, room, result)
+            cycle.bind(gang, placement, capacity, result)
         return True
 
-    replace(cycle, "place_floor", place_floor)
-    replace(cycle, "yield_extras", lambda this: False)
+    replace(cycle, "place_minimum", place_minimum)
+    replace(cycle, "yield_extra_pods", lambda this: False)
 
 
-@fault("capacity-withheld", "gang-scheduler", "keeps the room of a gang that has to wait", "SCHED-004", "SCHED-024")
+@fault("capacity-withheld", "gang-scheduler", "keeps the capacity of a gang that has to wait", "SCHED-004", "SCHED-024")
 def _capacity_withheld() -> None:
-    right = cycle.place_floor
+    right = cycle.place_minimum
 
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
-        placed = right(gang, room, result, budget)
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+        placed = right(gang, capacity, result, budget)
         for index, pods in gang.lacking:
             for pod in pods:
-                place(gang, [(index, [pod])], room, budget)
+                place(gang, [(index, [pod])], capacity, budget)
         return placed
 
-    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "place_minimum", place_minimum)
 
 
 @fault("head-of-line", "gang-scheduler", "places nothing behind a gang that has to wait", "SCHED-005", "SCHED-025")
 def _head_of_line() -> None:
-    right = cycle.place_floor
+    right = cycle.place_minimum
     blocked: dict[int, bool] = {}
 
-    def place_floor(gang: Gang, room: Room, result: Plan, budget: Budget) -> bool:
-        if blocked.get(id(room)):
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+        if blocked.get(id(capacity)):
             result.waiting[gang.name] = Shortfall("effort")
             return False
         blocked.clear()
-        placed = right(gang, room, result, budget)
-        blocked[id(room)] = not placed
+        placed = right(gang, capacity, result, budget)
+        blocked[id(capacity)] = not placed
         return placed
 
-    replace(cycle, "place_floor", place_floor)
+    replace(cycle, "place_minimum", place_minimum)
 
 
-@fault("extras-never", "gang-scheduler", "binds no pod beyond the floors", "SCHED-006")
+@fault("extras-never", "gang-scheduler", "binds no pod beyond the minimums", "SCHED-006")
 def _extras_never() -> None:
-    replace(cycle, "place_extras", lambda gang, room, result, budget: None)
+    replace(cycle, "place_extra_pods", lambda gang, capacity, result, budget: None)
 
 
-@fault("gates-overlooked", "gang-scheduler", "counts pods with gates for the floors", "SCHED-040")
+@fault("gates-overlooked", "gang-scheduler", "counts pods with gates for the minimums", "SCHED-040")
 def _gates_overlooked() -> None:
     replace(Pod, "waiting", property(lambda self: self.metadata.deletion_timestamp is None and not self.spec.node_name))
 
@@ -126,10 +126,10 @@ def _gates_overlooked() -> None:
 def _stalled_by_strays() -> None:
     right = cycle.plan
 
-    def plan(gangs: Iterable[Gang], room: Room, around: Surroundings | None = None) -> Plan:
+    def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         waiting = list(gangs)
         spaces = {gang.name.partition("/")[0] for gang in waiting if gang.incomplete}
-        return right([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], room, around)
+        return right([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], capacity, around)
 
     replace(cycle, "plan", plan)
 
@@ -143,14 +143,14 @@ def _domain_for_all() -> None:
         """Gangs whose names differ in the last part only are those of one set, or of one scenario."""
         return key, gang.name.rstrip("0123456789xy").rstrip("-")
 
-    def settled_domains(gang: Gang, scope: Scope, key: str, room: Room) -> frozenset[str]:
-        return right(gang, scope, key, room) or first.get(family(gang, key), frozenset())
+    def settled_domains(gang: Gang, scope: Scope, key: str, capacity: Capacity) -> frozenset[str]:
+        return right(gang, scope, key, capacity) or first.get(family(gang, key), frozenset())
 
-    def bind(gang: Gang, placement: Placement, room: Room, result: Plan) -> None:
-        right_bind(gang, placement, room, result)
+    def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> None:
+        right_bind(gang, placement, capacity, result)
         for scope in gang.scopes:
             if scope.required:
-                domains = right(gang, scope, scope.required, room)
+                domains = right(gang, scope, scope.required, capacity)
                 first.setdefault(family(gang, scope.required), domains)
 
     replace(placing, "settled_domains", settled_domains)
@@ -159,7 +159,7 @@ def _domain_for_all() -> None:
 
 @fault("preempts-never", "gang-scheduler", "evicts nobody for anybody", "SCHED-054")
 def _preempts_never() -> None:
-    replace(preemption, "choose", lambda gang, gangs, others, room, budget: None)
+    replace(preemption, "choose", lambda gang, gangs, others, capacity, budget: None)
 
 
 @fault("pods-untold", "gang-scheduler", "tells no pod why it waits", "SCHED-064", "SCHED-065")

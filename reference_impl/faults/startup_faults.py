@@ -64,27 +64,27 @@ def _arguments_backwards() -> None:
 
 @fault("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-011")
 def _all_pods_awaited() -> None:
-    right = startup.floors
+    right = startup.minimums
 
-    def floors(pcs: Any, clique: PodClique) -> dict[str, int]:
+    def minimums(pcs: Any, clique: PodClique) -> dict[str, int]:
         counts = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
         return {
-            parent: max((n for name, n in counts.items() if parent.endswith(f"-{name}")), default=floor)
-            for parent, floor in right(pcs, clique).items()
+            parent: max((n for name, n in counts.items() if parent.endswith(f"-{name}")), default=minimum)
+            for parent, minimum in right(pcs, clique).items()
         }
 
-    replace(startup, "floors", floors)
+    replace(startup, "minimums", minimums)
 
 
 @fault("count-by-suffix", "operator", "finds the count of a parent by the end of its name", "START-009")
 def _count_by_suffix() -> None:
-    def floors(pcs: Any, clique: PodClique) -> dict[str, int]:
+    def minimums(pcs: Any, clique: PodClique) -> dict[str, int]:
         return {
-            parent: next(t.spec.floor for t in pcs.spec.template.cliques if parent.endswith(t.name))
+            parent: next(t.spec.minimum for t in pcs.spec.template.cliques if parent.endswith(t.name))
             for parent in clique.spec.starts_after or ()
         }
 
-    replace(startup, "floors", floors)
+    replace(startup, "minimums", minimums)
 
 
 def _parents_in(replicas: Any) -> None:
@@ -204,13 +204,13 @@ def _children_restarted() -> None:
 
 @fault("waits-once", "operator", "has pods that replace others start without waiting", "START-014", "INV-006")
 def _waits_once() -> None:
-    right = startup.floors
+    right = startup.minimums
     known: set[str] = set()
 
-    def floors(pcs: Any, clique: PodClique) -> dict[str, int]:
+    def minimums(pcs: Any, clique: PodClique) -> dict[str, int]:
         if clique.metadata.uid in known:
             return {}
         known.add(clique.metadata.uid)
         return right(pcs, clique)
 
-    replace(startup, "floors", floors)
+    replace(startup, "minimums", minimums)

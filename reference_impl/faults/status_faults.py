@@ -10,9 +10,9 @@ import msgspec
 from kube.objects import Key
 from reference_impl.api.models import Condition
 from reference_impl.api.pods import ContainerStatus, Pod
-from reference_impl.control import last_errors as troubles_control
+from reference_impl.control import last_errors as written_errors
 from reference_impl.control import operator
-from reference_impl.control.last_errors import Troubles
+from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.faults import fault, replace
@@ -172,17 +172,17 @@ def _trouble_unsaid() -> None:
     async def refused(*arguments: Any) -> None:
         return None
 
-    replace(Troubles, "refused", refused)
+    replace(LastErrors, "refused", refused)
 
 
 @fault("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
-def trouble_forever() -> None:
+def errors_forever() -> None:
     right = reconcile_error.last_errors
 
-    def last_errors(old: Any, trouble: Any, now: str) -> Any:
-        return old if trouble is None else right(old, trouble, now)
+    def last_errors(old: Any, problem: Any, now: str) -> Any:
+        return old if problem is None else right(old, problem, now)
 
-    replace(troubles_control, "last_errors", last_errors)
+    replace(written_errors, "last_errors", last_errors)
 
 
 @fault("hot-retries", "operator", "tries a refused pod again as soon as it has said so in the status", "CORE-031")

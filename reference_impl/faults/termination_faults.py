@@ -180,8 +180,8 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
         known = conditions.find(old, new.type)
         if known is None or new.type != statuses.BREACHED:
             return right(old, new)
-        moment = new.last_transition_time if moves(known, new) else known.last_transition_time
-        new = msgspec.structs.replace(new, last_transition_time=moment)
+        timestamp = new.last_transition_time if moves(known, new) else known.last_transition_time
+        new = msgspec.structs.replace(new, last_transition_time=timestamp)
         return [new if condition.type == new.type else condition for condition in old or ()]
 
     replace(conditions, "put", put)

@@ -148,7 +148,7 @@ def _members_counted() -> None:
 
 @fault("readiness-not-awaited", "operator", "has an update ended once the last old pod is deleted", "UPD-009")
 def _readiness_not_awaited() -> None:
-    replace(update_progress, "floor", lambda clique: 0)
+    replace(update_progress, "minimum", lambda clique: 0)
     replace(update_clique_pods, "replaced", lambda clique, selection, found: True)
     replace(update_group_replicas, "complete", lambda selection, replicas: True)
 

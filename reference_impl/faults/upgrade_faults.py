@@ -7,7 +7,7 @@ from dataclasses import replace as changed
 from typing import Any
 
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
-from reference_impl.control.migration import Rehashing, Write
+from reference_impl.control.migration import HashMigration, Write
 from reference_impl.faults import fault, replace
 from reference_impl.plan import hashes, migration, revisions, statuses
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
@@ -63,9 +63,9 @@ def _adopts_all() -> None:
 
 @fault("upgrade-starts-update", "operator", "recognises legacy hashes of a set, and updates it all the same", "UPG-001")
 def _starts_update() -> None:
-    right = Rehashing.migrate
+    right = HashMigration.migrate
 
-    async def migrate(self: Rehashing, pcs: PodCliqueSet) -> PodCliqueSet:
+    async def migrate(self: HashMigration, pcs: PodCliqueSet) -> PodCliqueSet:
         stored = pcs.status.current_generation_hash if pcs.status else None
         foreign = self.window(pcs).generation.foreign(stored) is not None
         pcs = await right(self, pcs)
@@ -73,18 +73,18 @@ def _starts_update() -> None:
             pcs.status.current_generation_hash = "4444"
         return pcs
 
-    replace(Rehashing, "migrate", migrate)
+    replace(HashMigration, "migrate", migrate)
 
 
 def _leaves(kind: str) -> None:
     """Labels of one kind keep the hashes that they have."""
-    right = Rehashing._label
+    right = HashMigration._label
 
-    def label(self: Rehashing, informer: Any, item: Any, known: Known) -> Iterator[Write]:
+    def label(self: HashMigration, informer: Any, item: Any, known: Known) -> Iterator[Write]:
         if informer.resource.kind != kind:
             yield from right(self, informer, item, known)
 
-    replace(Rehashing, "_label", label)
+    replace(HashMigration, "_label", label)
 
 
 @fault("upgrade-pods-left", "operator", "leaves the labels of pods as they are", "UPG-002", "UPG-006")
@@ -101,19 +101,19 @@ def _cliques_left() -> None:
     "upgrade-members-left", "operator", "migrates standalone cliques, and no members of groups", "UPG-002", "UPG-006"
 )
 def _members_left() -> None:
-    right = Rehashing._of_clique
+    right = HashMigration._of_clique
 
-    def of_clique(self: Rehashing, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
+    def of_clique(self: HashMigration, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
         controller = clique.metadata.controller
         if controller is not None and controller.uid == pcs.metadata.uid:
             yield from right(self, window, pcs, clique)
 
-    replace(Rehashing, "_of_clique", of_clique)
+    replace(HashMigration, "_of_clique", of_clique)
 
 
 @fault("upgrade-groups-left", "operator", "leaves the statuses of scaling groups as they are", "UPG-002", "UPG-006")
 def _groups_left() -> None:
-    def of_group(self: Rehashing, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
+    def of_group(self: HashMigration, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         yield from ()
 
     right = statuses.group_status
@@ -127,7 +127,7 @@ def _groups_left() -> None:
             found.current_pod_clique_set_generation_hash = stored
         return found
 
-    replace(Rehashing, "_of_group", of_group)
+    replace(HashMigration, "_of_group", of_group)
     replace(statuses, "group_status", group_status)
 
 
@@ -148,16 +148,16 @@ def _set_left() -> None:
 
 @fault("upgrade-pods-made-anew", "operator", "deletes pods with legacy hashes instead of writing them anew", "UPG-001")
 def _pods_made_anew() -> None:
-    right = Rehashing._label
+    right = HashMigration._label
 
-    def label(self: Rehashing, informer: Any, item: Any, known: Known) -> Iterator[Write]:
+    def label(self: HashMigration, informer: Any, item: Any, known: Known) -> Iterator[Write]:
         for write in right(self, informer, item, known):
             if informer.resource.kind == "Pod":
                 yield lambda: self._writer.delete(informer, item)
             else:
                 yield write
 
-    replace(Rehashing, "_label", label)
+    replace(HashMigration, "_label", label)
 
 
 def _never_updates(*, only_earlier: bool) -> None:

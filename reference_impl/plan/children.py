@@ -151,7 +151,7 @@ def _clique(
     # The set's priority class is that of its pods (OBJ-256 done right); the hash has said so all along.
     priority = pcs.spec.template.priority_class_name
     spec["podSpec"] = {**pod_spec, "priorityClassName": priority} if priority else pod_spec
-    spec["minAvailable"] = template.spec.floor
+    spec["minAvailable"] = template.spec.minimum
     spec.pop("startsAfter", None)  # of the template: other names than those of objects (OBJ-602)
     if parents := startup.parents(pcs, template, place):
         spec["startsAfter"] = parents

@@ -19,7 +19,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.plan import labels, names
 from reference_impl.plan.children import Manifest, clique_config, clique_template
-from reference_impl.plan.reconcile_error import Trouble
+from reference_impl.plan.reconcile_error import ReconcileError
 
 External = Callable[[str, str], Manifest | None]
 """The spec of a ResourceClaimTemplate object, by namespace and name; None where there is none."""
@@ -68,7 +68,7 @@ def of_clique(clique: PodClique, template: CliqueTemplate, in_use: Iterable[int]
 
 def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) -> Manifest:
     """The spec that a claim is made with: a template of the set goes before one of the cluster (OBJ-820). Raises
-    Trouble where there is neither."""
+    ReconcileError where there is neither."""
     if not sharing.namespace:
         for own in pcs.spec.template.resource_claim_templates or ():
             if own.name == sharing.name:
@@ -77,7 +77,7 @@ def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) ->
     found = external(namespace, sharing.name)
     if found is None:
         text = f"there is no ResourceClaimTemplate {namespace}/{sharing.name}"
-        raise Trouble("ERR_RESOURCE_CLAIM_TEMPLATE_NOT_FOUND", text)
+        raise ReconcileError("ERR_RESOURCE_CLAIM_TEMPLATE_NOT_FOUND", text)
     return found
 
 

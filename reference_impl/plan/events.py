@@ -20,14 +20,14 @@ def event(
     action: str,
     note: str,
     controller: str,
-    moment: str,
+    timestamp: str,
 ) -> dict[str, Any]:
     """The manifest of an event about an object. `moment` is a time with microseconds."""
     return {
         "apiVersion": EVENTS.api_version,
         "kind": "Event",
         "metadata": {"generateName": f"{meta.name}-", "namespace": meta.namespace},
-        "eventTime": moment,
+        "eventTime": timestamp,
         "reportingController": controller,
         "reportingInstance": controller,
         "type": kind,

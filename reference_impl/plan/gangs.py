@@ -42,7 +42,7 @@ class PlannedGang:
     """A gang as it should be, apart from the pods that it refers to."""
 
     name: str
-    floors: dict[str, int] = field(hash=False)
+    minimums: dict[str, int] = field(hash=False)
     """Clique name → pods of it that have to be placed for the gang to be placed, in podgroup order."""
     topology: GangTopology | None = field(default=None, hash=False)
     of_cliques: dict[str, GangTopology] = field(default_factory=dict, hash=False)
@@ -104,12 +104,12 @@ def _gang(
     topology: Topology,
     of_groups: list[TopologyGroup] | None = None,
 ) -> PlannedGang:
-    floors = {clique: t.spec.floor for clique, t in members.items()}
+    minimums = {clique: t.spec.minimum for clique, t in members.items()}
     if not topology.levels:  # nothing to translate: the ordinary case, asked for every gang in every pass
-        return PlannedGang(name, floors, constraint, {}, of_groups or [])
+        return PlannedGang(name, minimums, constraint, {}, of_groups or [])
     translated = {clique: topology.translated(t.topology_constraint) for clique, t in members.items()}
     of_cliques = {clique: one for clique, one in translated.items() if one is not None}
-    return PlannedGang(name, floors, constraint, of_cliques, of_groups or [])
+    return PlannedGang(name, minimums, constraint, of_cliques, of_groups or [])
 
 
 def gang_labels(pcs: PodCliqueSet, index: int, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
@@ -145,8 +145,8 @@ def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: s
     if annotations := gang_annotations(pcs, gang, binding, None):
         metadata["annotations"] = annotations
     groups = [
-        PodGroup(name=clique, min_replicas=floor, topology_constraint=gang.of_cliques.get(clique))
-        for clique, floor in gang.floors.items()
+        PodGroup(name=clique, min_replicas=minimum, topology_constraint=gang.of_cliques.get(clique))
+        for clique, minimum in gang.minimums.items()
     ]
     spec = PodGangSpec(
         podgroups=groups,
@@ -193,8 +193,8 @@ def _metadata_drift(
 def _spec_drift(pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, pods: Callable[[], list[Pod]]) -> Manifest:
     body: Manifest = {}
     seen = {g.name: (g.min_replicas, g.topology_constraint) for g in found.spec.podgroups}
-    if seen != {clique: (floor, gang.of_cliques.get(clique)) for clique, floor in gang.floors.items()}:
-        groups = filled(found, gang.floors, pods())
+    if seen != {clique: (minimum, gang.of_cliques.get(clique)) for clique, minimum in gang.minimums.items()}:
+        groups = filled(found, gang.minimums, pods())
         body["podgroups"] = [
             wire(msgspec.structs.replace(g, topology_constraint=gang.of_cliques.get(g.name))) for g in groups
         ]
@@ -227,24 +227,24 @@ def belongs(pod: Pod, gang: str, clique: str) -> bool:
     )
 
 
-def filled(gang: PodGang, floors: dict[str, int] | None, pods: Iterable[Pod]) -> list[PodGroup]:
-    """The gang's groups with the references of all their living pods, sorted by name. `floors` are the planned groups,
-    or None to keep those that the gang has."""
+def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) -> list[PodGroup]:
+    """The gang's groups with references to all their living pods, sorted by name. `minimums` are those of the planned
+    groups, or None to keep the gang's own."""
     members = list(pods)
-    if floors is None:
-        floors = {group.name: group.min_replicas for group in gang.spec.podgroups}
+    if minimums is None:
+        minimums = {group.name: group.min_replicas for group in gang.spec.podgroups}
     constraints = {group.name: group.topology_constraint for group in gang.spec.podgroups}
     return [
         PodGroup(
             name=clique,
-            min_replicas=floor,
+            min_replicas=minimum,
             pod_references=[
                 NamespacedName(namespace=gang.metadata.namespace, name=name)
                 for name in sorted(p.metadata.name for p in members if belongs(p, gang.metadata.name, clique))
             ],
             topology_constraint=constraints.get(clique),
         )
-        for clique, floor in floors.items()
+        for clique, minimum in minimums.items()
     ]
 
 

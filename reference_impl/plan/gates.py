@@ -23,15 +23,15 @@ def removable(
     """
     if gang is None or not gangs.initialized(gang):
         return []
-    if clique.metadata.label(labels.BASE_PODGANG) and (base is None or not floor_scheduled(base, scheduled)):
+    if clique.metadata.label(labels.BASE_PODGANG) and (base is None or not minimum_scheduled(base, scheduled)):
         return []
     group = next((g for g in gang.spec.podgroups if g.name == clique.metadata.name), None)
     referenced = {reference.name for reference in group.pod_references} if group else set()
     return [pod for pod in pods if pod.active and pod.gated_by(labels.GATE) and pod.metadata.name in referenced]
 
 
-def floor_scheduled(gang: PodGang, scheduled: Callable[[str], int]) -> bool:
-    """Whether every group of a gang has its floor of pods bound."""
+def minimum_scheduled(gang: PodGang, scheduled: Callable[[str], int]) -> bool:
+    """Whether every group of a gang has its minimum of pods bound."""
     return bool(gang.spec.podgroups) and all(
         scheduled(group.name) >= group.min_replicas for group in gang.spec.podgroups
     )

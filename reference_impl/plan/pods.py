@@ -81,7 +81,7 @@ class PodBuilder:
         init_image: str = "",
         claims_of: Callable[[int], list[str]] | None = None,
     ) -> None:
-        """`waits`: the pods that have to be ready before this clique's may start, by clique (`startup.floors`).
+        """`waits`: the pods that have to be ready before this clique's may start, by clique (`startup.minimums`).
         `claims_of` names the ResourceClaims of a pod by its index."""
         self._claims_of = claims_of
         meta = clique.metadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference_impl.api.models import LastError
 
 
-class Trouble(Exception):
+class ReconcileError(Exception):
     """A reconcile that cannot go on, for a reason that the user can mend."""
 
     def __init__(self, code: str, description: str) -> None:
@@ -16,16 +16,16 @@ class Trouble(Exception):
 _CODES = {"Secret": "ERR_SECRET_CONFLICT", "PodGang": "ERR_CREATE_OR_PATCH_PODGANG"}
 
 
-def conflict(kind: str, namespace: str, name: str) -> Trouble:
+def conflict(kind: str, namespace: str, name: str) -> ReconcileError:
     """Somebody else's object has a name that is needed."""
     code = _CODES.get(kind, f"ERR_{kind.upper()}_CONFLICT")
-    return Trouble(code, f"{kind} {namespace}/{name} already exists but is not controlled by its owner")
+    return ReconcileError(code, f"{kind} {namespace}/{name} already exists but is not controlled by its owner")
 
 
-def last_errors(old: list[LastError] | None, trouble: Trouble | None, now: str) -> list[LastError] | None:
+def last_errors(old: list[LastError] | None, problem: ReconcileError | None, now: str) -> list[LastError] | None:
     """`status.lastErrors` for a trouble; the old list where it says the same, none where there is no trouble."""
-    if trouble is None:
+    if problem is None:
         return None
-    if old and [(e.code, e.description) for e in old] == [(trouble.code, trouble.description)]:
+    if old and [(e.code, e.description) for e in old] == [(problem.code, problem.description)]:
         return old
-    return [LastError(code=trouble.code, description=trouble.description, observed_at=now)]
+    return [LastError(code=problem.code, description=problem.description, observed_at=now)]

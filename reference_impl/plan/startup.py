@@ -75,7 +75,7 @@ def _full_name(pcs: PodCliqueSet, index: int, name: str, group: ScalingGroupConf
     return names.member_clique(names.scaling_group(pcs.metadata.name, index, group.name), j, name)
 
 
-def floors(pcs: PodCliqueSet, clique: PodClique) -> dict[str, int]:
+def minimums(pcs: PodCliqueSet, clique: PodClique) -> dict[str, int]:
     """Parent → how many of its pods have to be ready, in the order of `spec.startsAfter`. Templates are found by the
     whole names that they give, never by a part (OBJ-634 done right). Of a parent that no template gives, which only
     somebody else can have written, one pod is waited for."""
@@ -90,7 +90,7 @@ def _floors_of_replica(pcs: PodCliqueSet, clique: PodClique) -> Iterator[tuple[s
         group = _group_of(pcs, template.name)
         replicas = [0] if group is None else [*range(group.min_available), *([int(own)] if own else [])]
         for j in replicas:
-            yield _full_name(pcs, index, template.name, group, j), template.spec.floor
+            yield _full_name(pcs, index, template.name, group, j), template.spec.minimum
 
 
 def with_wait(pod_spec: dict[str, Any], pcs_name: str, waits: dict[str, int], image: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def container(waits: dict[str, int], image: str) -> dict[str, Any]:
     return {
         "name": CONTAINER,
         "image": image,
-        "args": [f"--podcliques={parent}:{floor}" for parent, floor in waits.items()],
+        "args": [f"--podcliques={parent}:{minimum}" for parent, minimum in waits.items()],
         "volumeMounts": [
             {"name": POD_INFO_VOLUME, "mountPath": POD_INFO_PATH, "readOnly": True},
             {"name": TOKEN_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},

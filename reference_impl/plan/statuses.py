@@ -45,10 +45,10 @@ def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, 
     current = update_progress.revision(pcs, clique) if pcs is not None else None
     own = revisions.of_pods(clique, current)
     updated = sum(own.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
-    floor = clique.spec.floor
+    minimum = clique.spec.minimum
     broken = sum(_failing(pod) or _stalled(pod) or _lost(pod) for pod in living if pod.scheduled)
     found = scheduled - broken
-    told = _dated(old.conditions, _scheduled_condition(scheduled, floor, now), clique.metadata.creation_timestamp)
+    told = _dated(old.conditions, _scheduled_condition(scheduled, minimum, now), clique.metadata.creation_timestamp)
     status = msgspec.structs.replace(
         old,
         observed_generation=clique.metadata.generation,
@@ -59,7 +59,7 @@ def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, 
         updated_replicas=updated,
         conditions=conditions.put(
             conditions.put(old.conditions, told),
-            _updating(now) if update_progress.running(clique) else _breached_condition(scheduled, found, floor, now),
+            _updating(now) if update_progress.running(clique) else _breached_condition(scheduled, found, minimum, now),
         ),
     )
     if not clique.metadata.label(labels.SCALING_GROUP):
@@ -105,28 +105,28 @@ def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> 
     before = conditions.find(old, new.type)
     never = before is None or before.last_transition_time == created
     first = never and new.status in (_AT_FIRST[new.type], "Unknown")
-    moment = created or new.last_transition_time if first else timestamps.after(created, new.last_transition_time)
-    return msgspec.structs.replace(new, last_transition_time=moment)
+    timestamp = created or new.last_transition_time if first else timestamps.after(created, new.last_transition_time)
+    return msgspec.structs.replace(new, last_transition_time=timestamp)
 
 
 _AT_FIRST = {SCHEDULED: "False", BREACHED: "True"}
 """What a clique says of being scheduled, and a group of being breached, before anything runs."""
 
 
-def _scheduled_condition(scheduled: int, floor: int, now: str) -> Condition:
-    enough = scheduled >= floor
+def _scheduled_condition(scheduled: int, minimum: int, now: str) -> Condition:
+    enough = scheduled >= minimum
     return Condition(
         type=SCHEDULED,
         status="True" if enough else "False",
         reason="SufficientScheduledPods" if enough else "InsufficientScheduledPods",
         message=("Sufficient" if enough else "Insufficient")
-        + f" scheduled pods{' found' if enough else ''}. expected at least: {floor}, found: {scheduled}",
+        + f" scheduled pods{' found' if enough else ''}. expected at least: {minimum}, found: {scheduled}",
         last_transition_time=now,
     )
 
 
 def _updating(now: str) -> Condition:
-    """What is said of the floor of what is being updated: nothing (CHG-GT-01, CHG-GT-11)."""
+    """What is said of the minimum of what is being updated: nothing (CHG-GT-01, CHG-GT-11)."""
     return Condition(
         type=BREACHED,
         status="Unknown",
@@ -136,16 +136,16 @@ def _updating(now: str) -> Condition:
     )
 
 
-def _breached_condition(scheduled: int, found: int, floor: int, now: str) -> Condition:
-    if scheduled < floor:
+def _breached_condition(scheduled: int, found: int, minimum: int, now: str) -> Condition:
+    if scheduled < minimum:
         status, reason = "True", "ScheduledReplicasBelowMinAvailable"
-        message = f"Scheduled replicas ({scheduled}) below MinAvailable ({floor})"
-    elif found < floor:
+        message = f"Scheduled replicas ({scheduled}) below MinAvailable ({minimum})"
+    elif found < minimum:
         status, reason = "True", "InsufficientReadyPods"
-        message = f"Insufficient ready or starting pods. expected at least: {floor}, found: {found}"
+        message = f"Insufficient ready or starting pods. expected at least: {minimum}, found: {found}"
     else:
         status, reason = "False", "SufficientReadyPods"
-        message = f"Either sufficient ready or starting pods found. expected at least: {floor}, found: {found}"
+        message = f"Either sufficient ready or starting pods found. expected at least: {minimum}, found: {found}"
     return Condition(type=BREACHED, status=status, reason=reason, message=message, last_transition_time=now)
 
 
@@ -154,7 +154,7 @@ def _clique_available(clique: PodClique | None) -> bool:
         clique is not None
         and clique.metadata.deletion_timestamp is None
         and clique.status is not None
-        and clique.status.ready_replicas >= clique.spec.floor
+        and clique.status.ready_replicas >= clique.spec.minimum
     )
 
 

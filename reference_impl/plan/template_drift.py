@@ -13,8 +13,8 @@ from reference_impl.plan.revisions import Revision
 def clique(template: CliqueTemplate, found: PodClique) -> Manifest:
     """What of a standalone clique has to be corrected, as a merge patch; empty where nothing has."""
     spec: Manifest = {}
-    if found.spec.min_available != template.spec.floor:
-        spec["minAvailable"] = template.spec.floor
+    if found.spec.min_available != template.spec.minimum:
+        spec["minAvailable"] = template.spec.minimum
     if found.spec.role_name != template.spec.role_name:
         spec["roleName"] = template.spec.role_name
     wanted, seen = template.spec.auto_scaling_config, found.spec.auto_scaling_config

@@ -1,4 +1,4 @@
-"""Gang termination: what has been below its floor for too long, and so is made anew (spec CHG-GT-20 to CHG-GT-35 done
+"""Gang termination: what has been below its minimum for too long, and so is made anew (spec CHG-GT-20 to CHG-GT-35 done
 right).
 
 Two levels look at one count. A scaling group makes single replicas anew as long as enough of its replicas are sound;
@@ -40,7 +40,7 @@ class Due:
 
 
 def delay(pcs: PodCliqueSet) -> float:
-    """Seconds that something may be below its floor (CHG-GT-20)."""
+    """Seconds that something may be below its minimum (CHG-GT-20)."""
     try:
         found = durations.parse(pcs.spec.template.termination_delay or "")
     except ValueError:

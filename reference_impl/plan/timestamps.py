@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def seconds(moment: str | None) -> float | None:
+def seconds(timestamp: str | None) -> float | None:
     """Seconds since the epoch; None for what is no moment."""
-    if not moment:
+    if not timestamp:
         return None
     try:
-        return datetime.fromisoformat(moment).astimezone(UTC).timestamp()
+        return datetime.fromisoformat(timestamp).astimezone(UTC).timestamp()
     except ValueError:
         return None
 
 
-def text(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime(_FORMAT)
+def text(timestamp: float) -> str:
+    return datetime.fromtimestamp(timestamp, UTC).strftime(_FORMAT)
 
 
 def after(created: str | None, now: str) -> str:

@@ -81,7 +81,7 @@ def _advanced(
     if selection is not None and not replaced(clique, selection, found):
         return Step(progress, useless, next((pod for pod in rest if pod.metadata.name == selection.current), None))
     chosen = chosen_pod(rest)
-    enough = sum(pod.ready for pod in active) >= update_progress.floor(clique)
+    enough = sum(pod.ready for pod in active) >= update_progress.minimum(clique)
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = PodSelection(current=chosen.metadata.name, completed=completed)

@@ -98,7 +98,7 @@ def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod]) -> bool:
 
 def serves(clique: PodClique, pods: list[Pod]) -> bool:
     """Whether a clique has enough bound and Ready pods (CHG-RU-31)."""
-    return sum(pod.scheduled and pod.ready for pod in pods if pod.active) >= update_progress.floor(clique)
+    return sum(pod.scheduled and pod.ready for pod in pods if pod.active) >= update_progress.minimum(clique)
 
 
 def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> ReplicaSelection | None:

@@ -94,10 +94,10 @@ def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progre
     return created is not None and began is not None and created <= began
 
 
-def floor(clique: PodClique) -> int:
+def minimum(clique: PodClique) -> int:
     """Pods of a clique that have to be Ready for its update to go on, and to be complete. One that was scaled below its
     minAvailable can have no more than its replicas."""
-    return min(clique.spec.floor, clique.spec.replicas)
+    return min(clique.spec.minimum, clique.spec.replicas)
 
 
 def at_generation(clique: PodClique | None, generation: str) -> bool:
@@ -115,5 +115,5 @@ def updated(clique: PodClique | None, generation: str) -> bool:
     """Whether a clique is at a generation of the set and runs enough Ready pods of it (CHG-RU-42)."""
     if clique is None or clique.status is None or not at_generation(clique, generation):
         return False
-    least = floor(clique)
+    least = minimum(clique)
     return clique.status.updated_replicas >= least and clique.status.ready_replicas >= least

@@ -1,6 +1,6 @@
-"""Free room of nodes, in thousandths, with a journal so that a try can be undone.
+"""Free capacity of nodes, in thousandths, with a journal so that a try can be undone.
 
-Pods that ask for the same and that every node answers alike are one *shape*. For each shape the room knows how many
+Pods that ask for the same and that every node answers alike are one *shape*. For each shape the capacity knows how many
 more of its pods each node takes (*slots*), and the sums of these over domains. Both are brought up to date from the
 log of touched nodes when they are asked for, so that a look costs what has changed, not what there is.
 """
@@ -17,7 +17,7 @@ Requests = tuple[tuple[str, int], ...]
 _MANY = 1 << 60
 
 
-class Room:
+class Capacity:
     """Nodes by index, in the order of their names."""
 
     def __init__(self, nodes: Iterable[Node], used: Mapping[str, Resources]) -> None:
@@ -25,7 +25,7 @@ class Room:
         self.index = {node.metadata.name: i for i, node in enumerate(self.nodes)}
         self.free = [_free(node, used.get(node.metadata.name, {})) for node in self.nodes]
         self.log: list[int] = []
-        """Nodes whose room has changed, in order; shapes read it from where they left off."""
+        """Nodes whose capacity has changed, in order; shapes read it from where they left off."""
         self._journal: list[tuple[int, Requests, int]] = []
         self._eligible: dict[bytes, list[int]] = {}
         self._shapes: dict[tuple[bytes, Requests], Shape] = {}
@@ -70,7 +70,7 @@ class Room:
         return found.sums
 
     def take(self, node: int, requests: Requests, count: int) -> None:
-        """Takes the room of `count` pods; gives it back where the count is negative."""
+        """Takes the capacity of `count` pods; gives it back where the count is negative."""
         free = self.free[node]
         for resource, amount in requests:
             free[resource] = free.get(resource, 0) - amount * count
@@ -78,7 +78,7 @@ class Room:
         self.log.append(node)
 
     def release(self, pod: Pod, node: str) -> None:
-        """Gives back the room of a pod, if its node is still there."""
+        """Gives back the capacity of a pod, if its node is still there."""
         if (index := self.index.get(node)) is not None:
             self.take(index, tuple(pod.requests.items()), -1)
 
@@ -99,7 +99,7 @@ class Room:
         return self._journal[mark:]
 
     def _answering(self, pod: Pod) -> list[int]:
-        """The nodes that may take the pod, room apart."""
+        """The nodes that may take the pod, capacity apart."""
         nodes = self._eligible.get(pod.signature)
         if nodes is None:
             nodes = [i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node)]
@@ -110,19 +110,19 @@ class Room:
 class Shape:
     """How many more pods of one kind each node takes."""
 
-    def __init__(self, room: Room, requests: Requests, eligible: list[int]) -> None:
+    def __init__(self, capacity: Capacity, requests: Requests, eligible: list[int]) -> None:
         self.requests, self.eligible = requests, eligible
         self.scarce = scarcest(dict(requests))
         """The resource that decides where such a pod goes."""
         self.size = (dict(requests).get(self.scarce, 0) if "/" in self.scarce else 0, dict(requests).get("cpu", 0))
-        self._room = room
+        self._room = capacity
         self._slots = {i: self._count(i) for i in eligible}
         self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
         for i, slots in self._slots.items():
             self._by_slots[slots][i] = None
         self._sums: dict[str, dict[str, int]] = {}
         self._total = sum(self._slots.values())
-        self._read = len(room.log)
+        self._read = len(capacity.log)
 
     @property
     def slots(self) -> dict[int, int]:
@@ -182,12 +182,12 @@ class Shape:
 class Tally:
     """How much of one resource is free in each domain."""
 
-    def __init__(self, room: Room, key: str, resource: str) -> None:
-        self._room, self._key, self._resource = room, key, resource
-        self._free = [0] * len(room.nodes)
+    def __init__(self, capacity: Capacity, key: str, resource: str) -> None:
+        self._room, self._key, self._resource = capacity, key, resource
+        self._free = [0] * len(capacity.nodes)
         self._sums: dict[str, int] = defaultdict(int)
-        self._read = len(room.log)
-        self._look(range(len(room.nodes)))
+        self._read = len(capacity.log)
+        self._look(range(len(capacity.nodes)))
 
     @property
     def sums(self) -> Mapping[str, int]:

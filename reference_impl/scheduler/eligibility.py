@@ -1,4 +1,4 @@
-"""Whether a node may take a pod at all, room apart: taints, node selector, required node affinity."""
+"""Whether a node may take a pod at all, capacity apart: taints, node selector, required node affinity."""
 
 from __future__ import annotations
 

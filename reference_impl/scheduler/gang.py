@@ -10,10 +10,10 @@ from reference_impl.scheduler.model import Pod
 
 @dataclass
 class Group:
-    """A pod group: its floor, its pods that are bound (with their nodes), and those that could be placed now."""
+    """A pod group: its minimum, its pods that are bound (with their nodes), and those that could be placed now."""
 
     name: str
-    floor: int
+    minimum: int
     waiting: list[Pod]
     members: list[tuple[Pod, str]] = field(default_factory=list)
 
@@ -23,8 +23,8 @@ class Group:
 
     @property
     def lacking(self) -> int:
-        """Pods that have to be placed for the floor."""
-        return max(0, self.floor - self.bound)
+        """Pods that have to be placed for the minimum."""
+        return max(0, self.minimum - self.bound)
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,23 @@ class Gang:
     """From the widest to the narrowest: the gang's own, of groups of groups, of single groups."""
     priority: int = 0
     base: str = ""
-    """Of a scaled gang: the gang whose floors must be placed first (GS-03)."""
+    """Of a scaled gang: the gang whose minimums must be placed first (GS-03)."""
     levels: tuple[str, ...] = ()
     """Label keys of the topology, the widest first: how a preference is widened."""
     preempts: bool = True
 
     @property
-    def floor_reached(self) -> bool:
+    def minimum_reached(self) -> bool:
         return all(group.lacking == 0 for group in self.groups)
 
     @property
     def incomplete(self) -> bool:
-        """Pods that its floors need are not there yet, or still gated: there is nothing to decide."""
+        """Pods that its minimums need are not there yet, or still gated: there is nothing to decide."""
         return any(len(group.waiting) < group.lacking for group in self.groups)
 
     @property
     def lacking(self) -> list[tuple[int, list[Pod]]]:
-        """The pods that its floors lack, by index of their group."""
+        """The pods that its minimums lack, by index of their group."""
         return [(i, group.waiting[: group.lacking]) for i, group in enumerate(self.groups) if group.lacking]
 
     @property

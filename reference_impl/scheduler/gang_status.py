@@ -23,10 +23,10 @@ def status(
     preemptor: str = "",
     score: float | None = None,
 ) -> PodGangStatus:
-    """The status of a gang after a round. `pods` are its living pods by name; `reason` says why its floor waits;
+    """The status of a gang after a cycle. `pods` are its living pods by name; `reason` says why its minimum waits;
     `preemptor` is the gang that all its pods are evicted for; `score` says how well it is placed."""
     old = item.status or PodGangStatus()
-    scheduled = gang.floor_reached
+    scheduled = gang.minimum_reached
     ready = scheduled and all(
         sum((p := pods.get(ref.name)) is not None and p.ready for ref in group.pod_references) >= group.min_replicas
         for group in item.spec.podgroups

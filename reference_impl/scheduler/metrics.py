@@ -18,18 +18,18 @@ class SchedulerMetrics(Metrics):
             registry=registry,
         )
         self._placed, self._waiting_again = attempts.labels("placed"), attempts.labels("waiting")
-        self.waiting = Gauge("grove_scheduler_waiting_gangs", "Gangs without room for their floors.", registry=registry)
+        self.waiting = Gauge("grove_scheduler_waiting_gangs", "Gangs whose minimum does not fit.", registry=registry)
         bindings = Counter("grove_scheduler_bindings", "Bindings of pods, by result.", ("result",), registry=registry)
         self.bound, self.unbound = bindings.labels("bound"), bindings.labels("error")
         self.cycle = Histogram(
             "grove_scheduler_cycle_duration_seconds",
-            "How long a round takes from the snapshot to the plan, without the bindings.",
+            "Duration of a scheduling cycle from the snapshot to the plan, without the bindings.",
             buckets=SECONDS,
             registry=registry,
         )
 
     def decided(self, placed: int, waiting: int, seconds: float) -> None:
-        """One round is over."""
+        """One cycle is over."""
         self._placed.inc(placed)
         self._waiting_again.inc(waiting)
         self.waiting.set(waiting)

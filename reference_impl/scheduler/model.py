@@ -98,7 +98,7 @@ class Pod(msgspec.Struct, dict=True):
 
     @property
     def holds_resources(self) -> bool:
-        """Whether it takes room on its node: until it is gone or has ended."""
+        """Whether it takes capacity on its node: until it is gone or has ended."""
         return self.status.phase not in ("Succeeded", "Failed")
 
     @property

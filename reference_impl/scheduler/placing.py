@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.gang import Gang, Scope
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
@@ -19,45 +19,45 @@ WIDEST = 4
 Wanted = Sequence[tuple[int, list[Pod]]]
 """Index of a group, and pods of it that have to be placed."""
 Placement = list[tuple[Pod, int]]
-"""Pod and index of its node in the room."""
+"""Pod and index of its node in the capacity."""
 
 
-def place(gang: Gang, wanted: Wanted, room: Room, budget: Budget) -> Placement | None:
-    """Places all the wanted pods, whose room is then taken, or none."""
-    needs = needs_of(gang, wanted, room)
-    required = restrictions(gang, needs, room)
+def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
+    """Places all the wanted pods, whose capacity is then taken, or none."""
+    needs = needs_of(gang, wanted, capacity)
+    required = restrictions(gang, needs, capacity)
     if required is None:
         return None
     softly = [scope for scope in gang.scopes if scope.preferred and _needs_in(scope, needs)]
     if not softly:
-        return _run(room, needs, required, budget)
-    hard = [r for scope in softly for r in next(_preferences(gang, scope, needs, room))]
-    if (placement := _run(room, needs, required + hard, budget)) is not None:
+        return _run(capacity, needs, required, budget)
+    hard = [r for scope in softly for r in next(_preferences(gang, scope, needs, capacity))]
+    if (placement := _run(capacity, needs, required + hard, budget)) is not None:
         return placement
-    accepted, mark = required, room.mark()
+    accepted, mark = required, capacity.mark()
     budget.begin()  # what preferences cost is no reason to wait
-    if _run(room, needs, required, budget) is None:
+    if _run(capacity, needs, required, budget) is None:
         return None
-    room.undo(mark)
+    capacity.undo(mark)
     for scope in softly:
-        for extra in _preferences(gang, scope, needs, room):
-            if _run(room, needs, accepted + extra, budget) is not None:
-                room.undo(mark)
+        for extra in _preferences(gang, scope, needs, capacity):
+            if _run(capacity, needs, accepted + extra, budget) is not None:
+                capacity.undo(mark)
                 accepted = accepted + extra
                 break
     budget.begin()
-    if (placement := _run(room, needs, accepted, budget)) is not None or accepted == required:
+    if (placement := _run(capacity, needs, accepted, budget)) is not None or accepted == required:
         return placement
-    return _run(room, needs, required, budget)
+    return _run(capacity, needs, required, budget)
 
 
-def needs_of(gang: Gang, wanted: Wanted, room: Room) -> list[Need]:
+def needs_of(gang: Gang, wanted: Wanted, capacity: Capacity) -> list[Need]:
     """The wanted pods by group and shape, big ones first."""
     needs: list[Need] = []
     for group, pods in wanted:
         own: dict[int, Need] = {}
         for pod in pods:
-            shape = room.shape(pod)
+            shape = capacity.shape(pod)
             own.setdefault(id(shape), Need(group, shape, [])).pods.append(pod)
         hoped = len(gang.groups[group].waiting)
         for need in own.values():
@@ -66,42 +66,42 @@ def needs_of(gang: Gang, wanted: Wanted, room: Room) -> list[Need]:
     return sorted(needs, key=lambda need: (need.shape.size, need.count), reverse=True)
 
 
-def restrictions(gang: Gang, needs: Sequence[Need], room: Room) -> list[Restriction] | None:
+def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
     """What is required of the needs' domains; None where bound pods have made it impossible (in two domains already,
     or in none)."""
     found = []
     for scope in gang.scopes:
         if scope.required and (indices := _needs_in(scope, needs)):
-            settled = settled_domains(gang, scope, scope.required, room)
+            settled = settled_domains(gang, scope, scope.required, capacity)
             if len(settled) > 1 or "" in settled:
                 return None
             found.append(Restriction(scope.required, indices, settled, 0 if settled else 1))
     return found
 
 
-def settled_domains(gang: Gang, scope: Scope, key: str, room: Room) -> frozenset[str]:
+def settled_domains(gang: Gang, scope: Scope, key: str, capacity: Capacity) -> frozenset[str]:
     """The domains in which a scope has pods; those on nodes that are gone say nothing."""
-    nodes = (room.index.get(node) for group in scope.groups for _, node in gang.groups[group].members)
-    return frozenset(room.domain(key, node) for node in nodes if node is not None)
+    nodes = (capacity.index.get(node) for group in scope.groups for _, node in gang.groups[group].members)
+    return frozenset(capacity.domain(key, node) for node in nodes if node is not None)
 
 
-def _preferences(gang: Gang, scope: Scope, needs: Sequence[Need], room: Room) -> Iterator[list[Restriction]]:
+def _preferences(gang: Gang, scope: Scope, needs: Sequence[Need], capacity: Capacity) -> Iterator[list[Restriction]]:
     """Ways to meet a preference, the best first: one domain; few domains of one that is wider; few domains."""
     indices = _needs_in(scope, needs)
-    settled = settled_domains(gang, scope, scope.preferred, room) - {""}
+    settled = settled_domains(gang, scope, scope.preferred, capacity) - {""}
     first = 0 if settled else 1
     yield [Restriction(scope.preferred, indices, settled, first)]
     wider = _wider(gang, scope)
     pods = sum(needs[n].count for n in indices)
-    for width in range(first + 1, min(WIDEST, pods, len(room.domains(scope.preferred))) + 1):
+    for width in range(first + 1, min(WIDEST, pods, len(capacity.domains(scope.preferred))) + 1):
         few = Restriction(scope.preferred, indices, settled, width)
-        yield from ([*_within(gang, scope, key, indices, room), few] for key in wider)
+        yield from ([*_within(gang, scope, key, indices, capacity), few] for key in wider)
         yield [few]
-    yield from (_within(gang, scope, key, indices, room) for key in wider)
+    yield from (_within(gang, scope, key, indices, capacity) for key in wider)
 
 
-def _within(gang: Gang, scope: Scope, key: str, indices: tuple[int, ...], room: Room) -> list[Restriction]:
-    settled = settled_domains(gang, scope, key, room) - {""}
+def _within(gang: Gang, scope: Scope, key: str, indices: tuple[int, ...], capacity: Capacity) -> list[Restriction]:
+    settled = settled_domains(gang, scope, key, capacity) - {""}
     return [Restriction(key, indices, settled, 0 if settled else 1)]
 
 
@@ -118,6 +118,6 @@ def _needs_in(scope: Scope, needs: Sequence[Need]) -> tuple[int, ...]:
     return tuple(n for n, need in enumerate(needs) if need.group in scope.groups)
 
 
-def _run(room: Room, needs: list[Need], given: list[Restriction], budget: Budget) -> Placement | None:
-    search = Search(room, needs, list(given), budget)
+def _run(capacity: Capacity, needs: list[Need], given: list[Restriction], budget: Budget) -> Placement | None:
+    search = Search(capacity, needs, list(given), budget)
     return search.placement() if search.run() else None

@@ -1,4 +1,4 @@
-"""The gang scheduler: rounds over the watch caches, bindings, conditions, and an event that says why a gang waits."""
+"""The gang scheduler: cycles over the watch caches, bindings, conditions, and an event that says why a gang waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reference_impl.control.writer import now, precise_now
 from reference_impl.plan import events, labels
 from reference_impl.runtime import logs
 from reference_impl.scheduler import cycle, gang_status, snapshot
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.gang import Gang, score
 from reference_impl.scheduler.metrics import SchedulerMetrics
 from reference_impl.scheduler.model import Node, Pod
@@ -27,7 +27,7 @@ from reference_impl.scheduler.unschedulable import Unschedulable, reasons
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 0.02
-"""Events that arrive together are answered by one round."""
+"""Events that arrive together are answered by one cycle."""
 STATUS_SECONDS = 0.2
 """Conditions are written at most this often: what a gang passes through in between goes into one write."""
 GANG = "gang"
@@ -77,7 +77,7 @@ class GangScheduler:
                 await self._changed.wait()
                 await asyncio.sleep(SETTLE_SECONDS)
                 self._changed.clear()
-                await self._round()
+                await self._cycle()
 
     @staticmethod
     def _gang_of(pod: Pod) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class GangScheduler:
         levels = tuple(level.key for level in binding.spec.levels) if binding else ()
         return snapshot.gang(item, pods, self._name, self._assumed, levels)
 
-    async def _round(self) -> None:
+    async def _cycle(self) -> None:
         """One decision over everything that waits, then the bindings."""
         began = perf_counter()
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
@@ -132,10 +132,10 @@ class GangScheduler:
             self.metrics.decided(0, 0, perf_counter() - began)
             self._unschedulable.replace(())
             return
-        self._claims &= {name for name, (g, _) in gangs.items() if not g.floor_reached}
-        room = Room(self._nodes, snapshot.used(self._pods, self._assumed))
+        self._claims &= {name for name, (g, _) in gangs.items() if not g.minimum_reached}
+        capacity = Capacity(self._nodes, snapshot.used(self._pods, self._assumed))
         around = snapshot.around(self._pods, gangs, self._claims)
-        plan = cycle.plan([g for g, _ in gangs.values()], room, around)
+        plan = cycle.plan([g for g, _ in gangs.values()], capacity, around)
         for pod, node in plan.bindings:
             self._assumed[pod.metadata.uid] = node
         self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
@@ -173,7 +173,7 @@ class GangScheduler:
         self._preempted = {}
 
     async def _evict(self, eviction: Eviction) -> None:
-        """Deletes a pod; its room is free once it is gone."""
+        """Deletes a pod; its capacity is free once it is gone."""
         pod, meta = eviction.pod, eviction.pod.metadata
         log.debug("evicting %s/%s from %s for %s", meta.namespace, meta.name, eviction.node, eviction.preemptor)
         try:
@@ -186,7 +186,7 @@ class GangScheduler:
             self._pods.observe_deletion(pod)
 
     async def _bind(self, pod: Pod, node: str) -> bool:
-        """Binds a pod; False where that failed and its room is free again."""
+        """Binds a pod; False where that failed and its capacity is free again."""
         meta = pod.metadata
         logs.concern("gang-scheduler", meta.namespace, meta.name)
         body = {
@@ -219,7 +219,7 @@ class GangScheduler:
             action="Scheduling",
             note=reason,
             controller=self._name,
-            moment=precise_now(),
+            timestamp=precise_now(),
         )
         try:
             await self._client.create(EVENTS, event)

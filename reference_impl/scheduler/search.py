@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
 
-from reference_impl.scheduler.capacity import Requests, Room, Shape
+from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.model import Pod
 
 STEPS_A_GANG, STEPS_A_ROUND, STEPS_AFTERWARDS = 30_000, 400_000, 200
-"""Steps of branch and bound: for one gang, for all gangs of a round, and for each gang once these are spent."""
+"""Steps of branch and bound: for one gang, for all gangs of a cycle, and for each gang once these are spent."""
 WIDE_VALUES, WIDE_CHOICES = 8, 64
 """Of domains to be used several at a time: how many are looked at, and how many combinations of them."""
 DEEPEST = 200
@@ -31,7 +31,7 @@ class Need:
     shape: Shape
     pods: list[Pod]
     hoped: int = 0
-    """How many pods there will be with the extras, which are to find room in the same domain if possible."""
+    """How many pods there will be with the extra pods, which are to find capacity in the same domain if possible."""
 
     @property
     def count(self) -> int:
@@ -77,9 +77,9 @@ Nodes = list[int] | None
 
 @dataclass
 class Search:
-    """One search. `run` leaves in the room what it has found, and nothing where it found nothing."""
+    """One search. `run` leaves in the capacity what it has found, and nothing where it found nothing."""
 
-    room: Room
+    capacity: Capacity
     needs: list[Need]
     restrictions: list[Restriction]
     budget: Budget
@@ -89,7 +89,7 @@ class Search:
     def run(self) -> bool:
         if any(need.shape.total < need.count for need in self.needs):
             return False
-        self.restrictions.sort(key=lambda r: (len(self.room.domains(r.key)), -len(r.needs)))
+        self.restrictions.sort(key=lambda r: (len(self.capacity.domains(r.key)), -len(r.needs)))
         return self._settle(0, [None] * len(self.needs))
 
     def placement(self) -> list[tuple[Pod, int]]:
@@ -121,7 +121,7 @@ class Search:
         return False
 
     def _narrowed(self, restriction: Restriction, values: frozenset[str], allowed: list[Nodes]) -> list[Nodes]:
-        domains = self.room.domains(restriction.key)
+        domains = self.capacity.domains(restriction.key)
         inside = {node for value in values for node in domains.get(value, ())}
         result = list(allowed)
         for n in restriction.needs:
@@ -154,7 +154,7 @@ class Search:
     def _single(
         self, key: str, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
     ) -> Iterator[frozenset[str]]:
-        """One more domain: of those with room for the extras, too, the tightest; then those with the most room."""
+        """One more domain: the tightest that also has capacity for the extra pods, then the largest."""
         (need, base, first), others = parts[0], parts[1:]
         too_small = self._too_small(key, settled, [need for need, _, _ in parts])
         roomy = sorted([(held, v) for v, held in first.items() if base + held >= need.hoped and v not in settled])
@@ -182,9 +182,9 @@ class Search:
                 asked[resource] += amount * need.count
         found: set[str] = set()
         for resource, amount in asked.items():
-            free = self.room.tally(key, resource)
+            free = self.capacity.tally(key, resource)
             lacking = amount - sum(free.get(value, 0) for value in settled)
-            found.update(value for value in self.room.domains(key) if free.get(value, 0) < lacking)
+            found.update(value for value in self.capacity.domains(key) if free.get(value, 0) < lacking)
         return found
 
     def _sums(self, key: str, need: int, allowed: Nodes) -> dict[str, int]:
@@ -196,7 +196,7 @@ class Search:
         sums: dict[str, int] = defaultdict(int)
         slots = shape.slots
         for i in allowed:
-            if value := self.room.domain(key, i):
+            if value := self.capacity.domain(key, i):
                 sums[value] += slots[i]
         return sums
 
@@ -204,7 +204,7 @@ class Search:
         """Equal for choices of domains that the search cannot tell apart."""
         if len(values) > 1:
             return values
-        nodes = self.room.domains(key)[next(iter(values))]
+        nodes = self.capacity.domains(key)[next(iter(values))]
         keys = list(dict.fromkeys(r.key for r in self.restrictions[at + 1 :] if r.key != key))
         return self._alike(nodes, keys, [None if a is None else set(a) for a in allowed])
 
@@ -213,8 +213,8 @@ class Search:
             return tuple(sorted((self._state(i), self._mask(i, allowed)) for i in nodes))
         within: dict[str, list[int]] = defaultdict(list)
         for i in nodes:
-            within[self.room.domain(keys[0], i)].append(i)
-        domains = self.room.domains(keys[0])
+            within[self.capacity.domain(keys[0], i)].append(i)
+        domains = self.capacity.domains(keys[0])
         # A domain that reaches beyond these nodes is not any other: its name counts.
         parts = [
             ("" if value and len(domains[value]) == len(group) else f"={value}", self._alike(group, keys[1:], allowed))
@@ -230,7 +230,7 @@ class Search:
         )
 
     def _state(self, node: int) -> Requests:
-        return tuple(sorted(self.room.free[node].items()))
+        return tuple(sorted(self.capacity.free[node].items()))
 
     # Nodes.
 
@@ -243,7 +243,7 @@ class Search:
         return self._exactly(0, allowed)
 
     def _quickly(self, allowed: list[Nodes]) -> bool:
-        mark = self.room.mark()
+        mark = self.capacity.mark()
         self.found.clear()
         for need, nodes in zip(self.needs, allowed, strict=True):
             left = need.count
@@ -252,7 +252,7 @@ class Search:
             while left:
                 node = need.shape.tightest() if order is None else next(order, None)
                 if node is None:
-                    self.room.undo(mark)
+                    self.capacity.undo(mark)
                     return False
                 count = min(need.shape.slots[node], left)
                 self._take(need, node, count)
@@ -266,7 +266,7 @@ class Search:
         for need in self.needs:
             for resource, amount in need.shape.requests:
                 asked[resource] += amount * need.count
-        free = self.room.free
+        free = self.capacity.free
         return all(sum(max(0, free[i].get(r, 0)) for i in nodes) >= amount for r, amount in asked.items())
 
     def _exactly(self, at: int, allowed: list[Nodes]) -> bool:
@@ -323,12 +323,12 @@ class Search:
             for count in range(most, 0, -1):
                 if not self.budget.spend():
                     return False
-                mark = self.room.mark()
+                mark = self.capacity.mark()
                 self._take(need, node, count)
                 chosen[j] = count
                 if self._spread(at, allowed, nodes, hold, behind, chosen, j + 1, left - count):
                     return True
-                self.room.undo(mark)
+                self.capacity.undo(mark)
                 self.found.pop()
                 chosen[j] = 0
                 if self.budget.exhausted:
@@ -336,5 +336,5 @@ class Search:
         return False
 
     def _take(self, need: Need, node: int, count: int) -> None:
-        self.room.take(node, need.shape.requests, count)
+        self.capacity.take(node, need.shape.requests, count)
         self.found.append((need, node, count))

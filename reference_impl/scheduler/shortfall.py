@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.placing import needs_of, restrictions, settled_domains
 from reference_impl.scheduler.search import Need, Restriction
@@ -21,10 +21,10 @@ class Shortfall:
 
     - `nodes`     no node may take a pod of the group: taints, selectors, affinity, readiness
     - `resource`  the nodes have too little of `resource`
-    - `domain`    no single domain of `key` has room; `domain` is the best, and lacks `resource`
-    - `together`  each group would find room, but not all of them at once
+    - `domain`    no single domain of `key` has capacity; `domain` is the best, and lacks `resource`
+    - `together`  each group would find capacity, but not all of them at once
     - `torn`      pods that are bound are in several domains of `key`, or in none
-    - `base`      the base gang `domain` has not its floors
+    - `base`      the base gang `domain` has not its minimums
     - `leaving`   pods on the chosen nodes have been told to go
     - `effort`    the search was given up
     """
@@ -36,7 +36,7 @@ class Shortfall:
     domain: str = ""
     needed: int = 0
     possible: int = 0
-    """Pods of the group: how many the floor needs, and how many of them could be placed."""
+    """Pods of the group: how many the minimum needs, and how many of them could be placed."""
 
     def __str__(self) -> str:
         match self.kind:
@@ -44,42 +44,42 @@ class Shortfall:
                 return f"for {self.group} no node is eligible (taints, node selector, affinity, readiness)"
             case "resource":
                 part = f"{self.possible} of {self.needed} pods of {self.group}"
-                return f"nodes have room for {part}: {self.resource} is short"
+                return f"nodes have capacity for {part}: {self.resource} is short"
             case "domain" if not self.domain:
                 return f"no eligible node for {self.group} has the label {self.key}"
             case "domain":
                 return (
-                    f"no {self.key} has room for all: the best, {self.domain}, takes {self.possible} of {self.needed} "
-                    f"pods of {self.group}: {self.resource} is short"
+                    f"no {self.key} has capacity for all pods: the best, {self.domain}, fits {self.possible} of "
+                    f"{self.needed} pods of {self.group}: {self.resource} is short"
                 )
             case "together":
                 where = f" in one {self.key}" if self.key else ""
-                return f"each group has room, but not all of them together{where}: {self.resource} is short"
+                return f"each group has capacity, but not all of them together{where}: {self.resource} is short"
             case "torn":
                 return f"its bound pods are not in one {self.key}"
             case "base":
-                return f"its base gang {self.domain} does not have its floors placed"
+                return f"its base gang {self.domain} does not have its minimums placed"
             case "leaving":
                 return f"waits for {self.needed} pods to go"
             case "effort":
                 return "no placement was found with reasonable effort"
 
 
-def explained(gang: Gang, room: Room, *, exhausted: bool = False) -> Shortfall:
-    """Why what a gang lacks to its floors cannot be placed in the room as it is."""
-    needs = needs_of(gang, gang.lacking, room)
+def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Shortfall:
+    """Why what a gang lacks to its minimums cannot be placed in the capacity as it is."""
+    needs = needs_of(gang, gang.lacking, capacity)
     for need in needs:
         name = gang.groups[need.group].name
         if not need.shape.eligible:
             return Shortfall("nodes", name, needed=need.count)
         if need.shape.total < need.count:
-            short = _short(need, need.shape.eligible, room)
+            short = _short(need, need.shape.eligible, capacity)
             return Shortfall("resource", name, short, needed=need.count, possible=need.shape.total)
-    required = restrictions(gang, needs, room)
+    required = restrictions(gang, needs, capacity)
     if required is None:
-        return _torn(gang, room)
+        return _torn(gang, capacity)
     for restriction in required:
-        if (found := _no_domain(gang, needs, restriction, room)) is not None:
+        if (found := _no_domain(gang, needs, restriction, capacity)) is not None:
             return found
     if exhausted:
         return Shortfall("effort")
@@ -96,12 +96,12 @@ def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
     return replace(shortfall, group=other.groups[names.index(shortfall.group)].name)
 
 
-def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, room: Room) -> Shortfall | None:
+def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capacity: Capacity) -> Shortfall | None:
     """None where some domain holds each need by itself."""
     own = [needs[n] for n in restriction.needs]
     sums = [need.shape.sums(restriction.key) for need in own]
     best: tuple[float, str] | None = None
-    for value in restriction.settled or room.domains(restriction.key):
+    for value in restriction.settled or capacity.domains(restriction.key):
         part = min(min(1.0, of.get(value, 0) / need.count) for need, of in zip(own, sums, strict=True))
         if best is None or part > best[0]:
             best = (part, value)
@@ -110,11 +110,11 @@ def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, room
     if best[0] >= 1:
         return None
     need, of = min(zip(own, sums, strict=True), key=lambda pair: pair[1].get(best[1], 0) / pair[0].count)
-    nodes = [i for i in room.domains(restriction.key)[best[1]] if i in need.shape.slots]
+    nodes = [i for i in capacity.domains(restriction.key)[best[1]] if i in need.shape.slots]
     return Shortfall(
         "domain",
         gang.groups[need.group].name,
-        _short(need, nodes, room),
+        _short(need, nodes, capacity),
         restriction.key,
         best[1],
         need.count,
@@ -122,17 +122,17 @@ def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, room
     )
 
 
-def _torn(gang: Gang, room: Room) -> Shortfall:
+def _torn(gang: Gang, capacity: Capacity) -> Shortfall:
     for scope in gang.scopes:
-        settled = settled_domains(gang, scope, scope.required, room) if scope.required else frozenset()
+        settled = settled_domains(gang, scope, scope.required, capacity) if scope.required else frozenset()
         if len(settled) > 1 or "" in settled:
             return Shortfall("torn", key=scope.required)
     return Shortfall("effort")
 
 
-def _short(need: Need, nodes: Sequence[int], room: Room) -> str:
+def _short(need: Need, nodes: Sequence[int], capacity: Capacity) -> str:
     """The resource that is short on most of the nodes; where the nodes are few and full, the one it asks for most."""
     short: Counter[str] = Counter()
     for i in nodes:
-        short.update(r for r, amount in need.shape.requests if room.free[i].get(r, 0) < amount)
+        short.update(r for r, amount in need.shape.requests if capacity.free[i].get(r, 0) < amount)
     return short.most_common(1)[0][0] if short else need.shape.scarce

@@ -1,4 +1,4 @@
-"""From the watch caches to what a scheduling round works on."""
+"""From the watch caches to what a scheduling cycle works on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from reference_impl.api.models import GangTopology, PodGang
 from reference_impl.plan import gangs, labels
-from reference_impl.scheduler.cycle import Surroundings
+from reference_impl.scheduler.cycle import OtherPods
 from reference_impl.scheduler.gang import Gang, Group, Scope, scopes
 from reference_impl.scheduler.model import Pod, Resources
 
@@ -23,7 +23,7 @@ def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
     return result
 
 
-def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str]) -> Surroundings:
+def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str]) -> OtherPods:
     """What else there is on the nodes: pods of no gang in `gangs`, and pods that are going."""
     others, leaving = [], []
     for pod in pods:
@@ -33,7 +33,7 @@ def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str])
             leaving.append((pod, pod.spec.node_name))
         elif f"{pod.metadata.namespace}/{pod.metadata.label(labels.PODGANG)}" not in gangs and _evictable(pod):
             others.append((pod, pod.spec.node_name))
-    return Surroundings(others, leaving, claims)
+    return OtherPods(others, leaving, claims)
 
 
 def _evictable(pod: Pod) -> bool:

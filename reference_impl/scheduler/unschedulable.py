@@ -41,8 +41,8 @@ def reasons(gang: Gang, shortfall: str | None) -> Iterable[tuple[Pod, str]]:
                 yield pod, f"pod gang {gang.name} waits: {shortfall}"
             elif gang.incomplete:
                 yield pod, f"pod gang {gang.name} waits for pods that are missing or have scheduling gates"
-            elif gang.floor_reached:
-                yield pod, f"pod gang {gang.name} has its minimum; no node has room for more pods of {group.name}"
+            elif gang.minimum_reached:
+                yield pod, f"pod gang {gang.name} has its minimum; no node has capacity for more pods of {group.name}"
 
 
 class Unschedulable:
@@ -56,13 +56,13 @@ class Unschedulable:
 
     def replace(self, found: Iterable[tuple[Pod, str]]) -> None:
         """Takes in the waiting pods of a scheduling cycle; any other waits no more."""
-        moment, before = asyncio.get_running_loop().time(), self._wanted
+        timestamp, before = asyncio.get_running_loop().time(), self._wanted
         self._wanted = {}
         for pod, reason in found:
-            known = before.get(pod.metadata.key, ("", "", moment))
+            known = before.get(pod.metadata.key, ("", "", timestamp))
             # Reasons have numbers in them that change with each pod that is bound elsewhere: only the last one counts.
             same = known[0] == pod.metadata.uid and (known[1] == reason or not _told(pod))
-            since = known[2] if same else moment
+            since = known[2] if same else timestamp
             self._wanted[pod.metadata.key] = (pod.metadata.uid, reason, since)
         if self._wanted:
             self._changed.set()
@@ -111,7 +111,7 @@ class Unschedulable:
             action="Scheduling",
             note=reason,
             controller=self._controller,
-            moment=precise_now(),
+            timestamp=precise_now(),
         )
 
 

@@ -1,4 +1,4 @@
-"""How long the reference's scheduler thinks: gangs of mixed shapes on gb200-nvl72 nodes, in one round, no cluster.
+"""How long the reference's scheduler thinks: gangs of mixed shapes on gb200-nvl72 nodes, in one cycle, no cluster.
 
     .venv/bin/python tests/bench/gang_placement.py
 
@@ -21,14 +21,14 @@ import msgspec
 from conformance.cluster import nodes
 from reference_impl.scheduler import cycle, model
 from reference_impl.scheduler import gang as gangs
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 
 PROFILE, SIZES, REPEATS = "gb200-nvl72", (100, 200, 500, 1000), 3
 LIMIT_SECONDS, LIMIT_EXPONENT = 10.0, 1.3
 LEVELS = (nodes.ZONE, nodes.BLOCK, nodes.RACK, nodes.HOSTNAME)
 
 Groups = list[tuple[str, int, int, dict[str, str]]]
-"""Name, floor, pods, what a pod asks for."""
+"""Name, minimum, pods, what a pod asks for."""
 
 
 def gpus(count: int) -> dict[str, str]:
@@ -42,7 +42,7 @@ SHAPES: list[tuple[Groups, dict[str, Any]]] = [
     ([("router", 1, 2, ROUTER), ("prefill", 1, 3, gpus(1)), ("decode", 1, 2, gpus(2))], {"preferred": nodes.RACK}),
     ([("router", 1, 1, ROUTER), ("prefill", 2, 2, gpus(2)), ("decode", 1, 1, gpus(4))], {"required": nodes.RACK}),
     ([("leader", 1, 1, gpus(3)), ("worker", 3, 3, gpus(1))], {"required": nodes.BLOCK, "preferred": nodes.RACK}),
-    ([("worker", 2, 3, gpus(2))], {"required": nodes.HOSTNAME, "floor": 2}),
+    ([("worker", 2, 3, gpus(2))], {"required": nodes.HOSTNAME, "minimum": 2}),
     ([("prefill", 2, 2, gpus(1)), ("decode", 2, 2, gpus(1))], {"replicas": nodes.RACK}),
     ([("worker", 8, 8, gpus(4))], {"required": nodes.RACK}),
     ([("frontend", 2, 4, ROUTER)], {}),
@@ -71,8 +71,8 @@ def workload(count: int, seed: int = 1) -> list[gangs.Gang]:
 
 def _gang(name: str, groups: Groups, how: dict[str, Any], priority: int, base: str = "") -> gangs.Gang:
     found = [
-        gangs.Group(f"{name}-{group}", floor, [_pod(f"{name}-{group}-{i}", asks, priority) for i in range(pods)])
-        for group, floor, pods, asks in groups
+        gangs.Group(f"{name}-{group}", minimum, [_pod(f"{name}-{group}-{i}", asks, priority) for i in range(pods)])
+        for group, minimum, pods, asks in groups
     ]
     names = [group.name for group in found]
     levels = [(names, how.get("required", ""), how.get("preferred", ""))]
@@ -86,13 +86,13 @@ def _pod(name: str, asks: dict[str, str], priority: int) -> model.Pod:
 
 
 def measured(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
-    """The least CPU time of some rounds, each of which begins with what the watch caches hold."""
+    """The least CPU time of some cycles, each of which begins with what the watch caches hold."""
     best, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
         there, waiting = fleet(node_count), workload(gang_count)
         gc.collect()
         begin = time.process_time()
-        plan = cycle.plan(waiting, Room(there, {}))
+        plan = cycle.plan(waiting, Capacity(there, {}))
         best = min(best, time.process_time() - begin)
     return best, plan
 

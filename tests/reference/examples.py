@@ -18,9 +18,9 @@ NAMESPACE = "ns"
 def disaggregated(replicas: int = 1, group_replicas: int = 3, min_available: int = 1) -> PodCliqueSet:
     """A router alone, and prefill and decode in a scaling group."""
 
-    def clique(name: str, pods: int, floor: int) -> dict[str, Any]:
+    def clique(name: str, pods: int, minimum: int) -> dict[str, Any]:
         container = {"name": "main", "image": "x", "env": [{"name": "OWN", "value": "1"}]}
-        spec = {"roleName": name, "replicas": pods, "minAvailable": floor, "podSpec": {"containers": [container]}}
+        spec = {"roleName": name, "replicas": pods, "minAvailable": minimum, "podSpec": {"containers": [container]}}
         return {"name": name, "spec": spec, "labels": {"role": name}}
 
     group = {

@@ -50,9 +50,9 @@ def hooks(cluster=None, **settings):
 
 
 async def asked(path, request, cluster=None):
-    room = hooks(cluster)
-    [hook] = [hook for known, hook in room.by_path.items() if path in known]
-    return (await room.review(hook, orjson.dumps({"request": request})))["response"]
+    capacity = hooks(cluster)
+    [hook] = [hook for known, hook in capacity.by_path.items() if path in known]
+    return (await capacity.review(hook, orjson.dumps({"request": request})))["response"]
 
 
 def _code(response):
@@ -60,9 +60,9 @@ def _code(response):
 
 
 async def _all_hooks(request):
-    room = hooks()
-    for hook in room.by_path.values():
-        response = (await room.review(hook, orjson.dumps({"request": request})))["response"]
+    capacity = hooks()
+    for hook in capacity.by_path.values():
+        response = (await capacity.review(hook, orjson.dumps({"request": request})))["response"]
         assert _code(response) in (200, 400, 403), response
 
 
@@ -109,9 +109,9 @@ def _spoilt(random, pcs, wrong):
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b'{"request": 5}', b'"\xff"'])
 async def test_what_is_no_review_is_refused(body):
-    room = hooks()
-    for hook in room.by_path.values():
-        assert _code((await room.review(hook, body))["response"]) == 400
+    capacity = hooks()
+    for hook in capacity.by_path.values():
+        assert _code((await capacity.review(hook, body))["response"]) == 400
 
 
 async def test_a_hook_that_fails_is_told_with_500():

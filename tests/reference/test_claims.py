@@ -16,7 +16,7 @@ from reference_impl.api.models import (
     SharingFilter,
 )
 from reference_impl.plan import children, claims, labels
-from reference_impl.plan.reconcile_error import Trouble
+from reference_impl.plan.reconcile_error import ReconcileError
 from tests.reference.examples import clique, disaggregated
 from tests.reference.test_objects import scaling_group
 
@@ -92,7 +92,7 @@ def test_a_template_of_the_set_goes_before_one_of_the_cluster(pcs):
 
 
 def test_a_missing_template_is_a_trouble_that_names_it(pcs):
-    with pytest.raises(Trouble, match="no ResourceClaimTemplate ns/one"):
+    with pytest.raises(ReconcileError, match="no ResourceClaimTemplate ns/one"):
         claims.claim_spec(pcs, pcs.spec.template.resource_sharing[0], lambda *_: None)
 
 

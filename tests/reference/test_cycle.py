@@ -1,4 +1,4 @@
-"""Placing gangs: whole or not at all, floors before extras, nothing held by who waits."""
+"""Placing gangs: whole or not at all, minimums before extra pods, nothing held by who waits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_impl.scheduler import cycle, eligibility
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.gang import Gang, Group
 from reference_impl.scheduler.quantity import thousandths
 from tests.reference.examples import gpu_pod, node
@@ -15,12 +15,12 @@ GPU = "nvidia.com/gpu"
 
 
 def gang(name, *groups):
-    """Groups as (floor, pods, GPUs a pod)."""
+    """Groups as (minimum, pods, GPUs a pod)."""
     return Gang(
         name,
         [
-            Group(f"{name}-{g}", floor, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
-            for g, (floor, pods, gpus) in enumerate(groups)
+            Group(f"{name}-{g}", minimum, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
+            for g, (minimum, pods, gpus) in enumerate(groups)
         ],
     )
 
@@ -30,45 +30,45 @@ def placed(plan, name):
 
 
 def test_a_gang_whose_floors_do_not_fit_binds_nothing():
-    plan = cycle.plan([gang("a", (2, 2, 4), (1, 1, 4))], Room([node("n", 8)], {}))
+    plan = cycle.plan([gang("a", (2, 2, 4), (1, 1, 4))], Capacity([node("n", 8)], {}))
     assert plan.bindings == []
     assert GPU in str(plan.waiting["a"])
 
 
 def test_a_waiting_gang_holds_no_room_and_nobody_up():
-    plan = cycle.plan([gang("big", (3, 3, 4)), gang("small", (2, 2, 4))], Room([node("n", 8)], {}))
+    plan = cycle.plan([gang("big", (3, 3, 4)), gang("small", (2, 2, 4))], Capacity([node("n", 8)], {}))
     assert placed(plan, "small") == 2 and placed(plan, "big") == 0
 
 
 def test_extras_of_one_group_do_not_take_the_floor_of_another():
-    plan = cycle.plan([gang("a", (1, 4, 4), (1, 1, 4))], Room([node("n", 8)], {}))
+    plan = cycle.plan([gang("a", (1, 4, 4), (1, 1, 4))], Capacity([node("n", 8)], {}))
     assert sorted(pod.metadata.name for pod, _ in plan.bindings) == ["a-0-0", "a-1-0"]
 
 
 def test_extras_of_one_gang_do_not_take_the_floor_of_another():
-    plan = cycle.plan([gang("a", (1, 9, 4)), gang("b", (1, 1, 4))], Room([node("n", 8)], {}))
+    plan = cycle.plan([gang("a", (1, 9, 4)), gang("b", (1, 1, 4))], Capacity([node("n", 8)], {}))
     assert placed(plan, "a") == 1 and placed(plan, "b") == 1
 
 
 def test_extras_are_placed_where_there_is_room():
-    plan = cycle.plan([gang("a", (1, 3, 2))], Room([node("n", 8)], {}))
+    plan = cycle.plan([gang("a", (1, 3, 2))], Capacity([node("n", 8)], {}))
     assert placed(plan, "a") == 3
 
 
 def test_a_gang_whose_pods_are_still_gated_is_left_alone_and_no_shortage_is_told():
-    plan = cycle.plan([gang("a", (2, 1, 1))], Room([node("n", 8)], {}))
+    plan = cycle.plan([gang("a", (2, 1, 1))], Capacity([node("n", 8)], {}))
     assert plan.bindings == [] and plan.waiting == {}
 
 
 def test_bound_pods_count_to_the_floor():
     half = gang("a", (2, 1, 1))
     half.groups[0].members = [(gpu_pod("a-0-x", 1), "n")]
-    assert placed(cycle.plan([half], Room([node("n", 8)], {})), "a") == 1
+    assert placed(cycle.plan([half], Capacity([node("n", 8)], {})), "a") == 1
 
 
 def test_what_is_used_is_not_free():
-    room = Room([node("n", 8)], {"n": {GPU: 6000}})
-    assert cycle.plan([gang("a", (1, 1, 4))], room).bindings == []
+    capacity = Capacity([node("n", 8)], {"n": {GPU: 6000}})
+    assert cycle.plan([gang("a", (1, 1, 4))], capacity).bindings == []
 
 
 def test_taints_selectors_and_affinity_are_kept():
@@ -135,7 +135,7 @@ shapes = st.lists(
 def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
     made = [gang(f"g{i}", *groups) for i, groups in enumerate(gangs)]
     pods = {item.name: [list(group.waiting) for group in item.groups] for item in made}
-    plan = cycle.plan(made, Room([node(f"n{i}", gpus) for i, gpus in enumerate(nodes)], {}))
+    plan = cycle.plan(made, Capacity([node(f"n{i}", gpus) for i, gpus in enumerate(nodes)], {}))
     used = dict.fromkeys((f"n{i}" for i in range(len(nodes))), 0)
     for pod, name in plan.bindings:
         used[name] += pod.requests.get(GPU, 0) // 1000
@@ -144,18 +144,18 @@ def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
     bound = {pod.metadata.uid for pod, _ in plan.bindings}
     for item in made:
         counts = [sum(pod.metadata.uid in bound for pod in of_group) for of_group in pods[item.name]]
-        whole = all(count >= group.floor for count, group in zip(counts, item.groups, strict=True))
+        whole = all(count >= group.minimum for count, group in zip(counts, item.groups, strict=True))
         assert whole or not any(counts)
         assert whole != (item.name in plan.waiting)
 
 
 def test_a_scaled_gang_follows_a_base_that_took_the_room_of_an_extra_pod():
-    """In the same round: the binding of its base begins no other one."""
+    """In the same cycle: the binding of its base begins no other one."""
     wide, scaled = gang("wide", (1, 2, 4)), gang("scaled", (1, 1, 2))
     base = Gang("base", [Group("base-0", 1, [gpu_pod("base-0-0", 4, nodeSelector={"only": "yes"})])])
     scaled.base = "base"
     nodes = [node("a", 4, labels={"only": "yes"}), node("b", 4), node("c", 2)]
-    plan = cycle.plan([wide, base, scaled], Room(nodes, {}))
+    plan = cycle.plan([wide, base, scaled], Capacity(nodes, {}))
     assert plan.waiting == {}
     assert {pod.metadata.name: at for pod, at in plan.bindings} == {"wide-0-1": "b", "base-0-0": "a", "scaled-0-0": "c"}
 
@@ -164,15 +164,15 @@ def test_a_scaled_gang_that_does_not_fit_beside_such_a_base_says_what_it_lacks()
     wide, scaled = gang("wide", (1, 2, 4)), gang("scaled", (1, 1, 8))
     base = Gang("base", [Group("base-0", 1, [gpu_pod("base-0-0", 4, nodeSelector={"only": "yes"})])])
     scaled.base = "base"
-    plan = cycle.plan([wide, base, scaled], Room([node("a", 4, labels={"only": "yes"}), node("b", 4)], {}))
+    plan = cycle.plan([wide, base, scaled], Capacity([node("a", 4, labels={"only": "yes"}), node("b", 4)], {}))
     assert GPU in str(plan.waiting["scaled"])
 
 
 def test_gangs_that_no_extra_pod_holds_up_cost_one_look_at_the_extra_pods(monkeypatch):
-    right, released = Room.release, []
-    monkeypatch.setattr(Room, "release", lambda *given: (released.append(given), right(*given)))
+    right, released = Capacity.release, []
+    monkeypatch.setattr(Capacity, "release", lambda *given: (released.append(given), right(*given)))
     wide = gang("wide", (1, 50, 1))
     waiting = [gang(f"big-{size}", (size, size, 16)) for size in range(2, 40)]
-    plan = cycle.plan([wide, *waiting], Room([node(f"n{i}", 8) for i in range(7)], {}))
+    plan = cycle.plan([wide, *waiting], Capacity([node(f"n{i}", 8) for i in range(7)], {}))
     assert placed(plan, "wide") == 50 and len(plan.waiting) == len(waiting)
     assert len(released) <= 50

@@ -10,8 +10,8 @@ from reference_impl.plan import children, gangs, gates, labels
 from tests.reference.examples import clique, disaggregated, pod
 
 
-def shape(pcs, set_behavior=None):
-    return {gang.name: gang.floors for gang in gangs.planned(pcs, 0, lambda _: set_behavior)}
+def shape(pcs, live=None):
+    return {gang.name: gang.minimums for gang in gangs.planned(pcs, 0, lambda _: live)}
 
 
 def test_replicas_below_min_available_are_in_the_base_gang():
@@ -28,7 +28,7 @@ def test_replicas_below_min_available_are_in_the_base_gang():
 
 
 def test_the_live_scaling_group_says_how_many_replicas_there_are():
-    assert set(shape(disaggregated(group_replicas=1), set_behavior=3)) == {
+    assert set(shape(disaggregated(group_replicas=1), live=3)) == {
         "llm-0",
         "llm-0-workers-0",
         "llm-0-workers-1",

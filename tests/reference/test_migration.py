@@ -18,7 +18,7 @@ from kube.resource import Resource
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet, wire
 from reference_impl.control.cache import Cache
 from reference_impl.control.metrics import OperatorMetrics
-from reference_impl.control.migration import EVENT, Rehashing
+from reference_impl.control.migration import EVENT, HashMigration
 from reference_impl.control.writer import Writer
 from reference_impl.plan import children, hashes, labels
 from reference_impl.plan.hashing.schemes import SCHEMES
@@ -127,8 +127,8 @@ def _meta(document: dict[str, Any]) -> Any:
     return msgspec.convert(document, PodCliqueScalingGroup).metadata
 
 
-class Behavior:
-    """An operator's caches and its migration, with a client that may die."""
+class FakeOperator:
+    """Caches and migration of an operator whose client may fail at its k-th write."""
 
     def __init__(self, objects: Objects, k: int = 0) -> None:
         self.client = Memory(objects, k)
@@ -137,7 +137,7 @@ class Behavior:
         self.of_kind = {informer.resource.kind: informer for informer in informers}
         self.woken: list[Key] = []
         writer = Writer(self.client, OperatorMetrics())  # type: ignore[arg-type]
-        self.rehashing = Rehashing(self.cache, writer, self.woken.append)
+        self.migration = HashMigration(self.cache, writer, self.woken.append)
         for (kind, _), document in objects.items():
             informer = self.of_kind[kind]
             informer.observe(informer.decode(orjson.dumps(document)))
@@ -147,7 +147,7 @@ class Behavior:
 
     async def migrate(self) -> None:
         for pcs in self.one("PodCliqueSet"):
-            await self.rehashing.migrate(pcs)
+            await self.migration.migrate(pcs)
 
 
 @pytest.fixture(autouse=True)
@@ -165,59 +165,59 @@ def without_versions(objects: Objects) -> Objects:
 async def test_every_hash_becomes_ours_and_nothing_else_is_written() -> None:
     old, wanted = stored(OLD, the_set()), stored(NEW, the_set())
     assert without_versions(old) != without_versions(wanted)
-    behavior = Behavior(old)
-    await behavior.migrate()
+    operator = FakeOperator(old)
+    await operator.migrate()
     assert without_versions(old) == without_versions(wanted)
-    (event,) = behavior.client.events
+    (event,) = operator.client.events
     assert event["reason"] == EVENT
     assert "0.34" in event["note"]
 
 
 async def test_a_migration_that_is_cut_short_anywhere_is_ended_by_the_next_operator() -> None:
     wanted = without_versions(stored(NEW, the_set()))
-    whole = Behavior(stored(OLD, the_set()))
+    whole = FakeOperator(stored(OLD, the_set()))
     await whole.migrate()
     assert whole.client.writes > 20
     for k in range(1, whole.client.writes + 1):
         objects = stored(OLD, the_set())
         with pytest.raises((Death, ExceptionGroup)):
-            await Behavior(objects, k).migrate()
-        await Behavior(objects).migrate()
+            await FakeOperator(objects, k).migrate()
+        await FakeOperator(objects).migrate()
         assert without_versions(objects) == wanted, f"death at write {k}"
 
 
 async def test_what_has_foreign_hashes_is_left_alone_until_its_set_has_been_looked_at() -> None:
     objects = stored(OLD, the_set())
-    behavior = Behavior(objects)
-    (pcs,) = behavior.one("PodCliqueSet")
-    parts = [*behavior.one("PodClique"), *behavior.one("PodCliqueScalingGroup")]
-    assert not any(behavior.rehashing.settled(pcs, part) for part in parts)
-    assert set(behavior.woken) == {pcs.metadata.key}
-    await behavior.migrate()
-    (pcs,) = behavior.one("PodCliqueSet")
-    assert all(behavior.rehashing.settled(pcs, part) for part in behavior.one("PodClique"))
-    assert all(behavior.rehashing.settled(pcs, part) for part in behavior.one("PodCliqueScalingGroup"))
+    operator = FakeOperator(objects)
+    (pcs,) = operator.one("PodCliqueSet")
+    parts = [*operator.one("PodClique"), *operator.one("PodCliqueScalingGroup")]
+    assert not any(operator.migration.settled(pcs, part) for part in parts)
+    assert set(operator.woken) == {pcs.metadata.key}
+    await operator.migrate()
+    (pcs,) = operator.one("PodCliqueSet")
+    assert all(operator.migration.settled(pcs, part) for part in operator.one("PodClique"))
+    assert all(operator.migration.settled(pcs, part) for part in operator.one("PodCliqueScalingGroup"))
 
 
 async def test_a_set_that_is_our_own_costs_nothing() -> None:
     objects = stored(NEW, the_set())
-    behavior = Behavior(objects)
-    await behavior.migrate()
-    assert (behavior.client.writes, behavior.client.events) == (0, [])
+    operator = FakeOperator(objects)
+    await operator.migrate()
+    assert (operator.client.writes, operator.client.events) == (0, [])
 
 
 async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -> None:
     """HASH-156: what is left of the old order is still recognised by the operator that has begun."""
     objects = stored(OLD, the_set())
-    behavior = Behavior(objects)
-    (pcs,) = behavior.one("PodCliqueSet")
-    behavior.rehashing.window(pcs).generation.foreign(pcs.status.current_generation_hash)
+    operator = FakeOperator(objects)
+    (pcs,) = operator.one("PodCliqueSet")
+    operator.migration.window(pcs).generation.foreign(pcs.status.current_generation_hash)
     document = objects["PodCliqueSet", pcs.metadata.name]
     for clique in document["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["containers"].reverse()
     document["metadata"] |= {"resourceVersion": "5000", "generation": 2}
-    behavior.cache.sets.observe(behavior.cache.sets.decode(orjson.dumps(document)))
-    await behavior.migrate()
+    operator.cache.sets.observe(operator.cache.sets.decode(orjson.dumps(document)))
+    await operator.migrate()
     ours = {hash for known in hashes.known(pcs).templates.values() for hash in [known.written]}
     pods = [d for (kind, _), d in objects.items() if kind == "Pod"]
     assert {pod["metadata"]["labels"][labels.TEMPLATE_HASH] for pod in pods} <= ours
@@ -225,12 +225,12 @@ async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -
 
 async def test_a_conflict_ends_the_pass_and_the_next_one_goes_on() -> None:
     objects = stored(OLD, the_set())
-    behavior = Behavior(objects)
+    operator = FakeOperator(objects)
     for document in objects.values():
         document["metadata"]["resourceVersion"] = str(int(document["metadata"]["resourceVersion"]) + 500)
     with pytest.raises(ApiError):
-        await behavior.migrate()
+        await operator.migrate()
     await asyncio.sleep(0)
-    again = Behavior(objects)
+    again = FakeOperator(objects)
     await again.migrate()
     assert without_versions(objects) == without_versions(stored(NEW, the_set()))

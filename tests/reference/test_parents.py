@@ -20,9 +20,9 @@ def pcs(
     cliques: dict[str, list[str]],
     group: list[str] | None = None,
     *,
-    floor: int = 1,
+    minimum: int = 1,
     replicas: int = 3,
-    floors: dict[str, int] | None = None,
+    minimums: dict[str, int] | None = None,
 ) -> PodCliqueSet:
     """A set `p` of these cliques with their startsAfter; `group` are the members of the scaling group `sg`."""
     templates: list[Any] = [
@@ -31,14 +31,14 @@ def pcs(
             "spec": {
                 "roleName": name,
                 "replicas": 3,
-                "minAvailable": (floors or {}).get(name, 1),
+                "minAvailable": (minimums or {}).get(name, 1),
                 "startsAfter": after,
                 "podSpec": {"containers": [{"name": "main", "image": "x"}]},
             },
         }
         for name, after in cliques.items()
     ]
-    groups = [{"name": "sg", "cliqueNames": group, "replicas": replicas, "minAvailable": floor}] if group else []
+    groups = [{"name": "sg", "cliqueNames": group, "replicas": replicas, "minAvailable": minimum}] if group else []
     template = {"cliqueStartupType": kind, "cliques": templates, "podCliqueScalingGroups": groups}
     metadata = {"name": "p", "namespace": "ns", "uid": "u"}
     return msgspec.convert({"metadata": metadata, "spec": {"replicas": 1, "template": template}}, PodCliqueSet)
@@ -59,7 +59,7 @@ def parents(of: PodCliqueSet) -> dict[str, list[str]]:
 
 def pod_spec(of: PodCliqueSet, name: str) -> dict[str, Any]:
     clique = examples.clique(cliques(of)[name])
-    return dict(pods.PodBuilder(clique, "s", startup.floors(of, clique), "initc:1").pod(0)["spec"])
+    return dict(pods.PodBuilder(clique, "s", startup.minimums(of, clique), "initc:1").pod(0)["spec"])
 
 
 def test_any_order_has_no_parents_whatever_the_template_says():
@@ -76,7 +76,7 @@ def test_in_order_waits_for_the_one_before_and_scaled_gangs_keep_to_themselves()
 
 def test_in_order_every_base_replica_waits_for_all_base_replicas():
     both = ["p-0-sg-0-ld", "p-0-sg-1-ld"]
-    found = parents(pcs(IN_ORDER, {"fe": [], "ld": [], "wk": []}, ["ld", "wk"], floor=2))
+    found = parents(pcs(IN_ORDER, {"fe": [], "ld": [], "wk": []}, ["ld", "wk"], minimum=2))
     assert found["p-0-sg-0-wk"] == found["p-0-sg-1-wk"] == both
     assert found["p-0-sg-2-wk"] == ["p-0-sg-2-ld"]
 
@@ -96,12 +96,12 @@ def test_explicit_waits_for_those_named_and_in_a_scaled_gang_for_those_of_it():
 
 
 def test_explicit_a_standalone_clique_waits_for_the_base_replicas_only():
-    found = parents(pcs(EXPLICIT, {"z": ["wk"], "wk": []}, ["wk"], floor=2))
+    found = parents(pcs(EXPLICIT, {"z": ["wk"], "wk": []}, ["wk"], minimum=2))
     assert found == {"p-0-z": ["p-0-sg-0-wk", "p-0-sg-1-wk"]}
 
 
 def test_the_init_container_stands_last_and_names_each_parent_with_its_floor():
-    of = pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["fe", "ld"]}, ["ld", "wk"], floors={"fe": 3, "ld": 2})
+    of = pcs(EXPLICIT, {"fe": [], "ld": [], "wk": ["fe", "ld"]}, ["ld", "wk"], minimums={"fe": 3, "ld": 2})
     of.spec.template.cliques[2].spec.pod_spec |= {
         "initContainers": [{"name": "own", "image": "y"}],
         "volumes": [{"name": "data", "emptyDir": {}}],
@@ -138,6 +138,6 @@ def test_pods_without_parents_have_neither_container_nor_volumes(name: str):
 
 
 def test_floors_are_found_by_whole_names():
-    """OBJ-634: with a match by suffix, the floor of `b` would be taken for `a-b`."""
-    of = pcs(EXPLICIT, {"b": [], "a-b": [], "c": ["a-b", "b"]}, floors={"b": 1, "a-b": 2})
+    """OBJ-634: with a match by suffix, the minimum of `b` would be taken for `a-b`."""
+    of = pcs(EXPLICIT, {"b": [], "a-b": [], "c": ["a-b", "b"]}, minimums={"b": 1, "a-b": 2})
     assert pod_spec(of, "p-0-c")["initContainers"][-1]["args"] == ["--podcliques=p-0-a-b:2", "--podcliques=p-0-b:1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reference_impl.scheduler import cycle
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.gang import Gang, Group, scopes
 from tests.reference.examples import gpu_pod, node
 
@@ -28,7 +28,7 @@ def racked(**gpus_of):
 
 
 def why(item, nodes, **around):
-    return cycle.plan([item], Room(nodes, {}), cycle.Surroundings(**around)).waiting[item.name]
+    return cycle.plan([item], Capacity(nodes, {}), cycle.OtherPods(**around)).waiting[item.name]
 
 
 def test_a_resource_that_is_short():
@@ -60,7 +60,7 @@ def test_each_group_fits_but_not_both():
 
 def test_bound_pods_in_two_domains():
     item = gang("a", (1, 1), rack=True)
-    item.groups[0].floor = 3
+    item.groups[0].minimum = 3
     item.groups[0].members = [(gpu_pod("x", 1), "r1_a"), (gpu_pod("y", 1), "r2_a")]
     lack = why(item, racked(r1_a=4, r2_a=4))
     assert lack.kind == "torn" and RACK in str(lack)
@@ -68,12 +68,12 @@ def test_bound_pods_in_two_domains():
 
 def test_a_base_that_waits():
     base, scaled = gang("base", (9, 1)), gang("scaled", (1, 1), base="base")
-    plan = cycle.plan([base, scaled], Room([node("n", 8)], {}))
+    plan = cycle.plan([base, scaled], Capacity([node("n", 8)], {}))
     assert plan.waiting["scaled"].kind == "base" and "base" in str(plan.waiting["scaled"])
 
 
 def test_gangs_alike_are_told_alike_with_their_own_groups():
-    plan = cycle.plan([gang("a", (9, 1)), gang("b", (9, 1))], Room([node("n", 8)], {}))
+    plan = cycle.plan([gang("a", (9, 1)), gang("b", (9, 1))], Capacity([node("n", 8)], {}))
     assert plan.waiting["a"].group == "a-0" and plan.waiting["b"].group == "b-0"
 
 
@@ -81,9 +81,9 @@ def test_gangs_alike_are_told_alike_with_their_own_groups():
 def test_room_is_kept_only_for_a_gang_that_pods_were_evicted_for(claimed):
     big, small = gang("big", (2, 4), priority=5), gang("small", (1, 4))
     leaving = [(gpu_pod("old", 4), "n")]
-    room = Room([node("n", 8)], {"n": {GPU: 4000}})
-    around = cycle.Surroundings(leaving=leaving, claims=["big"] if claimed else [])
-    plan = cycle.plan([big, small], room, around)
+    capacity = Capacity([node("n", 8)], {"n": {GPU: 4000}})
+    around = cycle.OtherPods(leaving=leaving, claims=["big"] if claimed else [])
+    plan = cycle.plan([big, small], capacity, around)
     assert plan.waiting["big"].kind == "leaving" and plan.evictions == []
     assert [pod.metadata.name for pod, _ in plan.bindings] == ([] if claimed else ["small-0-0"])
     assert list(plan.nominated) == (["big"] if claimed else [])
@@ -92,7 +92,7 @@ def test_room_is_kept_only_for_a_gang_that_pods_were_evicted_for(claimed):
 def test_room_that_victims_leave_over_is_not_given_away_before_they_are_gone():
     victim = Gang("victim", [Group("victim-0", 2, [], [(gpu_pod(f"v{i}", 4), "n") for i in range(2)])])
     high, low = gang("high", (1, 4), priority=5), gang("low", (1, 4))
-    plan = cycle.plan([victim, high, low], Room([node("n", 8)], {"n": {GPU: 8000}}))
+    plan = cycle.plan([victim, high, low], Capacity([node("n", 8)], {"n": {GPU: 8000}}))
     assert {eviction.pod.metadata.name for eviction in plan.evictions} == {"v0", "v1"}
     assert all(eviction.whole and eviction.preemptor == "high" for eviction in plan.evictions)
     assert plan.bindings == [] and list(plan.nominated) == ["high"]
@@ -101,5 +101,5 @@ def test_room_that_victims_leave_over_is_not_given_away_before_they_are_gone():
 def test_a_gang_that_does_not_preempt_evicts_nobody():
     others = [(gpu_pod("old", 8), "n")]
     high = gang("high", (1, 4), priority=5, preempts=False)
-    plan = cycle.plan([high], Room([node("n", 8)], {"n": {GPU: 8000}}), cycle.Surroundings(others=others))
+    plan = cycle.plan([high], Capacity([node("n", 8)], {"n": {GPU: 8000}}), cycle.OtherPods(others=others))
     assert plan.evictions == [] and plan.waiting["high"].kind == "resource"

@@ -28,7 +28,7 @@ def at(second: float) -> str:
 class World:
     """A set with a router and a group of three replicas, whose statuses are written as the operator writes them."""
 
-    def __init__(self, floor: int = 1, group_floor: int = 1) -> None:
+    def __init__(self, minimum: int = 1, group_floor: int = 1) -> None:
         self.pcs = disaggregated(min_available=group_floor)
         self.pcs.spec.template.termination_delay = "10s"
         self.group = PodCliqueScalingGroup(

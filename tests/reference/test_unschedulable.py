@@ -24,15 +24,15 @@ GATED = Condition("PodScheduled", "False", "SchedulingGated", "blocked due to no
 
 def test_each_waiting_pod_of_a_gang_that_does_not_fit_gets_its_reason() -> None:
     gang = Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1), gpu_pod("b", 1)])])
-    told = {pod.metadata.name: reason for pod, reason in reasons(gang, "nodes have room for 1 of 2 pods of p")}
-    assert told == dict.fromkeys("ab", "pod gang ns/g waits: nodes have room for 1 of 2 pods of p")
+    told = {pod.metadata.name: reason for pod, reason in reasons(gang, "nodes have capacity for 1 of 2 pods of p")}
+    assert told == dict.fromkeys("ab", "pod gang ns/g waits: nodes have capacity for 1 of 2 pods of p")
 
 
 def test_extra_pods_and_pods_of_incomplete_gangs_get_a_reason_too() -> None:
     bound = [(gpu_pod("a", 1), "n")]
     [(_, extra)] = reasons(Gang("ns/g", [Group("p", 1, [gpu_pod("b", 1)], bound)]), None)
     [(_, early)] = reasons(Gang("ns/g", [Group("p", 2, [gpu_pod("a", 1)])]), None)
-    assert "no node has room for more pods of p" in extra
+    assert "no node has capacity for more pods of p" in extra
     assert "missing or have scheduling gates" in early
     assert not list(reasons(Gang("ns/g", [Group("p", 1, [], bound)]), None))
 
@@ -105,13 +105,13 @@ def played(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
 
 def test_each_reason_is_written_once_however_often_it_is_found() -> None:
     client = Cluster()
-    played(client, *[{"a": "no room", "b": "no room"}] * 5, {"a": "no node"})
+    played(client, *[{"a": "no space", "b": "no space"}] * 5, {"a": "no node"})
     messages = [each["status"]["conditions"][0]["message"] for each in client.patches]
-    assert sorted(messages) == ["no node", "no room", "no room"]
+    assert sorted(messages) == ["no node", "no space", "no space"]
     assert sorted((each["regarding"]["name"], each["note"]) for each in client.events) == [
         ("a", "no node"),
-        ("a", "no room"),
-        ("b", "no room"),
+        ("a", "no space"),
+        ("b", "no space"),
     ]
     assert {(each["regarding"]["kind"], each["type"], each["reason"]) for each in client.events} == {
         ("Pod", "Warning", "FailedScheduling")
@@ -120,11 +120,11 @@ def test_each_reason_is_written_once_however_often_it_is_found() -> None:
 
 def test_a_reason_that_changes_all_the_time_is_not_written_each_time() -> None:
     client = Cluster()
-    played(client, *[{"a": f"room for {n} of 64 pods"} for n in range(30)], {"a": "no node"}, apart=2)
+    played(client, *[{"a": f"capacity for {n} of 64 pods"} for n in range(30)], {"a": "no node"}, apart=2)
     assert len(client.patches) == len(client.events) == 1
     client = Cluster()
-    played(client, *[{"a": "no room"}] * 8, *[{"a": "no node"}] * 8, apart=2)
-    assert [each["note"] for each in client.events] == ["no room", "no node"]
+    played(client, *[{"a": "no space"}] * 8, *[{"a": "no node"}] * 8, apart=2)
+    assert [each["note"] for each in client.events] == ["no space", "no node"]
 
 
 def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:
@@ -136,7 +136,7 @@ def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:
         informer.observe(pod)
         waiting = Unschedulable(client, informer, "gangs")  # type: ignore[arg-type]
         running = asyncio.create_task(waiting.run())
-        waiting.replace([(pod, "no room")])
+        waiting.replace([(pod, "no space")])
         await asyncio.sleep(4)
         waiting.replace([])
         await asyncio.sleep(10)
@@ -158,13 +158,13 @@ def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:
 )
 def test_a_passing_failure_is_tried_again(failure: Exception) -> None:
     client = Cluster(failure)
-    played(client, {"a": "no room"})
+    played(client, {"a": "no space"})
     assert len(client.patches) == len(client.events) == 1
 
 
 def test_a_refusal_for_good_is_not_tried_again() -> None:
     client = Cluster(*[ApiError(403, "Forbidden", "", {}, None)] * 9)
-    played(client, {"a": "no room"}, {"a": "no room"})
+    played(client, {"a": "no space"}, {"a": "no space"})
     assert len(client.failures) == 7 and not client.patches
 
 
@@ -190,7 +190,7 @@ def test_the_scheduler_outlives_a_connection_that_breaks(failure: Exception) -> 
         scheduler._nodes.observe(host)
         pod.metadata.labels = {"grove.io/podgang": "g"}
         scheduler._pods.observe(pod)
-        await scheduler._round()
+        await scheduler._cycle()
         await scheduler._write_status((NAMESPACE, "g"))
         assert scheduler._stale == {(NAMESPACE, "g")}
 

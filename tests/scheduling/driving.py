@@ -11,7 +11,7 @@ import msgspec
 from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome
 from reference_impl.scheduler import cycle, model
 from reference_impl.scheduler import gang as ours
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 
 RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 PLENTY = "1000000"
@@ -47,12 +47,12 @@ class Driver:
         used: dict[str, Counter[str]] = {}
         for where, pod in [(r.node, p) for r, p in running if r.holds] + [(n, p) for *_, p, n in self.bound.values()]:
             used.setdefault(where, Counter()).update(pod.requests)
-        around = cycle.Surroundings(
+        around = cycle.OtherPods(
             others=[(p, r.node) for r, p in running if not r.gang and r.state == "running"],
             leaving=[(p, r.node) for r, p in running if r.state == "terminating"],
             claims=self.claims,
         )
-        plan = cycle.plan(gangs, Room(self.nodes, {name: dict(total) for name, total in used.items()}), around)
+        plan = cycle.plan(gangs, Capacity(self.nodes, {name: dict(total) for name, total in used.items()}), around)
         self.plans.append(plan)
         for gang in gangs:
             for group in gang.groups:

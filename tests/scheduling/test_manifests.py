@@ -13,7 +13,7 @@ from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.rules import forbidden, verdict
 from reference_impl.api.models import PodGang
 from reference_impl.scheduler import cycle, snapshot
-from reference_impl.scheduler.capacity import Room
+from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.model import Node, Pod
 
 TAINT = {"key": "pool", "value": "p", "effect": "NoSchedule"}
@@ -50,7 +50,7 @@ def decided(instance: Instance):
         for document in manifests.gangs(instance, GROUND)
     ]
     around = snapshot.around(pods, {gang.name for gang in gangs}, ())
-    plan = cycle.plan(gangs, Room(found, snapshot.used(pods, {})), around)
+    plan = cycle.plan(gangs, Capacity(found, snapshot.used(pods, {})), around)
     bound = {pod.metadata.name: node for pod, node in plan.bindings}
     gone = {eviction.pod.metadata.name for eviction in plan.evictions}
     for document in documents:

@@ -1,4 +1,4 @@
-"""Scaling groups: members, replicas, floor, autoscaling (VAL-38, VAL-51 to VAL-59; VAL-57 done right, DFT-04)."""
+"""Scaling groups: members, replicas, minimum, autoscaling (VAL-38, VAL-51 to VAL-59; VAL-57 done right, DFT-04)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def _sizes(path: str, group: ScalingGroupConfig) -> Iterator[FieldError]:
         yield invalid(f"{path}.minAvailable", group.min_available, FLOOR)
     if (scale := group.scale_config) is None:
         return
-    floor = group.replicas if scale.min_replicas is None else scale.min_replicas
-    if floor < group.min_available:
+    minimum = group.replicas if scale.min_replicas is None else scale.min_replicas
+    if minimum < group.min_available:
         detail = "scaleConfig.minReplicas must be greater than or equal to minAvailable"
-        yield invalid(f"{path}.scaleConfig.minReplicas", floor, detail)
-    if scale.max_replicas < floor:
+        yield invalid(f"{path}.scaleConfig.minReplicas", minimum, detail)
+    if scale.max_replicas < minimum:
         detail = "must be greater than or equal to scaleConfig.minReplicas"
         yield invalid(f"{path}.scaleConfig.maxReplicas", scale.max_replicas, detail)
     if scale.max_replicas < group.replicas:

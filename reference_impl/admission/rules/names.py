@@ -1,5 +1,4 @@
-"""Names: that there are some, their syntax, that none is there twice, and room for the names of pods (VAL-06 to VAL-12,
-VAL-50, VAL-58)."""
+"""Names: presence, syntax, uniqueness, and their length in names of pods (VAL-06 to VAL-12, VAL-50, VAL-58)."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _same_fields(now: TopologyConstraint | None, before: TopologyConstraint | No
 
 def _same_domains(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:
     """Whether two constraints ask for the same in an allowed way: `packDomain` may become `pack.required` (VTC-26), not
-    the other way round (VTC-28)."""
+    the other way cycle (VTC-28)."""
     if now is not None and now.pack_domain and not (before is not None and before.pack_domain):
         return False
     return (required_domain(now), preferred_domain(now)) == (required_domain(before), preferred_domain(before))
