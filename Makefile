@@ -25,7 +25,7 @@ conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=refere
 
 test: check $(READY)  ## run all checks of this project: lint, types, unit and integration tests, a selection of mutants
 	@CHAOS=$(CHAOS) $(BIN)/pytest tests -n $(WORKERS)
-	@$(BIN)/python -m reference_impl.faults.prove --selection
+	@$(BIN)/python -m mutants.prove --selection
 
 unit: $(READY)  ## run the tests that need no control plane
 	@$(BIN)/pytest tests -n $(WORKERS) -m "not cluster"
@@ -38,8 +38,8 @@ lint: $(READY)  ## run ruff (lint and format), import-linter, and schema checks 
 types: $(READY)  ## run mypy in strict mode
 	@$(BIN)/mypy
 
-mutants: $(READY)  ## prove that the suite sees each registered fault of the reference (SHARD=i/n for a part)
-	@$(BIN)/python -m reference_impl.faults.prove --shard $(SHARD) $(ARGS)
+mutants: $(READY)  ## prove that the suite catches each mutant of the reference (SHARD=i/n for a part)
+	@$(BIN)/python -m mutants.prove --shard $(SHARD) $(ARGS)
 
 scale: $(READY)  ## measure 500 replicas × 2 pods on 100 nodes against the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale $(if $(filter file,$(origin IMPL)),,--implementation "$(IMPL)") $(ARGS)

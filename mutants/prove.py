@@ -1,8 +1,9 @@
-"""`make mutants`: proves that the suite sees each fault, and accuses no variant.
+"""`make mutants`: prove that the suite catches each mutant, and rejects no variant.
 
-Each fault is armed in turn and the suite, as its own command, runs just the requirements that the fault names. A
-fault that one of them does not catch is a survivor, and the exit code is 1. Beside them, the reference without any
-fault has to pass under the same conditions: otherwise a failure would prove nothing. So does each variant.
+Each mutant is armed in turn and the suite, as its own command, runs just the requirements that the mutant names. A
+mutant that one of them does not catch is a survivor, and the exit code is 1. A mutant whose replacement was not called
+in its run is an error, whatever the run says. The reference without any mutant has to pass under the same conditions:
+otherwise a failure would prove nothing. So does each variant.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +28,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 import yaml
 
-from reference_impl import faults, variants
-from reference_impl.variants import Variant
+from mutants import replacement
+from mutants.registry import MUTANTS, VARIANTS, Catalog, Mutant, Switch, Variant
+from reference_impl.extensions import UnknownNameError
 
 TIME_SCALE = "0.25"
 """Waits for what a broken implementation never does are cut short."""
@@ -37,7 +40,9 @@ RUNS = multiprocessing.get_context("forkserver")
 RUNS.set_forkserver_preload(["conformance.cli", "allure_pytest.plugin", "hypothesis", "xdist.plugin"])
 
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Switch)
+
+WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
 
 INVARIANT = "INV"
 """The area of requirements that every test judges."""
@@ -47,7 +52,7 @@ INVARIANT = "INV"
 class Trial:
     """A run of the suite: against what, on which requirements, and which outcome each of them must have."""
 
-    kind: Literal["fault", "variant", "reference"]
+    kind: Literal["mutant", "variant", "reference"]
     name: str
     text: str
     ids: tuple[str, ...]
@@ -58,23 +63,23 @@ class Trial:
     def right(self, identity: str) -> str:
         if identity in self.blocked:
             return "blocked"
-        return "failed" if self.kind == "fault" else "passed"
+        return "failed" if self.kind == "mutant" else "passed"
 
     @classmethod
-    def of_fault(cls, fault: faults.Fault) -> Trial:
-        ids = (*fault.caught_by, *fault.blocks)
-        return cls("fault", fault.name, fault.text, ids, blocked=fault.blocks)
+    def of_mutant(cls, mutant: Mutant) -> Trial:
+        ids = (*mutant.caught_by, *mutant.blocks)
+        return cls("mutant", mutant.name, mutant.text, ids, blocked=mutant.blocks)
 
     @classmethod
     def of_variant(cls, variant: Variant) -> Trial:
         return cls("variant", variant.name, variant.text, variant.passes, str(variant.time_scale or TIME_SCALE))
 
 
-def controls(chosen: Sequence[faults.Fault]) -> list[Trial]:
-    """No fault at all, with the requirements that the chosen ones claim: a run for each area of them. Invariants are
+def controls(chosen: Sequence[Mutant]) -> list[Trial]:
+    """No mutant at all, with the requirements that the chosen ones claim: a run for each area of them. Invariants are
     judged in all of these, and would select nearly every test by themselves."""
     areas: dict[str, list[str]] = {}
-    for identity in sorted({identity for fault in chosen for identity in (*fault.caught_by, *fault.blocks)}):
+    for identity in sorted({identity for mutant in chosen for identity in (*mutant.caught_by, *mutant.blocks)}):
         areas.setdefault(identity.partition("-")[0], []).append(identity)
     if len(areas) > 1:
         areas.pop(INVARIANT, None)
@@ -85,7 +90,7 @@ def controls(chosen: Sequence[faults.Fault]) -> list[Trial]:
 
 
 def selection() -> list[str]:
-    """The faults that `make test` proves."""
+    """The mutants that `make test` proves."""
     return list(yaml.safe_load((Path(__file__).parent / "selection.yaml").read_text(encoding="utf-8")))
 
 
@@ -94,12 +99,25 @@ class Proof:
     trial: Trial
     wrong: dict[str, str]
     """Requirements that should have had another outcome, with the one that they had."""
+    uncalled: tuple[str, ...]
+    """Replacements that were never called: then the run proves nothing."""
     seconds: float
     detail: str
 
+    @property
+    def right(self) -> bool:
+        return not self.wrong and not self.uncalled
+
+    @property
+    def word(self) -> str:
+        """What the run has shown: the outcome in one word or two."""
+        if self.uncalled:
+            return "NOT CALLED"
+        return WORDS[self.trial.kind][bool(self.wrong)]
+
 
 class Lanes:
-    """Clusters on which runs follow each other: bringing one up for each fault would cost as much again."""
+    """Clusters on which runs follow each other: bringing one up for each mutant would cost as much again."""
 
     def __init__(self, count: int) -> None:
         self._names = [f"mutants-{os.getpid()}-{number}" for number in range(count)]
@@ -121,41 +139,51 @@ def _conformance(*arguments: str, check: bool = False) -> subprocess.CompletedPr
     return subprocess.run(command, capture_output=True, text=True, check=check)
 
 
-def _run(arguments: Sequence[str], output: Path) -> None:
+def _run(arguments: Sequence[str], output: Path, calls: Path) -> None:
     """`python -m conformance` in a process of its own that has imported it already; ends with its exit code."""
     with output.open("w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    os.environ[replacement.CALLS] = str(calls)
     sys.argv = ["grove-conformance", *arguments]
     runpy.run_module("conformance", run_name="__main__")
 
 
 def prove(trial: Trial, workdir: Path, kubeconfig: str) -> Proof:
-    """Runs the suite against one fault, one variant or the reference as it is, on a cluster that is there."""
+    """Runs the suite against one mutant, one variant or the reference as it is, on a cluster that is there."""
     begin = time.monotonic()
     folder = workdir / f"{trial.kind}-{trial.name}"
     arguments = ["run", "--implementation", "reference", "--workers", "0", "--time-scale", trial.time_scale]
     arguments += ["--cluster", "existing", "--kubeconfig", kubeconfig, "--report-dir", str(folder)]
-    if trial.kind == "fault":
+    if trial.kind == "mutant":
         arguments += ["--fail-fast"]
     if trial.kind != "reference":
         arguments += ["--set", f"{trial.kind}={trial.name}"]
     for identity in trial.ids:
         arguments += ["--id", identity]
     output = workdir / f"{folder.name}.log"
-    run = RUNS.Process(target=_run, args=(arguments, output))
+    calls = workdir / f"{folder.name}.calls"
+    run = RUNS.Process(target=_run, args=(arguments, output, calls))
     run.start()
     run.join()
     outcomes = _outcomes(folder)
     wrong = {i: outcomes.get(i, "not in the report") for i in trial.ids if outcomes.get(i) != trial.right(i)}
-    if trial.kind != "fault":
+    if trial.kind != "mutant":
         # What fails of itself proves nothing, whatever requirement it is.
         wrong |= {i: outcome for i, outcome in outcomes.items() if outcome == "failed"}
     # What only should be decides no verdict: then nothing that counts was judged.
     codes = (1,) if _decides(folder, trial.ids) else (1, 5)
-    if trial.kind == "fault" and run.exitcode not in codes and not wrong:
+    if trial.kind == "mutant" and run.exitcode not in codes and not wrong:
         wrong = {"exit code": f"{run.exitcode}, not {codes[-1]}"}
-    return Proof(trial, wrong, time.monotonic() - begin, output.read_text("utf-8")[-2000:])
+    return Proof(trial, wrong, _uncalled(trial, calls), time.monotonic() - begin, output.read_text("utf-8")[-2000:])
+
+
+def _uncalled(trial: Trial, calls: Path) -> tuple[str, ...]:
+    """Return the replacements of a mutant or variant that its run never called."""
+    if trial.kind == "reference":
+        return ()
+    found = replacement.uncalled(calls)
+    return ("nothing was replaced",) if found is None else tuple(sorted(found))
 
 
 def _outcomes(folder: Path) -> dict[str, str]:
@@ -174,31 +202,29 @@ def _requirements(folder: Path) -> list[dict[str, Any]]:
     return list(document["verdict"]["requirements"])
 
 
-def _named(known: Mapping[str, T], names: Sequence[str], word: str) -> list[T]:
-    for name in names:
-        if name not in known:
-            complaint = f"there is no {word} {name!r}; see `grove-reference {word}s`"
-            raise typer.BadParameter(complaint, param_hint=f"--{word}")
-    return [known[name] for name in names]
+def _named(catalog: Catalog[T], names: Sequence[str]) -> list[T]:
+    try:
+        return catalog.named(names)
+    except UnknownNameError as error:
+        raise typer.BadParameter(str(error), param_hint=f"--{catalog.word}") from None
 
 
 def main(
-    only: Annotated[list[str] | None, typer.Option("--fault", help="Just these faults.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--mutant", help="Just these mutants.")] = None,
     just: Annotated[list[str] | None, typer.Option("--variant", help="Just these variants.")] = None,
-    few: Annotated[bool, typer.Option("--selection", help="The faults of selection.yaml and no variants.")] = False,
+    few: Annotated[bool, typer.Option("--selection", help="The mutants of selection.yaml and no variants.")] = False,
     shard: Annotated[str, typer.Option(help="i/n: the i-th of n parts.")] = "1/1",
     parallel: Annotated[int, typer.Option(help="Runs at the same time, a cluster each; most of a run is waiting.")] = 4,
 ) -> None:
-    """Prove that each fault is seen by the requirements that claim it, and that no variant is accused."""
+    """Prove that each mutant is caught by the requirements that claim it, and that no variant is rejected."""
     part, _, parts = shard.partition("/")
     if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
         raise typer.BadParameter(f"{shard}: is not i/n, for example 1/3", param_hint="--shard")
     only = [*(only or ()), *(selection() if few else ())]
     all_of_them = not only and not just
-    wrong, different = faults.registry(), variants.registry()
     mine = slice(int(part) - 1, None, int(parts))
-    chosen = _named(wrong, list(wrong) if all_of_them else only, "fault")[mine]
-    permitted = _named(different, list(different) if all_of_them else just or [], "variant")[mine]
+    chosen = _named(MUTANTS, list(MUTANTS.all()) if all_of_them else only)[mine]
+    permitted = _named(VARIANTS, list(VARIANTS.all()) if all_of_them else just or [])[mine]
     workdir = Path(tempfile.mkdtemp(prefix="mutants-"))
     with contextlib.ExitStack() as stack:
         clearing = stack.enter_context(contextlib.ExitStack())
@@ -212,34 +238,40 @@ def main(
             finally:
                 lanes.free.put(kubeconfig)
 
-        # The faultless ones run among the others: what they show is that nothing fails under their conditions.
+        # Those without a mutant run among the others: what they show is that nothing fails under their conditions.
         # Those that were registered last take longest, of what is built on what: they come first.
-        trials = [*controls(chosen), *map(Trial.of_variant, permitted), *map(Trial.of_fault, reversed(chosen))]
+        trials = [*controls(chosen), *map(Trial.of_variant, permitted), *map(Trial.of_mutant, reversed(chosen))]
         runs = [pool.submit(on_a_lane, trial) for trial in trials]
         try:
             proofs = [_show(run.result()) for run in as_completed(runs)]
         finally:
             pool.shutdown(cancel_futures=True)
-        if any(proof.wrong for proof in proofs):
+        if not all(proof.right for proof in proofs):
             clearing.pop_all()
             typer.echo(f"reports and logs: {workdir}")
-    survived = sum(bool(proof.wrong) for proof in proofs if proof.trial.kind == "fault")
-    accused = sum(bool(proof.wrong) for proof in proofs if proof.trial.kind == "variant")
-    typer.echo(f"{len(chosen) - survived} killed, {survived} survived; {accused} of {len(permitted)} variants accused")
-    sys.exit(0 if proofs and not any(proof.wrong for proof in proofs) else 1)
+    typer.echo(summary(proofs))
+    sys.exit(0 if proofs and all(proof.right for proof in proofs) else 1)
 
 
-WORDS = {"fault": ("killed", "SURVIVED"), "variant": ("passed", "ACCUSED"), "reference": ("passed", "FAILED")}
+def summary(proofs: Sequence[Proof]) -> str:
+    """Return the counts of a whole proof in one line."""
+    words = Counter((proof.trial.kind, proof.word) for proof in proofs)
+    variants = sum(proof.trial.kind == "variant" for proof in proofs)
+    killed, survived, rejected = words["mutant", "killed"], words["mutant", "SURVIVED"], words["variant", "REJECTED"]
+    text = f"{killed} killed, {survived} survived; {rejected} of {variants} variants rejected"
+    uncalled = words["mutant", "NOT CALLED"] + words["variant", "NOT CALLED"]
+    return text + (f"; {uncalled} not called" if uncalled else "")
 
 
 def _show(proof: Proof) -> Proof:
     trial = proof.trial
-    word = WORDS[trial.kind][bool(proof.wrong)]
     claimed = f"{len(trial.ids)} requirements" if trial.kind == "reference" else ", ".join(trial.ids)
-    typer.echo(f"{word:9}{trial.name:26}{proof.seconds:5.0f} s  {claimed}: {trial.text}")
+    typer.echo(f"{proof.word:11}{trial.name:26}{proof.seconds:5.0f} s  {claimed}: {trial.text}")
     for identity, outcome in proof.wrong.items():
-        typer.echo(f"         {identity}: {outcome}")
-    if proof.wrong:
+        typer.echo(f"           {identity}: {outcome}")
+    for name in proof.uncalled:
+        typer.echo(f"           {name}")
+    if not proof.right:
         typer.echo(proof.detail)
     return proof
 

@@ -1,119 +1,117 @@
-"""Deliberate, named wrong behaviours that the suite must catch.
+"""Mutants and variants by name.
 
-A fault replaces a pure function of `plan/` or `scheduler/` in the running process, so that the right code knows
-nothing of it. `--fault NAME` of the operator or the scheduler arms it.
+Both replace code of the running process (`mutants.replacement`), so that the right code knows nothing of them. The
+options `--mutant NAME` and `--variant NAME` of the operator and the scheduler arm them; `grove-reference mutants` and
+`grove-reference variants` list them.
 """
 
 from __future__ import annotations
 
 import difflib
-import inspect
-from collections.abc import Callable, Iterable, Mapping
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Generic, TypeVar
 
-Role = Literal["operator", "gang-scheduler"]
-_MODULES = (
-    "operator_faults",
-    "status_faults",
-    "resource_faults",
-    "name_faults",
-    "startup_faults",
-    "admission_faults",
-    "stored_set_faults",
-    "scheduler_faults",
-    "operations_faults",
-    "object_faults",
-    "served_faults",
-    "scaling_faults",
-    "termination_faults",
-    "placement_faults",
-    "node_faults",
-    "lifecycle_faults",
-    "gang_faults",
-    "hash_faults",
-    "notation_faults",
-    "upgrade_faults",
-    "update_faults",
-    "changed_faults",
-)
+from reference_impl.extensions import Role, UnknownNameError
+
+Apply = Callable[[], None]
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A wrong behaviour: which process has it, in one sentence what it does, and which requirements must fail of it.
-    Those that it `blocks` are judged in part before a test ends early, and must not pass."""
+class Switch:
+    """A deliberate difference of one process from the reference as it is: a mutant or a variant."""
 
     name: str
     role: Role
     text: str
+    """What the process does, in one sentence without a subject."""
+    apply: Apply
+    """Called once at start; changes the process."""
+
+
+@dataclass(frozen=True)
+class Mutant(Switch):
+    """A wrong behavior, and the requirements that must fail because of it."""
+
     caught_by: tuple[str, ...]
-    apply: Callable[[], None]
     blocks: tuple[str, ...] = ()
+    """Requirements that are judged in part before a test ends early, and so must not pass."""
 
 
-class UnknownNameError(Exception):
-    """There is no fault, or no variant, of this name."""
+@dataclass(frozen=True)
+class Variant(Switch):
+    """A permitted difference, and the requirements that must pass nevertheless: an overstrict check would fail them."""
+
+    passes: tuple[str, ...]
+    time_scale: float | None = None
+    """Time scale of its proof, if that of mutants is too short for what it does."""
 
 
-class Switch(Protocol):
-    """A deliberate difference of one process from the reference as it is: a fault or a variant."""
-
-    @property
-    def role(self) -> Role: ...
-    @property
-    def apply(self) -> Callable[[], None]: ...
+AnySwitch = TypeVar("AnySwitch", bound=Switch)
 
 
-_faults: dict[str, Fault] = {}
+class Catalog(Generic[AnySwitch]):
+    """The switches that the modules of a package register. It is an extension of the reference."""
+
+    def __init__(self, word: str, package: str) -> None:
+        self.word, self._package = word, package
+        self._known: dict[str, AnySwitch] = {}
+
+    def add(self, switch: AnySwitch) -> None:
+        """Register a switch. Its name must be new."""
+        assert switch.name not in self._known, switch.name
+        self._known[switch.name] = switch
+
+    def all(self) -> dict[str, AnySwitch]:
+        """Return all switches by name. Imports the modules that register them."""
+        for module in pkgutil.iter_modules(import_module(self._package).__path__):
+            import_module(f"{self._package}.{module.name}")
+        return dict(self._known)
+
+    def named(self, names: Iterable[str]) -> list[AnySwitch]:
+        """Return the switches of these names. Raises UnknownNameError."""
+        known = self.all()
+        for name in names:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                raise UnknownNameError(f"no {self.word} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        return [known[name] for name in names]
+
+    def arm(self, names: Iterable[str], role: Role) -> None:
+        """Apply the named switches of this role. Those of the other role are left alone: one option serves both."""
+        for switch in self.named(list(names)):
+            if switch.role == role:
+                switch.apply()
+
+    def listed(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, role and text of each switch."""
+        for switch in self.all().values():
+            yield switch.name, switch.role, switch.text
 
 
-def fault(
-    name: str, role: Role, text: str, *caught_by: str, blocks: tuple[str, ...] = ()
-) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Registers a function that, called once at start, makes the process wrong. `caught_by` and `blocks` are
-    requirement ids (see `Fault`)."""
+MUTANTS = Catalog[Mutant]("mutant", "mutants.profiles")
+VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
-    def register(apply: Callable[[], None]) -> Callable[[], None]:
-        assert name not in _faults, name
-        _faults[name] = Fault(name, role, text, caught_by, apply, blocks)
+
+def mutant(name: str, role: Role, text: str, *caught_by: str, blocks: tuple[str, ...] = ()) -> Callable[[Apply], Apply]:
+    """Register the function as a mutant. `caught_by` and `blocks` are requirement ids, see `Mutant`."""
+
+    def register(apply: Apply) -> Apply:
+        MUTANTS.add(Mutant(name, role, text, apply, caught_by, blocks))
         return apply
 
     return register
 
 
-def replace(target: Any, name: str, wrong: Any) -> None:
-    """Puts `wrong` in the place of a function or method. AttributeError where there is none of that name, TypeError
-    where it can't be called as the right one: so a fault neither comes to nothing nor turns into a crash, which any
-    check would see, when the code moves."""
-    right = getattr(target, name)
-    called = wrong.__get__(None, target) if isinstance(wrong, classmethod | staticmethod) else wrong
-    if inspect.isroutine(right) and inspect.isroutine(called):
-        wanted = inspect.signature(right).parameters.values()
-        positional = [p.name for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        inspect.signature(called).bind(*positional, **{p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY})
-    setattr(target, name, wrong)
+def variant(
+    name: str, role: Role, text: str, *passes: str, time_scale: float | None = None
+) -> Callable[[Apply], Apply]:
+    """Register the function as a variant. `passes` are requirement ids, see `Variant`."""
 
+    def register(apply: Apply) -> Apply:
+        VARIANTS.add(Variant(name, role, text, apply, passes, time_scale))
+        return apply
 
-def registry() -> dict[str, Fault]:
-    """All faults by name."""
-    for module in _MODULES:
-        import_module(f"reference_impl.faults.{module}")
-    return dict(_faults)
-
-
-def arm(names: Iterable[str], role: Role) -> None:
-    """Makes this process wrong. Faults of the other role are left alone, so that one switch serves both processes."""
-    if wanted := list(names):
-        apply_named(registry(), wanted, role, "fault")
-
-
-def apply_named(known: Mapping[str, Switch], names: Iterable[str], role: Role, word: str) -> None:
-    """Apply the named switches of this role. `word` says in an error what they are."""
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise UnknownNameError(f"no {word} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        if known[name].role == role:
-            known[name].apply()
+    return register

@@ -16,7 +16,7 @@ import typer
 from kube.client import Client
 from kube.errors import ApiError
 from kube.leases import LeadershipLost
-from reference_impl import faults, variants
+from reference_impl import extensions
 from reference_impl.admission import server
 from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
@@ -32,7 +32,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run the refe
 Kubeconfig = Annotated[Path, typer.Option(help="Kubeconfig of the cluster.", exists=True, dir_okay=False)]
 HealthPort = Annotated[int, typer.Option(help="Port on 127.0.0.1 for /healthz and /readyz.")]
 SchedulerName = Annotated[str, typer.Option(help="Scheduler name that pods get and that the gang scheduler serves.")]
-Faults = Annotated[list[str] | None, typer.Option("--fault", help="A deliberate fault, by name; see `faults`.")]
+Mutants = Annotated[list[str] | None, typer.Option("--mutant", help="A deliberate wrong behavior; see `mutants`.")]
 Variants = Annotated[list[str] | None, typer.Option("--variant", help="A permitted difference; see `variants`.")]
 
 SCHEDULER_NAME = "grove-gang-scheduler"
@@ -77,18 +77,19 @@ def _settings(path: Path | None, scheduler_name: str) -> configuration.Configura
 
 
 def _prepare(
-    wrong: list[str] | None,
-    different: list[str] | None,
-    role: faults.Role,
+    mutants: list[str] | None,
+    variants: list[str] | None,
+    role: extensions.Role,
     settings: configuration.Configuration | None = None,
 ) -> None:
     settings = settings or configuration.Configuration()
     logs.configure(settings.log_level, settings.log_format)
-    for option, names, arm in (("--fault", wrong, faults.arm), ("--variant", different, variants.arm)):
-        try:
-            arm([name for name in names or () if name], role)
-        except faults.UnknownNameError as error:
-            raise typer.BadParameter(str(error), param_hint=option) from None
+    for kind, given in (("mutant", mutants), ("variant", variants)):
+        if names := [name for name in given or () if name]:
+            try:
+                extensions.load(kind).arm(names, role)
+            except extensions.UnknownNameError as error:
+                raise typer.BadParameter(str(error), param_hint=f"--{kind}") from None
 
 
 @app.command()
@@ -105,7 +106,7 @@ def operator(
         typer.Option(help="Image of the init container that enforces startup order.", envvar=INIT_IMAGE_VARIABLE),
     ] = INIT_IMAGE,
     config: Annotated[Path | None, typer.Option(help="Configuration of the operator, a YAML file.")] = None,
-    fault: Faults = None,
+    mutant: Mutants = None,
     variant: Variants = None,
 ) -> None:
     """Run the operator until it is stopped."""
@@ -113,7 +114,7 @@ def operator(
     if settings.leader_election.enabled and not leadership.namespace_of(settings.leader_election):
         complaint = "leaderElection.resourceNamespace: must be given outside of a cluster"
         raise typer.BadParameter(complaint, param_hint="--config")
-    _prepare(fault, variant, "operator", settings)
+    _prepare(mutant, variant, "operator", settings)
     hashes.use(settings.hashes.policy)
 
     async def run() -> None:
@@ -145,11 +146,11 @@ def scheduler(
     kubeconfig: Kubeconfig,
     health_port: HealthPort,
     scheduler_name: SchedulerName = SCHEDULER_NAME,
-    fault: Faults = None,
+    mutant: Mutants = None,
     variant: Variants = None,
 ) -> None:
     """Run the gang scheduler until it is stopped."""
-    _prepare(fault, variant, "gang-scheduler")
+    _prepare(mutant, variant, "gang-scheduler")
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
@@ -177,18 +178,25 @@ def write_crds(
     asyncio.run(run())
 
 
-@app.command(name="faults")
-def list_faults() -> None:
-    """List the deliberate faults."""
-    for fault in faults.registry().values():
-        print(f"{fault.name:32} {fault.role:15} {fault.text}")
+def _list(kind: str) -> None:
+    try:
+        extension = extensions.load(kind)
+    except extensions.UnknownNameError as error:
+        raise typer.BadParameter(str(error)) from None
+    for name, role, text in extension.listed():
+        print(f"{name:32} {role:15} {text}")
+
+
+@app.command(name="mutants")
+def list_mutants() -> None:
+    """List the mutants."""
+    _list("mutant")
 
 
 @app.command(name="variants")
 def list_variants() -> None:
-    """List the permitted differences."""
-    for variant in variants.registry().values():
-        print(f"{variant.name:32} {variant.role:15} {variant.text}")
+    """List the variants."""
+    _list("variant")
 
 
 def main() -> None:

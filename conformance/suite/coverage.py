@@ -116,15 +116,15 @@ def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> li
     return found
 
 
-def page(registry: Registry, stories: Sequence[Scenario], table: Rows, faults: Mapping[str, Sequence[str]]) -> str:
-    """Render docs/coverage.md. `faults` maps requirements to the names of the mutants that they have detected."""
+def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected: Mapping[str, Sequence[str]]) -> str:
+    """Render docs/coverage.md. `detected` maps requirements to the names of the mutants that they have detected."""
     lines = [
         "# Coverage",
         "",
-        "<!-- made by `make docs` from fixtures/coverage/, the requirements and the registered faults; do not edit -->",
+        "<!-- made by `make docs` from fixtures/coverage/, the requirements and the mutants; do not edit -->",
         "",
         "What of the specification is judged, by which requirements ([requirements.md](requirements.md)), and which",
-        "deliberate faults of the reference (*mutants*) these have been seen to catch.",
+        "deliberate wrong behaviors of the reference (*mutants*) these have been seen to catch.",
         "",
         "## Scenarios",
         "",
@@ -133,7 +133,7 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, faults: M
     ]
     for story in stories:
         checks = checks_of(registry, story)
-        mutants = sorted({name for id in checks for name in faults.get(id, ())})
+        mutants = sorted({name for id in checks for name in detected.get(id, ())})
         where = [f"`{path}`" for path in story.tests]
         reason = "; ".join(filter(None, [story.reason, f"see {', '.join(where)}" if where else ""]))
         cells = (story.id, story.title, ", ".join(checks), ", ".join(mutants), reason)
@@ -153,7 +153,7 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, faults: M
         for kind, ids in kinds.items():
             checked = sum(id in claimed for id in ids)
             lines.append(f"| {document} | {kind} | {len(ids)} | {checked} | {len(ids) - checked} |")
-    lines += _defects(caught(registry, table), table.uncaught, faults)
+    lines += _defects(caught(registry, table), table.uncaught, detected)
     lines += ["", "## Why there is no check", "", "| why | rows |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.reasons]
     return "\n".join(lines) + "\n"
@@ -162,7 +162,7 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, faults: M
 def _defects(
     found: Mapping[str, Sequence[str]],
     uncaught: Mapping[str, Sequence[Reason]],
-    faults: Mapping[str, Sequence[str]],
+    detected: Mapping[str, Sequence[str]],
 ) -> list[str]:
     tried = sum(len(reason.rows) for reason in uncaught.get("tried", ()))
     share = round(100 * len(found) / max(1, len(found) + tried))
@@ -177,7 +177,7 @@ def _defects(
         "|---|---|---|",
     ]
     for row, ids in found.items():
-        mutants = sorted({name for id in ids for name in faults.get(id, ())})
+        mutants = sorted({name for id in ids for name in detected.get(id, ())})
         lines.append(f"| {row} | {', '.join(ids)} | {', '.join(mutants)} |")
     lines += ["", "| not caught | why | defects |", "|---|---|---|"]
     for kind, reasons in uncaught.items():

@@ -1,4 +1,4 @@
-"""Faults in how the kinds of Grove are served: the operator spoils its own CRDs when it starts."""
+"""Mutants in how the kinds of Grove are served: the operator spoils its own CRDs when it starts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 from kube.client import JSON_PATCH, Client
 from kube.resource import Resource
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.control.operator import Operator
-from reference_impl.faults import fault, replace
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 SCHEMA = "/spec/versions/0/schema/openAPIV3Schema/properties"
@@ -30,30 +31,30 @@ def spoil(crd: str, *operations: dict[str, Any]) -> None:
     replace(Operator, "run", spoil_and_run)
 
 
-@fault("short-name-missing", "operator", "serves scaling groups without their short name", "CRD-001")
+@mutant("short-name-missing", "operator", "serves scaling groups without their short name", "CRD-001")
 def _short_name_missing() -> None:
     spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": "/spec/names/shortNames"})
 
 
-@fault("selector-path-missing", "operator", "serves the scale of cliques without a selector", "CRD-001", "CORE-013")
+@mutant("selector-path-missing", "operator", "serves the scale of cliques without a selector", "CRD-001", "CORE-013")
 def _selector_path_missing() -> None:
     path = "/spec/versions/0/subresources/scale/labelSelectorPath"
     spoil("podcliques.grove.io", {"op": "remove", "path": path})
 
 
-@fault("column-missing", "operator", "shows no phase of gangs", "CRD-002")
+@mutant("column-missing", "operator", "shows no phase of gangs", "CRD-002")
 def _column_missing() -> None:
     path = "/spec/versions/0/additionalPrinterColumns/0"
     spoil("podgangs.scheduler.grove.io", {"op": "remove", "path": path})
 
 
-@fault("default-missing", "operator", "serves scaling groups without a default of minAvailable", "CRD-003")
+@mutant("default-missing", "operator", "serves scaling groups without a default of minAvailable", "CRD-003")
 def _default_missing() -> None:
     path = f"{SCHEMA}/spec/properties/minAvailable/default"
     spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": path})
 
 
-@fault("list-without-keys", "operator", "serves volumes of cliques as a plain list", "CRD-004")
+@mutant("list-without-keys", "operator", "serves volumes of cliques as a plain list", "CRD-004")
 def _list_without_keys() -> None:
     path = f"{SCHEMA}/spec/properties/podSpec/properties/volumes"
     keys = [{"op": "remove", "path": f"{path}/x-kubernetes-list-{word}"} for word in ("map-keys", "type")]

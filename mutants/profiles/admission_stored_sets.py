@@ -1,38 +1,39 @@
-"""Faults of the operator's webhooks over sets that an earlier version has stored."""
+"""Mutants of the operator's webhooks over sets that an earlier version has stored."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.admission import podcliqueset
 from reference_impl.admission.errors import FieldError
 from reference_impl.admission.rules import topology, topology_updates
-from reference_impl.faults import fault, replace
 
 
-@fault("repair-refused", "operator", "takes no binding name for a set that was stored without one", "ADM-047")
+@mutant("repair-refused", "operator", "takes no binding name for a set that was stored without one", "ADM-047")
 def _repair_refused() -> None:
     replace(topology_updates, "needs_repair", lambda old: False)
 
 
-@fault("repair-migrates", "operator", "takes pack.required together with a missing binding name", "ADM-047")
+@mutant("repair-migrates", "operator", "takes pack.required together with a missing binding name", "ADM-047")
 def _repair_migrates() -> None:
     replace(topology_updates, "_same_fields", topology_updates._same_domains)
 
 
-@fault("migration-refused", "operator", "never takes pack.required for packDomain", "ADM-048")
+@mutant("migration-refused", "operator", "never takes pack.required for packDomain", "ADM-048")
 def _migration_refused() -> None:
     right = topology_updates._same_domains
     same = topology_updates._same_fields
     replace(topology_updates, "_same_domains", lambda now, before: right(now, before) and same(now, before))
 
 
-@fault("pack-domain-unwarned", "operator", "does not warn of packDomain", "ADM-048")
+@mutant("pack-domain-unwarned", "operator", "does not warn of packDomain", "ADM-048")
 def _pack_domain_unwarned() -> None:
     replace(topology, "deprecations", lambda pcs: [])
 
 
-@fault("stored-set-stuck", "operator", "refuses every update of a set without a binding name", "ADM-049")
+@mutant("stored-set-stuck", "operator", "refuses every update of a set without a binding name", "ADM-049")
 def _stored_set_stuck() -> None:
     right = podcliqueset._of_metadata
 
@@ -42,7 +43,7 @@ def _stored_set_stuck() -> None:
     replace(podcliqueset, "_of_metadata", of_metadata)
 
 
-@fault("repair-adds-preferred", "operator", "takes a preferred domain together with a missing binding name", "ADM-050")
+@mutant("repair-adds-preferred", "operator", "takes a preferred domain together with a missing binding name", "ADM-050")
 def _repair_adds_preferred() -> None:
     right = topology_updates._same_domains
     name = topology_updates._name

@@ -1,4 +1,4 @@
-"""Faults in what a set becomes: its objects as they are made, what follows its template, what is said of them."""
+"""Mutants in what a set becomes: its objects as they are made, what follows its template, what is said of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 
 from kube.objects import Key
+from mutants.profiles.core_statuses import errors_forever
+from mutants.registry import mutant
+from mutants.replacement import replace, replace_data
 from reference_impl.api.models import Condition, PodClique, PodCliqueStatus, PodGangStatus
 from reference_impl.api.pods import Pod
 from reference_impl.control import podgang
@@ -17,8 +20,6 @@ from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.faults import fault, replace
-from reference_impl.faults.status_faults import errors_forever
 from reference_impl.plan import children, gangs, gates, labels, pods, statuses, template_drift, topology
 
 Manifest = children.Manifest
@@ -42,7 +43,7 @@ def _restated(**wrong: Any) -> None:
     replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(right(*args), **wrong))
 
 
-@fault("finalizer-late", "operator", "makes cliques without their finalizer and adds it later", "CORE-005")
+@mutant("finalizer-late", "operator", "makes cliques without their finalizer and adds it later", "CORE-005")
 def _finalizer_late() -> None:
     _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("finalizers"))
     right = CliqueReconciler.reconcile
@@ -57,22 +58,22 @@ def _finalizer_late() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@fault("service-with-port", "operator", "gives headless services a port", "CORE-006")
+@mutant("service-with-port", "operator", "gives headless services a port", "CORE-006")
 def _service_with_port() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"].update(ports=[{"port": 80}]))
 
 
-@fault("always-published", "operator", "publishes the addresses of pods that are not ready of every set", "CORE-006")
+@mutant("always-published", "operator", "publishes the addresses of pods that are not ready of every set", "CORE-006")
 def _always_published() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
 
 
-@fault("group-unannotated", "operator", "leaves the annotations of scaling groups out", "RES-023")
+@mutant("group-unannotated", "operator", "leaves the annotations of scaling groups out", "RES-023")
 def _group_unannotated() -> None:
     _changed(children, "scaling_group", lambda manifest: manifest["metadata"].pop("annotations", None))
 
 
-@fault("pods-numbered", "operator", "names pods after their index", "CORE-007")
+@mutant("pods-numbered", "operator", "names pods after their index", "CORE-007")
 def _pods_numbered() -> None:
     right = pods.PodBuilder.pod
 
@@ -84,7 +85,7 @@ def _pods_numbered() -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@fault("variables-twice", "operator", "leaves variables of the template that are called like its own", "CORE-008")
+@mutant("variables-twice", "operator", "leaves variables of the template that are called like its own", "CORE-008")
 def _variables_twice() -> None:
     def with_environment(spec: Manifest, environment: list[Manifest]) -> Manifest:
         result = dict(spec)
@@ -96,12 +97,12 @@ def _variables_twice() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@fault("member-selects", "operator", "publishes a selector for cliques of scaling groups, too", "CORE-013")
+@mutant("member-selects", "operator", "publishes a selector for cliques of scaling groups, too", "CORE-013")
 def _member_selects() -> None:
     _restated(hpa_pod_selector="app.kubernetes.io/managed-by=grove-operator")
 
 
-@fault("restart-forgets", "operator", "after a restart replaces pods only when they are gone", "CORE-018")
+@mutant("restart-forgets", "operator", "after a restart replaces pods only when they are gone", "CORE-018")
 def _restart_forgets() -> None:
     right, served = pods.difference, set[str]()
 
@@ -116,17 +117,17 @@ def _restart_forgets() -> None:
     replace(pods, "difference", difference)
 
 
-@fault("failed-pods-stay", "operator", "takes pods that have failed for pods that are there", "CORE-026")
+@mutant("failed-pods-stay", "operator", "takes pods that have failed for pods that are there", "CORE-026")
 def _failed_pods_stay() -> None:
     replace(Pod, "finished", property(lambda self: False))
 
 
-@fault("gated-uncounted", "operator", "never counts pods that are held back by a gate", "CORE-027")
+@mutant("gated-uncounted", "operator", "never counts pods that are held back by a gate", "CORE-027")
 def _gated_uncounted() -> None:
     _restated(schedule_gated_replicas=0)
 
 
-@fault("shortage-unsaid", "operator", "calls any number of scheduled pods sufficient", "CORE-027")
+@mutant("shortage-unsaid", "operator", "calls any number of scheduled pods sufficient", "CORE-027")
 def _shortage_unsaid() -> None:
     right = statuses._scheduled_condition
     replace(
@@ -134,7 +135,7 @@ def _shortage_unsaid() -> None:
     )
 
 
-@fault("silence-is-sound", "operator", "takes a clique that has said nothing yet for sound", "CORE-028")
+@mutant("silence-is-sound", "operator", "takes a clique that has said nothing yet for sound", "CORE-028")
 def _silence_is_sound() -> None:
     right = statuses.group_status
     sound = Condition(type=statuses.BREACHED, status="False", reason="", message="", last_transition_time="")
@@ -152,12 +153,12 @@ def _silence_is_sound() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@fault("hash-unsaid", "operator", "never says which template the pods of a clique are of", "CORE-030")
+@mutant("hash-unsaid", "operator", "never says which template the pods of a clique are of", "CORE-030")
 def _hash_unsaid() -> None:
     _restated(current_pod_template_hash=None)
 
 
-@fault("stirs-at-rest", "operator", "writes the status of a clique anew after a while", "INV-007")
+@mutant("stirs-at-rest", "operator", "writes the status of a clique anew after a while", "INV-007")
 def _stirs_at_rest() -> None:
     right = CliqueReconciler.reconcile_status
 
@@ -183,7 +184,7 @@ SOME_SECONDS = 12.0
 """Longer than an operator may take to come to rest."""
 
 
-@fault("all-gates-removed", "operator", "takes all gates off a pod and not just its own", "GANG-020")
+@mutant("all-gates-removed", "operator", "takes all gates off a pod and not just its own", "GANG-020")
 def _all_gates_removed() -> None:
     async def ungate(self: CliqueReconciler, pod: Pod) -> None:
         await self._writer.patch(self._cache.pods, pod, {"spec": {"schedulingGates": None}})
@@ -191,12 +192,12 @@ def _all_gates_removed() -> None:
     replace(CliqueReconciler, "_ungate", ungate)
 
 
-@fault("incomplete-unsaid", "operator", "never says that a gang is not complete", "GANG-021")
+@mutant("incomplete-unsaid", "operator", "never says that a gang is not complete", "GANG-021")
 def _incomplete_unsaid() -> None:
-    replace(podgang, "PATIENCE_SECONDS", 1e9)
+    replace_data(podgang, "PATIENCE_SECONDS", 1e9, read_by=(GangReconciler, "reconcile"))
 
 
-@fault("conditions-overwritten", "operator", "drops the conditions of others when it writes its own", "GANG-022")
+@mutant("conditions-overwritten", "operator", "drops the conditions of others when it writes its own", "GANG-022")
 def _conditions_overwritten() -> None:
     right = GangReconciler._write
 
@@ -208,7 +209,7 @@ def _conditions_overwritten() -> None:
     replace(GangReconciler, "_write", write)
 
 
-@fault(
+@mutant(
     "conditions-overwritten-in-trouble",
     "operator",
     "never empties lastErrors, and drops the conditions of others",
@@ -220,12 +221,12 @@ def _conditions_overwritten_in_trouble() -> None:
     _conditions_overwritten()
 
 
-@fault("groups-late", "operator", "makes gangs without PodGroups and adds these later", "GANG-023")
+@mutant("groups-late", "operator", "makes gangs without PodGroups and adds these later", "GANG-023")
 def _groups_late() -> None:
     _changed(gangs, "manifest", lambda manifest: manifest["spec"].update(podgroups=[]))
 
 
-@fault("pods-before-gang", "operator", "makes pods without waiting for their gang", "GANG-024")
+@mutant("pods-before-gang", "operator", "makes pods without waiting for their gang", "GANG-024")
 def _pods_before_gang() -> None:
     right, create = CliqueReconciler.reconcile, Writer.create
 
@@ -244,7 +245,7 @@ def _pods_before_gang() -> None:
     replace(Writer, "create", create_late)
 
 
-@fault("gates-wait-for-ready", "operator", "releases scaled gangs when their base gang is ready", "GANG-008")
+@mutant("gates-wait-for-ready", "operator", "releases scaled gangs when their base gang is ready", "GANG-008")
 def _gates_wait_for_ready() -> None:
     def ready_pods(self: Cache, namespace: str, name: str) -> int:
         clique = self.cliques.get(namespace, name)
@@ -253,7 +254,7 @@ def _gates_wait_for_ready() -> None:
     replace(Cache, "scheduled_pods", ready_pods)
 
 
-@fault("gates-wait-for-extras", "operator", "releases scaled gangs when the whole base gang is bound", "GANG-008")
+@mutant("gates-wait-for-extras", "operator", "releases scaled gangs when the whole base gang is bound", "GANG-008")
 def _gates_wait_for_extras() -> None:
     def minimum_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
         return all(scheduled(group.name) >= len(group.pod_references) for group in gang.spec.podgroups)
@@ -261,7 +262,7 @@ def _gates_wait_for_extras() -> None:
     replace(gates, "minimum_scheduled", minimum_scheduled)
 
 
-@fault("gangs-first", "operator", "makes the gangs of a replica before its cliques", "RES-014")
+@mutant("gangs-first", "operator", "makes the gangs of a replica before its cliques", "RES-014")
 def _gangs_first() -> None:
     right = SetReconciler._replica
 
@@ -271,18 +272,18 @@ def _gangs_first() -> None:
     replace(SetReconciler, "_replica", replica)
 
 
-@fault("gang-spec-kept", "operator", "never corrects the spec of a gang", "RES-026")
+@mutant("gang-spec-kept", "operator", "never corrects the spec of a gang", "RES-026")
 def _gang_spec_kept() -> None:
     replace(gangs, "_spec_drift", lambda *_: {})
 
 
-@fault("template-unfollowed", "operator", "never corrects cliques and scaling groups", "RES-027")
+@mutant("template-unfollowed", "operator", "never corrects cliques and scaling groups", "RES-027")
 def _template_unfollowed() -> None:
     replace(template_drift, "clique", lambda template, found: {})
     replace(template_drift, "group", lambda config, found: {})
 
 
-@fault("gangs-kept", "operator", "never deletes a gang", "RES-034")
+@mutant("gangs-kept", "operator", "never deletes a gang", "RES-034")
 def _gangs_kept() -> None:
     right = Writer.delete
 
@@ -293,7 +294,7 @@ def _gangs_kept() -> None:
     replace(Writer, "delete", delete)
 
 
-@fault("host-names-cut", "operator", "cuts host names at 45 characters", "RES-053")
+@mutant("host-names-cut", "operator", "cuts host names at 45 characters", "RES-053")
 def _host_names_cut() -> None:
     right = pods.PodBuilder.pod
 
@@ -305,7 +306,7 @@ def _host_names_cut() -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@fault("unconstrained-unsaid", "operator", "says nothing of topology levels where no constraint names one", "RES-066")
+@mutant("unconstrained-unsaid", "operator", "says nothing of topology levels where no constraint names one", "RES-066")
 def _unconstrained_unsaid() -> None:
     right = topology.condition
 
@@ -315,12 +316,12 @@ def _unconstrained_unsaid() -> None:
     replace(topology, "condition", condition)
 
 
-@fault("base-gang-unnamed", "operator", "leaves the label of the base gang off scaled cliques", "CORE-003", "INV-008")
+@mutant("base-gang-unnamed", "operator", "leaves the label of the base gang off scaled cliques", "CORE-003", "INV-008")
 def _base_gang_unnamed() -> None:
     _changed(children, "_clique", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None))
 
 
-@fault("ports-dropped", "operator", "leaves the ports of containers out", "CORE-014")
+@mutant("ports-dropped", "operator", "leaves the ports of containers out", "CORE-014")
 def _ports_dropped() -> None:
     def lose(manifest: Manifest) -> None:
         spec = manifest["spec"]
@@ -332,22 +333,22 @@ def _ports_dropped() -> None:
     _changed(pods.PodBuilder, "pod", lose)
 
 
-@fault("role-unrepeated", "operator", "gives every clique the same role", "CORE-015")
+@mutant("role-unrepeated", "operator", "gives every clique the same role", "CORE-015")
 def _role_unrepeated() -> None:
     _changed(children, "_clique", lambda manifest: manifest["spec"].update(roleName="clique"))
 
 
-@fault("gang-of-other-scheduler", "operator", "names another scheduler on gangs than on their pods", "GANG-003")
+@mutant("gang-of-other-scheduler", "operator", "names another scheduler on gangs than on their pods", "GANG-003")
 def _gang_of_other_scheduler() -> None:
     replace(gangs, "set_scheduler", lambda pcs, default: "default-scheduler")
 
 
-@fault("gang-orphaned", "operator", "makes gangs that nobody controls", "INV-004", "CORE-004")
+@mutant("gang-orphaned", "operator", "makes gangs that nobody controls", "INV-004", "CORE-004")
 def _gang_orphaned() -> None:
     _changed(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
 
 
-@fault("initialized-ignored", "operator", "takes gates off as soon as the gang refers to the pods", "INV-005")
+@mutant("initialized-ignored", "operator", "takes gates off as soon as the gang refers to the pods", "INV-005")
 def _initialized_ignored() -> None:
     right, write = gates.removable, GangReconciler._write
 
@@ -368,7 +369,7 @@ def _initialized_ignored() -> None:
 _INITIALIZED = gangs.initialized_condition(True, "")
 
 
-@fault("deletes-by-prefix", "operator", "deletes all cliques whose names begin like that of a deleted set", "LIFE-004")
+@mutant("deletes-by-prefix", "operator", "deletes all cliques whose names begin like that of a deleted set", "LIFE-004")
 def _deletes_by_prefix() -> None:
     right = SetReconciler.reconcile
 

@@ -1,4 +1,4 @@
-"""Faults of the operator."""
+"""Mutants of the operator."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 import msgspec
 
 from kube.objects import Key
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.faults import fault, replace
 from reference_impl.plan import children, gangs, gates, labels, names, pods, statuses
 
 
-@fault("gate-never-waits", "operator", "takes the gate off every pod as soon as its gang exists", "INV-001", "GANG-007")
+@mutant(
+    "gate-never-waits", "operator", "takes the gate off every pod as soon as its gang exists", "INV-001", "GANG-007"
+)
 def _gate_never_waits() -> None:
     def removable(clique: Any, of_clique: Any, *_: Any) -> list[Any]:
         return [pod for pod in of_clique if pod.active and pod.gated_by(labels.GATE)]
@@ -21,19 +24,19 @@ def _gate_never_waits() -> None:
     replace(gates, "removable", removable)
 
 
-@fault(
+@mutant(
     "base-gang-ignored", "operator", "ungates scaled gangs before their base gang is scheduled", "GANG-007", "INV-002"
 )
 def _base_gang_ignored() -> None:
     replace(gates, "minimum_scheduled", lambda gang, scheduled: True)
 
 
-@fault("gate-kept", "operator", "never takes the gate off the pods of scaled gangs", "GANG-008", blocks=("START-010",))
+@mutant("gate-kept", "operator", "never takes the gate off the pods of scaled gangs", "GANG-008", blocks=("START-010",))
 def _gate_kept() -> None:
     replace(gates, "minimum_scheduled", lambda gang, scheduled: False)
 
 
-@fault("extras-stay-gated", "operator", "takes the gate off minAvailable pods of a clique only", "GANG-006")
+@mutant("extras-stay-gated", "operator", "takes the gate off minAvailable pods of a clique only", "GANG-006")
 def _extras_stay_gated() -> None:
     right = gates.removable
 
@@ -44,7 +47,7 @@ def _extras_stay_gated() -> None:
     replace(gates, "removable", removable)
 
 
-@fault("pods-without-gate", "operator", "creates pods without the scheduling gate", "GANG-005")
+@mutant("pods-without-gate", "operator", "creates pods without the scheduling gate", "GANG-005")
 def _pods_without_gate() -> None:
     right = pods.PodBuilder.pod
 
@@ -55,12 +58,12 @@ def _pods_without_gate() -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@fault("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-001")
+@mutant("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-001")
 def _scaled_gang_misnamed() -> None:
     replace(names, "scaled_gang", lambda group, replica_index, min_available: f"{group}-{replica_index}")
 
 
-@fault("part-of-missing", "operator", "leaves the part-of label off services", "CORE-002")
+@mutant("part-of-missing", "operator", "leaves the part-of label off services", "CORE-002")
 def _part_of_missing() -> None:
     right = children.service
 
@@ -72,7 +75,7 @@ def _part_of_missing() -> None:
     replace(children, "service", service)
 
 
-@fault("service-orphaned", "operator", "creates services that nobody owns", "CORE-004", "LIFE-002")
+@mutant("service-orphaned", "operator", "creates services that nobody owns", "CORE-004", "LIFE-002")
 def _service_orphaned() -> None:
     right = children.service
 
@@ -84,7 +87,7 @@ def _service_orphaned() -> None:
     replace(children, "service", service)
 
 
-@fault("group-without-finalizer", "operator", "creates scaling groups without their finalizer", "CORE-005")
+@mutant("group-without-finalizer", "operator", "creates scaling groups without their finalizer", "CORE-005")
 def _group_without_finalizer() -> None:
     right = children.scaling_group
 
@@ -96,7 +99,7 @@ def _group_without_finalizer() -> None:
     replace(children, "scaling_group", scaling_group)
 
 
-@fault("environment-incomplete", "operator", "gives pods no GROVE_PCLQ_NAME", "CORE-008")
+@mutant("environment-incomplete", "operator", "gives pods no GROVE_PCLQ_NAME", "CORE-008")
 def _environment_incomplete() -> None:
     right = children.with_environment
 
@@ -106,7 +109,7 @@ def _environment_incomplete() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@fault("environment-last", "operator", "puts its variables behind those of the template", "CORE-009")
+@mutant("environment-last", "operator", "puts its variables behind those of the template", "CORE-009")
 def _environment_last() -> None:
     right = children.with_environment
 
@@ -120,7 +123,7 @@ def _environment_last() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@fault("floor-is-replicas", "operator", "makes all replicas of a clique the minimum of its pod group", "GANG-001")
+@mutant("floor-is-replicas", "operator", "makes all replicas of a clique the minimum of its pod group", "GANG-001")
 def _floor_is_replicas() -> None:
     right = gangs.planned
 
@@ -140,7 +143,7 @@ def _floor_is_replicas() -> None:
     replace(gangs, "planned", planned)
 
 
-@fault("references-unsorted", "operator", "lists the pods of a group backwards", "GANG-002")
+@mutant("references-unsorted", "operator", "lists the pods of a group backwards", "GANG-002")
 def _references_unsorted() -> None:
     right = gangs.filled
 
@@ -151,12 +154,12 @@ def _references_unsorted() -> None:
     replace(gangs, "filled", filled)
 
 
-@fault("never-initialized", "operator", "never says that a gang is complete", "GANG-004")
+@mutant("never-initialized", "operator", "never says that a gang is complete", "GANG-004")
 def _never_initialized() -> None:
     replace(gangs, "complete", lambda *_: False)
 
 
-@fault("never-available", "operator", "never reports a replica as available", "CORE-010")
+@mutant("never-available", "operator", "never reports a replica as available", "CORE-010")
 def _never_available() -> None:
     right = statuses.set_status
 
@@ -166,7 +169,7 @@ def _never_available() -> None:
     replace(statuses, "set_status", set_status)
 
 
-@fault("ready-uncounted", "operator", "reports every clique as having no ready pod", "CORE-011", "CORE-012")
+@mutant("ready-uncounted", "operator", "reports every clique as having no ready pod", "CORE-011", "CORE-012")
 def _ready_uncounted() -> None:
     right = statuses.clique_status
 
@@ -176,7 +179,7 @@ def _ready_uncounted() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@fault("finalizer-kept", "operator", "never lets a deleted set go", "LIFE-001")
+@mutant("finalizer-kept", "operator", "never lets a deleted set go", "LIFE-001")
 def _finalizer_kept() -> None:
     right = Writer.remove_finalizer
 
@@ -187,7 +190,7 @@ def _finalizer_kept() -> None:
     replace(Writer, "remove_finalizer", remove_finalizer)
 
 
-@fault("works-on-after-deletion", "operator", "creates a service for a set that is being deleted", "LIFE-003")
+@mutant("works-on-after-deletion", "operator", "creates a service for a set that is being deleted", "LIFE-003")
 def _works_on_after_deletion() -> None:
     right = SetReconciler.reconcile
 

@@ -1,4 +1,4 @@
-"""Faults of what the operator says about pods."""
+"""Mutants of what the operator says about pods."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from kube.objects import Key
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.api.models import Condition
 from reference_impl.api.pods import ContainerStatus, Pod
 from reference_impl.control import last_errors as written_errors
@@ -15,11 +17,10 @@ from reference_impl.control import operator
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.faults import fault, replace
 from reference_impl.plan import conditions, gangs, pods, reconcile_error, statuses
 
 
-@fault("binding-unseen", "operator", "counts a pod as scheduled once a container has reported", "CORE-016")
+@mutant("binding-unseen", "operator", "counts a pod as scheduled once a container has reported", "CORE-016")
 def _binding_unseen() -> None:
     right = statuses.clique_status
 
@@ -31,12 +32,12 @@ def _binding_unseen() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@fault("crash-unseen", "operator", "takes a crashed pod for one that is on its way", "CORE-017")
+@mutant("crash-unseen", "operator", "takes a crashed pod for one that is on its way", "CORE-017")
 def _crash_unseen() -> None:
     replace(statuses, "_failing", lambda pod: False)
 
 
-@fault("crash-never-forgiven", "operator", "takes a pod that has crashed once for broken for good", "CORE-017")
+@mutant("crash-never-forgiven", "operator", "takes a pod that has crashed once for broken for good", "CORE-017")
 def _crash_never_forgiven() -> None:
     def failing(pod: Pod) -> bool:
         found = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
@@ -45,7 +46,7 @@ def _crash_never_forgiven() -> None:
     replace(statuses, "_failing", failing)
 
 
-@fault("init-crash-unseen", "operator", "does not look at init containers", "CORE-017")
+@mutant("init-crash-unseen", "operator", "does not look at init containers", "CORE-017")
 def _init_crash_unseen() -> None:
     def failing(pod: Pod) -> bool:
         return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
@@ -53,7 +54,7 @@ def _init_crash_unseen() -> None:
     replace(statuses, "_failing", failing)
 
 
-@fault("any-end-is-a-crash", "operator", "takes a container that ended well for crashed", "CORE-017")
+@mutant("any-end-is-a-crash", "operator", "takes a container that ended well for crashed", "CORE-017")
 def _any_end_is_a_crash() -> None:
     def failed(self: ContainerStatus) -> bool:
         return self.last_state is not None and self.last_state.terminated is not None
@@ -61,17 +62,17 @@ def _any_end_is_a_crash() -> None:
     replace(ContainerStatus, "failed", property(failed))
 
 
-@fault("start-is-enough", "operator", "takes a started container for a ready one", "CORE-017")
+@mutant("start-is-enough", "operator", "takes a started container for a ready one", "CORE-017")
 def _start_is_enough() -> None:
     replace(statuses, "_stalled", lambda pod: False)
 
 
-@fault("only-ready-counts", "operator", "takes minAvailable for breached until enough pods are ready", "CORE-017")
+@mutant("only-ready-counts", "operator", "takes minAvailable for breached until enough pods are ready", "CORE-017")
 def _only_ready_counts() -> None:
     replace(statuses, "_stalled", lambda pod: not pod.ready)
 
 
-@fault("leaving-counted", "operator", "counts pods that are being deleted as ready", "CORE-018")
+@mutant("leaving-counted", "operator", "counts pods that are being deleted as ready", "CORE-018")
 def _leaving_counted() -> None:
     right = statuses.clique_status
 
@@ -83,12 +84,12 @@ def _leaving_counted() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@fault("replaced-late", "operator", "replaces a pod only when it is gone", "CORE-018")
+@mutant("replaced-late", "operator", "replaces a pod only when it is gone", "CORE-018")
 def _replaced_late() -> None:
     replace(Pod, "active", property(lambda self: not self.finished))
 
 
-@fault("transition-always", "operator", "moves the transition time whenever a status is written", "CORE-019")
+@mutant("transition-always", "operator", "moves the transition time whenever a status is written", "CORE-019")
 def _transition_always() -> None:
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
         known = conditions.find(old, new.type)
@@ -100,7 +101,7 @@ def _transition_always() -> None:
     replace(conditions, "put", put)
 
 
-@fault("transition-never", "operator", "keeps the first transition time of a condition for good", "CORE-019")
+@mutant("transition-never", "operator", "keeps the first transition time of a condition for good", "CORE-019")
 def _transition_never() -> None:
     right = conditions.put
 
@@ -113,14 +114,14 @@ def _transition_never() -> None:
     replace(conditions, "put", put)
 
 
-@fault(
+@mutant(
     "unready-replica-available", "operator", "counts a group's replica as available once it is scheduled", "CORE-020"
 )
 def _unready_replica_available() -> None:
     replace(statuses, "_clique_available", lambda clique: clique is not None)
 
 
-@fault("group-always-sound", "operator", "never says that a scaling group is breached", "CORE-021")
+@mutant("group-always-sound", "operator", "never says that a scaling group is breached", "CORE-021")
 def _group_always_sound() -> None:
     right = statuses.group_status
 
@@ -135,7 +136,7 @@ def _group_always_sound() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@fault("index-never-reused", "operator", "gives a replacement the next index instead of the free one", "CORE-022")
+@mutant("index-never-reused", "operator", "gives a replacement the next index instead of the free one", "CORE-022")
 def _index_never_reused() -> None:
     def free_indices(active: list[Pod], count: int) -> list[int]:
         first = max((pods.index_of(pod) for pod in active), default=-1) + 1
@@ -144,7 +145,7 @@ def _index_never_reused() -> None:
     replace(pods, "free_indices", free_indices)
 
 
-@fault("loss-unsaid", "operator", "says nothing when all scheduled pods are lost", "CORE-023", "CORE-029")
+@mutant("loss-unsaid", "operator", "says nothing when all scheduled pods are lost", "CORE-023", "CORE-029")
 def _loss_unsaid() -> None:
     async def warn(*arguments: Any) -> None:
         return None
@@ -152,7 +153,7 @@ def _loss_unsaid() -> None:
     replace(Writer, "warn", warn)
 
 
-@fault("restless", "operator", "writes the status of a clique again and again", "CORE-024")
+@mutant("restless", "operator", "writes the status of a clique again and again", "CORE-024")
 def _restless() -> None:
     right = CliqueReconciler.reconcile_status
 
@@ -167,7 +168,7 @@ def _restless() -> None:
     replace(CliqueReconciler, "reconcile_status", reconcile_status)
 
 
-@fault("trouble-unsaid", "operator", "never fills lastErrors", "CORE-025")
+@mutant("trouble-unsaid", "operator", "never fills lastErrors", "CORE-025")
 def _trouble_unsaid() -> None:
     async def refused(*arguments: Any) -> None:
         return None
@@ -175,7 +176,7 @@ def _trouble_unsaid() -> None:
     replace(LastErrors, "refused", refused)
 
 
-@fault("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
+@mutant("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
 def errors_forever() -> None:
     right = reconcile_error.last_errors
 
@@ -185,13 +186,13 @@ def errors_forever() -> None:
     replace(written_errors, "last_errors", last_errors)
 
 
-@fault("hot-retries", "operator", "tries a refused pod again as soon as it has said so in the status", "CORE-031")
+@mutant("hot-retries", "operator", "tries a refused pod again as soon as it has said so in the status", "CORE-031")
 def _hot_retries() -> None:
     replace(operator, "only_errors", lambda old, item: False)
     replace(pods, "unnamed", lambda message, clique: message)
 
 
-@fault("references-kept", "operator", "never changes the references of a gang that is initialized", "GANG-009")
+@mutant("references-kept", "operator", "never changes the references of a gang that is initialized", "GANG-009")
 def _references_kept() -> None:
     right = gangs.filled
 
@@ -201,6 +202,6 @@ def _references_kept() -> None:
     replace(gangs, "filled", filled)
 
 
-@fault("incomplete-is-enough", "operator", "calls a gang complete when it has any pods", "GANG-010")
+@mutant("incomplete-is-enough", "operator", "calls a gang complete when it has any pods", "GANG-010")
 def _incomplete_is_enough() -> None:
     replace(gangs, "complete", lambda gang, groups, clique: any(group.pod_references for group in groups))

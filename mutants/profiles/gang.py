@@ -1,8 +1,10 @@
-"""Faults that tear gangs apart, or put more on a node than there is capacity for."""
+"""Mutants that tear gangs apart, or put more on a node than there is capacity for."""
 
 from __future__ import annotations
 
-from reference_impl.faults import fault, placement_faults, replace
+from mutants.profiles import scheduler_placement
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import Plan
@@ -11,7 +13,7 @@ from reference_impl.scheduler.placing import place
 from reference_impl.scheduler.search import Budget
 
 
-@fault("hopeless-group-skipped", "gang-scheduler", "leaves a group out of which no pod fits anywhere", "SCHED-007")
+@mutant("hopeless-group-skipped", "gang-scheduler", "leaves a group out of which no pod fits anywhere", "SCHED-007")
 def _hopeless_group_skipped() -> None:
     right = cycle.place_minimum
 
@@ -26,7 +28,7 @@ def _hopeless_group_skipped() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@fault("groups-by-themselves", "gang-scheduler", "asks whether each group fits, and not whether all do", "SCHED-008")
+@mutant("groups-by-themselves", "gang-scheduler", "asks whether each group fits, and not whether all do", "SCHED-008")
 def _groups_by_themselves() -> None:
     right = cycle.place_minimum
 
@@ -47,9 +49,9 @@ def _groups_by_themselves() -> None:
 
 
 def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:
-    """Registers a fault of the planning, which is proved against the oracle, for the suite, too."""
-    [found] = [each for each in placement_faults.FAULTS if each.name == planning]
-    fault(name, "gang-scheduler", found.text, *caught_by)(found.apply)
+    """Register for the suite a mutant of the planning that is also proved against the oracle."""
+    [found] = [each for each in scheduler_placement.MUTANTS if each.name == planning]
+    mutant(name, "gang-scheduler", found.text, *caught_by)(found.apply)
 
 
 _on_a_cluster("equals-evicted", "preempts-equals", "INV-009")

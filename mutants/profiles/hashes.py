@@ -1,4 +1,4 @@
-"""Faults of template hashes: orders that count and do not, inputs that are missing or too many."""
+"""Mutants of template hashes: orders that count and do not, inputs that are missing or too many."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 import orjson
 
+from mutants.registry import mutant
+from mutants.replacement import note_calls, replace, replace_data
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet
-from reference_impl.faults import fault, replace
 from reference_impl.plan import hashes
 from reference_impl.plan.hashing import canonical, schemes
 from reference_impl.plan.hashing.schemes import Scheme, Template
@@ -29,9 +30,10 @@ _OF_CONTAINER = {"ports": "ports", "mounts": "volumeMounts", "devices": "volumeD
 
 
 def _unsorted(name: str, keys: dict[str, Any], field: str) -> None:
-    @fault(f"hash-order-{name}", "operator", f"takes the order of {field} for a part of the template", "TMPL-001")
+    @mutant(f"hash-order-{name}", "operator", f"takes the order of {field} for a part of the template", "TMPL-001")
     def _order_counts() -> None:
         del keys[field]
+        note_calls(canonical, "_sorted")
 
 
 for _name, _field in _OF_POD.items():
@@ -41,27 +43,29 @@ for _name, _field in _OF_CONTAINER.items():
 _unsorted("claims", canonical._OF_RESOURCES, "claims")
 
 
-@fault("hash-order-in-init", "operator", "puts lists of init containers in no order before hashing", "TMPL-001")
+@mutant("hash-order-in-init", "operator", "puts lists of init containers in no order before hashing", "TMPL-001")
 def _order_in_init() -> None:
-    replace(canonical, "_CONTAINERS", ("containers", "ephemeralContainers"))
+    replace_data(canonical, "_CONTAINERS", ("containers", "ephemeralContainers"), read_by=(canonical, "pod_spec"))
 
 
-@fault("hash-ports-by-number", "operator", "orders ports by number alone, so that protocols keep theirs", "TMPL-001")
+@mutant("hash-ports-by-number", "operator", "orders ports by number alone, so that protocols keep theirs", "TMPL-001")
 def _ports_by_number() -> None:
     canonical._OF_CONTAINER["ports"] = lambda item: item.get("containerPort") or 0
+    note_calls(canonical, "_container")
 
 
-@fault("hash-stored-form", "operator", "hashes templates as they are stored", "TMPL-001", "TMPL-002", "TMPL-010")
+@mutant("hash-stored-form", "operator", "hashes templates as they are stored", "TMPL-001", "TMPL-002", "TMPL-010")
 def _stored_form() -> None:
     legacy = schemes.SCHEMES["legacy-0.34"]
-    replace(hashes, "_policy", changed(hashes._policy, written=legacy))
+    replace_data(hashes, "_policy", changed(hashes._policy, written=legacy), read_by=(hashes, "known_template"))
     replace(hashes, "use", lambda policy: None)
 
 
 def _sorted_too(name: str, keys: dict[str, Any], field: str, by: str) -> None:
-    @fault(f"hash-sorts-{name}", "operator", f"takes {field} for a list without an order", "TMPL-005")
+    @mutant(f"hash-sorts-{name}", "operator", f"takes {field} for a list without an order", "TMPL-005")
     def _too_many() -> None:
         keys[field] = lambda item: item.get(by) or "" if isinstance(item, Mapping) else item
+        note_calls(canonical, "_sorted")
 
 
 _sorted_too("init-containers", canonical._OF_POD, "initContainers", "name")
@@ -72,9 +76,10 @@ _sorted_too("command", canonical._OF_CONTAINER, "command", "")
 _sorted_too("resize-policy", canonical._OF_CONTAINER, "resizePolicy", "resourceName")
 
 
-@fault("hash-sorts-env-from", "operator", "takes envFrom for a list without an order", "TMPL-005")
+@mutant("hash-sorts-env-from", "operator", "takes envFrom for a list without an order", "TMPL-005")
 def _sorts_env_from() -> None:
     canonical._OF_CONTAINER["envFrom"] = lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+    note_calls(canonical, "_sorted")
 
 
 def _templates_without(what: str) -> None:
@@ -91,17 +96,17 @@ def _templates_without(what: str) -> None:
     replace(Template, "of", classmethod(of))
 
 
-@fault("hash-without-labels", "operator", "leaves the labels of a clique's template out of its hash", "TMPL-006")
+@mutant("hash-without-labels", "operator", "leaves the labels of a clique's template out of its hash", "TMPL-006")
 def _without_labels() -> None:
     _templates_without("labels")
 
 
-@fault("hash-without-annotations", "operator", "leaves the annotations of a clique's template out", "TMPL-006")
+@mutant("hash-without-annotations", "operator", "leaves the annotations of a clique's template out", "TMPL-006")
 def _without_annotations() -> None:
     _templates_without("annotations")
 
 
-@fault("hash-without-priority", "operator", "leaves the priority class of the set out of the hash", "TMPL-006")
+@mutant("hash-without-priority", "operator", "leaves the priority class of the set out of the hash", "TMPL-006")
 def _without_priority() -> None:
     _templates_without("priority")
 
@@ -115,17 +120,17 @@ def _containers_without(field: str) -> None:
     replace(canonical, "_container", container)
 
 
-@fault("hash-without-mounts", "operator", "leaves the mounts of containers out of the hash", "TMPL-006", "TMPL-010")
+@mutant("hash-without-mounts", "operator", "leaves the mounts of containers out of the hash", "TMPL-006", "TMPL-010")
 def _without_mounts() -> None:
     _containers_without("volumeMounts")
 
 
-@fault("hash-without-args", "operator", "leaves the arguments of containers out of the hash", "TMPL-005", "TMPL-006")
+@mutant("hash-without-args", "operator", "leaves the arguments of containers out of the hash", "TMPL-005", "TMPL-006")
 def _without_args() -> None:
     _containers_without("args")
 
 
-@fault("hash-of-names-too", "operator", "hashes the name of the set with its templates", "TMPL-009")
+@mutant("hash-of-names-too", "operator", "hashes the name of the set with its templates", "TMPL-009")
 def _of_names_too() -> None:
     right = hashes.known_generation
 
@@ -136,7 +141,7 @@ def _of_names_too() -> None:
     replace(hashes, "known_generation", known_generation)
 
 
-@fault("hash-of-replicas-too", "operator", "takes the replicas of a set for a part of its template", "TMPL-003")
+@mutant("hash-of-replicas-too", "operator", "takes the replicas of a set for a part of its template", "TMPL-003")
 def _of_replicas_too() -> None:
     right = hashes.known_generation
 
@@ -146,7 +151,7 @@ def _of_replicas_too() -> None:
     replace(hashes, "known_generation", known_generation)
 
 
-@fault("hash-of-clique-replicas", "operator", "takes the replicas of a clique for a part of its template", "TMPL-003")
+@mutant("hash-of-clique-replicas", "operator", "takes the replicas of a clique for a part of its template", "TMPL-003")
 def _of_clique_replicas() -> None:
     right = hashes.known_template
 
@@ -156,7 +161,7 @@ def _of_clique_replicas() -> None:
     replace(hashes, "known_template", known_template)
 
 
-@fault("hash-each-time-anew", "operator", "never gives a template the hash that it has had before", "TMPL-008")
+@mutant("hash-each-time-anew", "operator", "never gives a template the hash that it has had before", "TMPL-008")
 def _each_time_anew() -> None:
     right, seen, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
 
@@ -169,7 +174,7 @@ def _each_time_anew() -> None:
     replace(hashes, "known_template", known_template)
 
 
-@fault("hash-of-the-whole-set", "operator", "gives every clique the hash of the whole set", "TMPL-007")
+@mutant("hash-of-the-whole-set", "operator", "gives every clique the hash of the whole set", "TMPL-007")
 def _of_the_whole_set() -> None:
     generations: dict[str, str] = {}
     right = hashes.known_generation
@@ -203,19 +208,19 @@ def _of_set(wrong_order: bool, names: bool) -> None:
     replace(schemes, "of_set", of_set)
 
 
-@fault(
+@mutant(
     "hash-cliques-as-stored", "operator", "takes the order of all cliques for a part of the set", "TMPL-002", "TMPL-009"
 )
 def _cliques_as_stored() -> None:
     _of_set(wrong_order=False, names=False)  # without names there is nothing to order cliques by
 
 
-@fault("hash-cliques-sorted", "operator", "puts cliques in order that start in another one", "TMPL-004")
+@mutant("hash-cliques-sorted", "operator", "puts cliques in order that start in another one", "TMPL-004")
 def _cliques_sorted() -> None:
     _of_set(wrong_order=True, names=True)
 
 
-@fault("hash-order-without-names", "operator", "forgets the names of cliques that start in order", "TMPL-004")
+@mutant("hash-order-without-names", "operator", "forgets the names of cliques that start in order", "TMPL-004")
 def _order_without_names() -> None:
     right = schemes.of_set
 
@@ -226,7 +231,7 @@ def _order_without_names() -> None:
     replace(schemes, "of_set", of_set)
 
 
-@fault("hash-no-order-at-all", "operator", "takes cliques that start in order for cliques in any order", "TMPL-004")
+@mutant("hash-no-order-at-all", "operator", "takes cliques that start in order for cliques in any order", "TMPL-004")
 def _no_order_at_all() -> None:
     right = schemes.of_set
 
@@ -236,7 +241,7 @@ def _no_order_at_all() -> None:
     replace(schemes, "of_set", of_set)
 
 
-@fault("hash-of-its-own", "operator", "hashes templates in a way of its own", "TMPL-010")
+@mutant("hash-of-its-own", "operator", "hashes templates in a way of its own", "TMPL-010")
 def _of_its_own() -> None:
     right_template, right_set = schemes.of_template, schemes.of_set
 
@@ -250,7 +255,7 @@ def _of_its_own() -> None:
     replace(schemes, "of_set", of_set)
 
 
-@fault("hash-not-for-labels", "operator", "has generation hashes that no label can have", "TMPL-011")
+@mutant("hash-not-for-labels", "operator", "has generation hashes that no label can have", "TMPL-011")
 def _not_for_labels() -> None:
     right = hashes.known_generation
 

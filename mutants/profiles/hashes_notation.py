@@ -1,11 +1,12 @@
-"""Faults in the notation of quantities."""
+"""Mutants in the notation of quantities."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from reference_impl.faults import fault, replace
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.plan import hashes, notation
 from reference_impl.plan.hashing.schemes import CANONICAL
 
@@ -19,17 +20,17 @@ def _stores_as_sent(*, unless_legacy: bool) -> None:
     replace(notation, "patch", patch)
 
 
-@fault("quantities-as-sent", "operator", "stores quantities as they are sent", "TMPL-013", "TMPL-014", "UPG-011")
+@mutant("quantities-as-sent", "operator", "stores quantities as they are sent", "TMPL-013", "TMPL-014", "UPG-011")
 def _as_sent() -> None:
     _stores_as_sent(unless_legacy=False)
 
 
-@fault("quantities-as-sent-later", "operator", "stores quantities as sent, unlike its earlier version", "UPG-010")
+@mutant("quantities-as-sent-later", "operator", "stores quantities as sent, unlike its earlier version", "UPG-010")
 def _as_sent_later() -> None:
     _stores_as_sent(unless_legacy=True)
 
 
-@fault("quantities-rewritten", "operator", "writes quantities of updates as it does those of new sets", "TMPL-014")
+@mutant("quantities-rewritten", "operator", "writes quantities of updates as it does those of new sets", "TMPL-014")
 def _rewritten() -> None:
     right = notation.patch
     replace(notation, "patch", lambda pcs, stored: right(pcs, None))

@@ -1,4 +1,4 @@
-"""Faults about what is deleted by hand, and when."""
+"""Mutants about what is deleted by hand, and when."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from kube.objects import Key
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER
 from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer, together
-from reference_impl.faults import fault, replace
 from reference_impl.plan import children, conditions, labels, statuses
 
 
-@fault("foreground-forgotten", "operator", "goes on making cliques for a set that is being deleted", "LIFE-005")
+@mutant("foreground-forgotten", "operator", "goes on making cliques for a set that is being deleted", "LIFE-005")
 def _foreground_forgotten() -> None:
     right = SetReconciler.reconcile
 
@@ -32,7 +33,7 @@ def _foreground_forgotten() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@fault("countdown-first", "operator", "lets a deleted set go only when none of its cliques counts down", "LIFE-006")
+@mutant("countdown-first", "operator", "lets a deleted set go only when none of its cliques counts down", "LIFE-006")
 def _countdown_first() -> None:
     right = SetReconciler.reconcile
 
@@ -49,7 +50,7 @@ def _countdown_first() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@fault("name-remembered", "operator", "takes a set for the one that had its name before", "LIFE-007")
+@mutant("name-remembered", "operator", "takes a set for the one that had its name before", "LIFE-007")
 def _name_remembered() -> None:
     right, known = SetReconciler.reconcile, dict[Key, str]()
 
@@ -62,7 +63,7 @@ def _name_remembered() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@fault("clique-made-once", "operator", "makes no standalone clique a second time", "LIFE-008")
+@mutant("clique-made-once", "operator", "makes no standalone clique a second time", "LIFE-008")
 def _clique_made_once() -> None:
     right, made = Writer.create, set[tuple[str, str, str]]()
 
@@ -78,7 +79,7 @@ def _clique_made_once() -> None:
     replace(Writer, "create", create)
 
 
-@fault("clique-made-empty", "operator", "makes a deleted clique anew without pods", "LIFE-008")
+@mutant("clique-made-empty", "operator", "makes a deleted clique anew without pods", "LIFE-008")
 def _clique_made_empty() -> None:
     right, made = children._clique, set[tuple[str, str]]()
 
@@ -92,7 +93,7 @@ def _clique_made_empty() -> None:
     replace(children, "_clique", clique)
 
 
-@fault("siblings-made-anew", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-008")
+@mutant("siblings-made-anew", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-008")
 def _siblings_made_anew() -> None:
     right, complete = GroupReconciler._members, set[tuple[str, str]]()
 
@@ -111,7 +112,7 @@ def _siblings_made_anew() -> None:
     replace(GroupReconciler, "_members", members)
 
 
-@fault("group-made-empty", "operator", "makes no cliques of a scaling group that was made anew", "LIFE-009")
+@mutant("group-made-empty", "operator", "makes no cliques of a scaling group that was made anew", "LIFE-009")
 def _group_made_empty() -> None:
     right, made = children.member_cliques, dict[tuple[str, str], str]()
 
@@ -124,6 +125,6 @@ def _group_made_empty() -> None:
     replace(children, "member_cliques", member_cliques)
 
 
-@fault("attendants-unwatched", "operator", "leaves deleted secondary resources until another event", "LIFE-010")
+@mutant("attendants-unwatched", "operator", "leaves deleted secondary resources until another event", "LIFE-010")
 def _attendants_unwatched() -> None:
     replace(Operator, "_on_secondary", lambda self, kind, old, item: None)

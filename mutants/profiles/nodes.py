@@ -1,4 +1,4 @@
-"""Faults about nodes that are cordoned, drained and lost."""
+"""Mutants about nodes that are cordoned, drained and lost."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from kube.client import Client
 from kube.informer import Informer, typed
 from kube.objects import Key, ObjectMeta
 from kube.resource import NODES, PODS, Resource
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.api.models import PodClique, PodCliqueSet
 from reference_impl.api.pods import Pod
 from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.faults import fault, replace
 from reference_impl.plan import labels, pods, statuses
 
 _BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
@@ -35,12 +36,12 @@ def _stuck(pod: Pod) -> bool:
     return pod.terminating and not pod.ready
 
 
-@fault("stuck-pods-waited-for", "operator", "replaces pods of lost nodes when they are gone", "NODE-001")
+@mutant("stuck-pods-waited-for", "operator", "replaces pods of lost nodes when they are gone", "NODE-001")
 def _stuck_pods_waited_for() -> None:
     replace(Pod, "active", property(lambda self: not self.finished and (not self.terminating or _stuck(self))))
 
 
-@fault("stuck-pods-keep-their-index", "operator", "gives the index of a pod on a lost node to nobody", "NODE-001")
+@mutant("stuck-pods-keep-their-index", "operator", "gives the index of a pod on a lost node to nobody", "NODE-001")
 def _stuck_pods_keep_their_index() -> None:
     right = pods.difference
 
@@ -51,7 +52,7 @@ def _stuck_pods_keep_their_index() -> None:
     replace(pods, "difference", difference)
 
 
-@fault("stuck-pods-counted", "operator", "counts pods that cannot go as scheduled", "NODE-002")
+@mutant("stuck-pods-counted", "operator", "counts pods that cannot go as scheduled", "NODE-002")
 def _stuck_pods_counted() -> None:
     right = statuses.clique_status
 
@@ -63,7 +64,7 @@ def _stuck_pods_counted() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@fault("terminated-when-gone", "operator", "lets a clique go only when its pods have gone", "NODE-003")
+@mutant("terminated-when-gone", "operator", "lets a clique go only when its pods have gone", "NODE-003")
 def _terminated_when_gone() -> None:
     right = CliqueReconciler.reconcile
 
@@ -81,7 +82,7 @@ def _terminated_when_gone() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@fault("lost-pods-deleted", "operator", "replaces pods as soon as nobody hears of their node", "NODE-004")
+@mutant("lost-pods-deleted", "operator", "replaces pods as soon as nobody hears of their node", "NODE-004")
 def _lost_pods_deleted() -> None:
     right = pods.difference
 
@@ -92,7 +93,7 @@ def _lost_pods_deleted() -> None:
     replace(pods, "difference", difference)
 
 
-@fault("lost-for-good", "operator", "takes pods that were lost once for lost ever after", "NODE-004")
+@mutant("lost-for-good", "operator", "takes pods that were lost once for lost ever after", "NODE-004")
 def _lost_for_good() -> None:
     right, known = statuses._lost, set[str]()
 
@@ -104,7 +105,7 @@ def _lost_for_good() -> None:
     replace(statuses, "_lost", lost)
 
 
-@fault("cordon-evacuates", "operator", "deletes the pods of nodes that take no more", "NODE-005")
+@mutant("cordon-evacuates", "operator", "deletes the pods of nodes that take no more", "NODE-005")
 def _cordon_evacuates() -> None:
     right = Operator.run
 
@@ -130,7 +131,7 @@ async def _delete(client: Client, pod: Pod) -> None:
     await client.delete(PODS, pod.metadata.namespace, pod.metadata.name)
 
 
-@fault("budget-of-nothing", "operator", "makes a disruption budget that lets no pod of a set go", "NODE-006")
+@mutant("budget-of-nothing", "operator", "makes a disruption budget that lets no pod of a set go", "NODE-006")
 def _budget_of_nothing() -> None:
     right = Operator._on_set
     tasks = set[asyncio.Task[bytes]]()
@@ -150,7 +151,7 @@ def _budget_of_nothing() -> None:
     replace(Operator, "_on_set", on_set)
 
 
-@fault("drained-made-anew", "operator", "makes cliques anew whose pods are evicted", "NODE-006")
+@mutant("drained-made-anew", "operator", "makes cliques anew whose pods are evicted", "NODE-006")
 def _drained_made_anew() -> None:
     right_pod, right_reconcile, drained = Operator._on_pod, CliqueReconciler.reconcile, set[Key]()
 

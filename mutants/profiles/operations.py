@@ -1,4 +1,4 @@
-"""Faults of an operator that is not alone."""
+"""Mutants of an operator that is not alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import asyncio
 
 from kube import leases
 from kube.leases import Elector
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.admission import server
-from reference_impl.faults import fault, replace
 
 
-@fault("lease-ignored", "operator", "leads without asking for the lease", "OPS-001")
+@mutant("lease-ignored", "operator", "leads without asking for the lease", "OPS-001")
 def _lease_ignored() -> None:
     async def acquire(self: Elector) -> None:
         return
@@ -23,12 +24,12 @@ def _lease_ignored() -> None:
     replace(Elector, "check", lambda self: None)
 
 
-@fault("lease-snatched", "operator", "takes the lease from a leader that lives", "OPS-001")
+@mutant("lease-snatched", "operator", "takes the lease from a leader that lives", "OPS-001")
 def _lease_snatched() -> None:
     replace(leases, "free", lambda *_: True)
 
 
-@fault("lease-not-renewed", "operator", "takes the lease and never renews it", "OPS-001")
+@mutant("lease-not-renewed", "operator", "takes the lease and never renews it", "OPS-001")
 def _lease_not_renewed() -> None:
     async def hold(self: Elector) -> None:
         await asyncio.Event().wait()
@@ -37,7 +38,7 @@ def _lease_not_renewed() -> None:
     replace(Elector, "check", lambda self: None)
 
 
-@fault("webhooks-of-the-leader-only", "operator", "answers admission only once it leads", "OPS-002")
+@mutant("webhooks-of-the-leader-only", "operator", "answers admission only once it leads", "OPS-002")
 def _webhooks_of_the_leader_only() -> None:
     led: list[bool] = []
     right_acquire, right_review = Elector.acquire, server.Hooks.review
@@ -55,7 +56,7 @@ def _webhooks_of_the_leader_only() -> None:
     replace(server.Hooks, "review", review)
 
 
-@fault("lease-of-the-dead", "operator", "never takes the lease of a leader that is dead", "OPS-003")
+@mutant("lease-of-the-dead", "operator", "never takes the lease of a leader that is dead", "OPS-003")
 def _lease_of_the_dead() -> None:
     right = leases.free
 
@@ -65,7 +66,7 @@ def _lease_of_the_dead() -> None:
     replace(leases, "free", free)
 
 
-@fault("lease-kept", "operator", "keeps the lease when it is stopped", "OPS-004")
+@mutant("lease-kept", "operator", "keeps the lease when it is stopped", "OPS-004")
 def _lease_kept() -> None:
     async def release(self: Elector) -> None:
         return
@@ -73,7 +74,7 @@ def _lease_kept() -> None:
     replace(Elector, "release", release)
 
 
-@fault("works-while-it-waits", "operator", "works before it has the lease", "OPS-005")
+@mutant("works-while-it-waits", "operator", "works before it has the lease", "OPS-005")
 def _works_while_it_waits() -> None:
     right_acquire, right_hold = Elector.acquire, Elector.hold
 

@@ -1,4 +1,4 @@
-"""Faults in what a set has beside its pods: accounts and roles, autoscalers, claims, what gangs take over."""
+"""Mutants in what a set has beside its pods: accounts and roles, autoscalers, claims, what gangs take over."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from kube.objects import Key
+from mutants.registry import mutant
+from mutants.replacement import replace, replace_data
 from reference_impl.control import podcliqueset
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.last_errors import LastErrors
@@ -15,7 +17,6 @@ from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.secondary_resources import SecondaryResources
 from reference_impl.control.writer import Writer
-from reference_impl.faults import fault, replace
 from reference_impl.plan import (
     autoscalers,
     children,
@@ -46,32 +47,32 @@ def _changed(module: Any, name: str, change: Any) -> None:
     replace(module, name, spoilt)
 
 
-@fault("secret-misnamed", "operator", "calls the token Secret by its name of before alpha.12", "RES-001", "RES-012")
+@mutant("secret-misnamed", "operator", "calls the token Secret by its name of before alpha.12", "RES-001", "RES-012")
 def _secret_misnamed() -> None:
     replace(names, "token_secret", lambda pcs: f"{pcs}-initc-sa-token-secret")
 
 
-@fault("role-unlabelled", "operator", "gives the Role the component of the binding", "RES-002")
+@mutant("role-unlabelled", "operator", "gives the Role the component of the binding", "RES-002")
 def _role_unlabelled() -> None:
     _changed(
         secondary_resources, "role", lambda m: m["metadata"]["labels"].update({labels.COMPONENT: "pod-role-binding"})
     )
 
 
-@fault("account-orphaned", "operator", "makes a ServiceAccount that the set doesn't control", "RES-003")
+@mutant("account-orphaned", "operator", "makes a ServiceAccount that the set doesn't control", "RES-003")
 def _account_orphaned() -> None:
     _changed(
         secondary_resources, "service_account", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False)
     )
 
 
-@fault("role-too-wide", "operator", "allows the init containers to change pods", "RES-004")
+@mutant("role-too-wide", "operator", "allows the init containers to change pods", "RES-004")
 def _role_too_wide() -> None:
     wide = {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "patch", "watch"]}
-    replace(secondary_resources, "RULES", [wide])
+    replace_data(secondary_resources, "RULES", [wide], read_by=(secondary_resources, "role"))
 
 
-@fault("attendants-late", "operator", "makes account and role after everything else", "RES-005")
+@mutant("attendants-late", "operator", "makes account and role after everything else", "RES-005")
 def _attendants_late() -> None:
     right, children_of = SecondaryResources.ensure, SetReconciler._children
 
@@ -86,12 +87,12 @@ def _attendants_late() -> None:
     replace(SetReconciler, "_children", late)
 
 
-@fault("secret-without-account", "operator", "names no account in the token Secret", "RES-006")
+@mutant("secret-without-account", "operator", "names no account in the token Secret", "RES-006")
 def _secret_without_account() -> None:
     _changed(secondary_resources, "token_secret", lambda m: m.update(type="Opaque"))
 
 
-@fault("made-just-once", "operator", "makes roles and services just once", "RES-007", "RES-008")
+@mutant("made-just-once", "operator", "makes roles and services just once", "RES-007", "RES-008")
 def _made_just_once() -> None:
     right = Writer.ensure
     made: set[str] = set()
@@ -106,12 +107,12 @@ def _made_just_once() -> None:
     replace(Writer, "ensure", ensure)
 
 
-@fault("drift-kept", "operator", "never corrects what exists", "RES-008", "RES-009")
+@mutant("drift-kept", "operator", "never corrects what exists", "RES-008", "RES-009")
 def _drift_kept() -> None:
     replace(drift, "correction", lambda manifest, found: {})
 
 
-@fault("secret-taken-over", "operator", "takes whatever Secret has the right name for its own", "RES-010")
+@mutant("secret-taken-over", "operator", "takes whatever Secret has the right name for its own", "RES-010")
 def _secret_taken_over() -> None:
     async def look_at(self: Writer, informer: Any, manifest: Manifest) -> None:
         return None
@@ -119,7 +120,7 @@ def _secret_taken_over() -> None:
     replace(Writer, "_look_at", look_at)
 
 
-@fault("errors-stay", "operator", "never clears lastErrors", "RES-011")
+@mutant("errors-stay", "operator", "never clears lastErrors", "RES-011")
 def _errors_stay() -> None:
     right = LastErrors.tell
 
@@ -129,18 +130,18 @@ def _errors_stay() -> None:
     replace(LastErrors, "tell", tell)
 
 
-@fault("mirror-takes-all", "operator", "copies Grove's own labels of the set onto gangs", "RES-020")
+@mutant("mirror-takes-all", "operator", "copies Grove's own labels of the set onto gangs", "RES-020")
 def _mirror_takes_all() -> None:
     replace(labels, "mirrored", lambda own, existing, of_set: {**(existing or {}), **own, **(of_set or {})})
 
 
-@fault("mirror-only-adds", "operator", "leaves on gangs what their set has lost", "RES-021")
+@mutant("mirror-only-adds", "operator", "leaves on gangs what their set has lost", "RES-021")
 def _mirror_only_adds() -> None:
     right = labels.mirrored
     replace(labels, "mirrored", lambda own, existing, of_set: {**(existing or {}), **right(own, existing, of_set)})
 
 
-@fault("trigger-ignored", "operator", "looks at a set only when its spec changes", "RES-021", "RES-022")
+@mutant("trigger-ignored", "operator", "looks at a set only when its spec changes", "RES-021", "RES-022")
 def _trigger_ignored() -> None:
     right = Operator._on_set
 
@@ -151,33 +152,33 @@ def _trigger_ignored() -> None:
     replace(Operator, "_on_set", on_set)
 
 
-@fault("annotations-dropped", "operator", "leaves the annotations of templates out", "RES-023")
+@mutant("annotations-dropped", "operator", "leaves the annotations of templates out", "RES-023")
 def _annotations_dropped() -> None:
     _changed(children, "_clique", lambda m: m["metadata"].pop("annotations", None))
 
 
-@fault("gang-without-priority", "operator", "gives gangs no priority class", "RES-024")
+@mutant("gang-without-priority", "operator", "gives gangs no priority class", "RES-024")
 def _gang_without_priority() -> None:
     _changed(gangs, "manifest", lambda m: m["spec"].pop("priorityClassName", None))
     replace(gangs, "drift", lambda *_: {})
 
 
-@fault("pods-without-priority", "operator", "gives only gangs the set's priority class", "RES-025")
+@mutant("pods-without-priority", "operator", "gives only gangs the set's priority class", "RES-025")
 def _pods_without_priority() -> None:
     _changed(children, "_clique", lambda m: m["spec"]["podSpec"].pop("priorityClassName", None))
 
 
-@fault("autoscaler-unbounded", "operator", "lets autoscalers go down to one", "RES-030")
+@mutant("autoscaler-unbounded", "operator", "lets autoscalers go down to one", "RES-030")
 def _autoscaler_unbounded() -> None:
     _changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=1))
 
 
-@fault("autoscaler-orphaned", "operator", "makes autoscalers that nobody controls", "RES-031")
+@mutant("autoscaler-orphaned", "operator", "makes autoscalers that nobody controls", "RES-031")
 def _autoscaler_orphaned() -> None:
     _changed(autoscalers, "_manifest", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False))
 
 
-@fault("replicas-overwritten", "operator", "writes the template's replicas whenever the set is looked at", "RES-032")
+@mutant("replicas-overwritten", "operator", "writes the template's replicas whenever the set is looked at", "RES-032")
 def _replicas_overwritten() -> None:
     right = SetReconciler._children
 
@@ -191,7 +192,7 @@ def _replicas_overwritten() -> None:
     replace(SetReconciler, "_children", overwrite)
 
 
-@fault("surplus-kept", "operator", "never deletes autoscalers and claims that are not wanted", "RES-033", "RES-047")
+@mutant("surplus-kept", "operator", "never deletes autoscalers and claims that are not wanted", "RES-033", "RES-047")
 def _surplus_kept() -> None:
     right = Writer.delete
 
@@ -202,12 +203,12 @@ def _surplus_kept() -> None:
     replace(Writer, "delete", delete)
 
 
-@fault("claim-per-wrong-level", "operator", "makes one claim for all pods where each has its own", "RES-040")
+@mutant("claim-per-wrong-level", "operator", "makes one claim for all pods where each has its own", "RES-040")
 def _claim_per_wrong_level() -> None:
     replace(names, "replica_claim", lambda owner, index, template: f"{owner}-all-{template}")
 
 
-@fault("claim-without-place", "operator", "leaves the index off the labels of claims", "RES-041")
+@mutant("claim-without-place", "operator", "leaves the index off the labels of claims", "RES-041")
 def _claim_without_place() -> None:
     def forget(manifest: Manifest) -> None:
         for key in (labels.REPLICA_INDEX, labels.SCALING_GROUP_REPLICA_INDEX, labels.POD_INDEX):
@@ -216,7 +217,7 @@ def _claim_without_place() -> None:
     _changed(claims, "manifest", forget)
 
 
-@fault("outside-template-first", "operator", "prefers a template of the cluster to the set's own", "RES-042")
+@mutant("outside-template-first", "operator", "prefers a template of the cluster to the set's own", "RES-042")
 def _outside_template_first() -> None:
     right = claims.claim_spec
 
@@ -227,7 +228,7 @@ def _outside_template_first() -> None:
     replace(claims, "claim_spec", claim_spec)
 
 
-@fault("init-containers-without-claims", "operator", "gives claims to main containers only", "RES-043")
+@mutant("init-containers-without-claims", "operator", "gives claims to main containers only", "RES-043")
 def _init_containers_without_claims() -> None:
     right = claims.with_claims
 
@@ -238,24 +239,24 @@ def _init_containers_without_claims() -> None:
     replace(claims, "with_claims", with_claims)
 
 
-@fault("filter-ignored", "operator", "shares every claim of the set with every clique", "RES-044")
+@mutant("filter-ignored", "operator", "shares every claim of the set with every clique", "RES-044")
 def _filter_ignored() -> None:
     replace(claims, "_in_set", lambda *_: True)
 
 
-@fault("missing-template-ignored", "operator", "goes on without a claim whose template is missing", "RES-045")
+@mutant("missing-template-ignored", "operator", "goes on without a claim whose template is missing", "RES-045")
 def _missing_template_ignored() -> None:
     right = claims.claim_spec
     replace(claims, "claim_spec", lambda pcs, sharing, external: right(pcs, sharing, lambda *at: external(*at) or {}))
 
 
-@fault("claim-of-pod-deleted", "operator", "deletes the claims of indices beyond the replicas", "RES-046")
+@mutant("claim-of-pod-deleted", "operator", "deletes the claims of indices beyond the replicas", "RES-046")
 def _claim_of_pod_deleted() -> None:
     right = claims.of_clique
     replace(claims, "of_clique", lambda clique, template, in_use: right(clique, template, ()))
 
 
-@fault("template-by-ending", "operator", "looks a clique's template up by the end of its name", "RES-050")
+@mutant("template-by-ending", "operator", "looks a clique's template up by the end of its name", "RES-050")
 def _template_by_ending() -> None:
     right = children.template
 
@@ -273,33 +274,33 @@ def _template_by_ending() -> None:
     replace(children, "standalone_templates", standalone)
 
 
-@fault("foreign-gang-changed", "operator", "makes the gang of another set its own", "RES-051")
+@mutant("foreign-gang-changed", "operator", "makes the gang of another set its own", "RES-051")
 def _foreign_gang_changed() -> None:
 
     replace(podcliqueset, "_controlled", lambda found, pcs: True)
 
 
-@fault("domains-untranslated", "operator", "writes domains where node label keys belong", "RES-060", "RES-062")
+@mutant("domains-untranslated", "operator", "writes domains where node label keys belong", "RES-060", "RES-062")
 def _domains_untranslated() -> None:
     replace(topology.Topology, "_key", lambda self, domain: domain if domain in (self.levels or {}) else None)
 
 
-@fault("topology-name-kept", "operator", "names the binding also on gangs without constraints", "RES-061")
+@mutant("topology-name-kept", "operator", "names the binding also on gangs without constraints", "RES-061")
 def _topology_name_kept() -> None:
     replace(gangs.PlannedGang, "constrained", True)
 
 
-@fault("binding-unwatched", "operator", "doesn't look at sets again when their binding changes", "RES-063", "RES-064")
+@mutant("binding-unwatched", "operator", "doesn't look at sets again when their binding changes", "RES-063", "RES-064")
 def _binding_unwatched() -> None:
     replace(Operator, "_on_topology", lambda *_: None)
 
 
-@fault("topology-silent", "operator", "says in no condition what became of the constraints", "RES-065")
+@mutant("topology-silent", "operator", "says in no condition what became of the constraints", "RES-065")
 def _topology_silent() -> None:
     replace(topology, "condition", lambda *_: None)
 
 
-@fault("claims-orphaned", "operator", "makes claims that stay when their set goes", "RES-041", "RES-090")
+@mutant("claims-orphaned", "operator", "makes claims that stay when their set goes", "RES-041", "RES-090")
 def _claims_orphaned() -> None:
     def lose(manifest: Manifest) -> None:
         manifest["metadata"]["ownerReferences"] = []
@@ -309,7 +310,7 @@ def _claims_orphaned() -> None:
     replace(drift, "owned", lambda manifest, found: True)
 
 
-@fault("hidden-claims", "operator", "gives pods no claims of their own level", "RES-043")
+@mutant("hidden-claims", "operator", "gives pods no claims of their own level", "RES-043")
 def _hidden_claims() -> None:
     right = pods.PodBuilder.__init__
 
@@ -323,18 +324,18 @@ def _hidden_claims() -> None:
     replace(pods.PodBuilder, "__init__", init)
 
 
-@fault("domain-unlabelled", "operator", "labels ComputeDomains without their replica", "RES-070")
+@mutant("domain-unlabelled", "operator", "labels ComputeDomains without their replica", "RES-070")
 def _domain_unlabelled() -> None:
     _changed(mnnvl, "compute_domain", lambda m: m["metadata"]["labels"].pop(labels.REPLICA_INDEX))
 
 
-@fault("none-overruled", "operator", "takes the set's group for cliques whose scaling group wants none", "RES-071")
+@mutant("none-overruled", "operator", "takes the set's group for cliques whose scaling group wants none", "RES-071")
 def _none_overruled() -> None:
     right = mnnvl.group_of
     replace(mnnvl, "group_of", lambda pcs, template, config: right(pcs, template, None))
 
 
-@fault("channels-for-all", "operator", "gives channels to containers without GPUs, too", "RES-072")
+@mutant("channels-for-all", "operator", "gives channels to containers without GPUs, too", "RES-072")
 def _channels_for_all() -> None:
     right = mnnvl.with_channel
 
@@ -346,12 +347,12 @@ def _channels_for_all() -> None:
     replace(mnnvl, "with_channel", with_channel)
 
 
-@fault("domain-held", "operator", "never takes its finalizer off a ComputeDomain", "RES-073", "RES-074")
+@mutant("domain-held", "operator", "never takes its finalizer off a ComputeDomain", "RES-073", "RES-074")
 def _domain_held() -> None:
     replace(DomainReconciler, "_needed", lambda self, key: True)
 
 
-@fault("earlier-secret-kept", "operator", "never deletes the token Secret of an earlier version", "RES-013")
+@mutant("earlier-secret-kept", "operator", "never deletes the token Secret of an earlier version", "RES-013")
 def _earlier_secret_kept() -> None:
     async def keep(self: SecondaryResources, pcs: Any) -> None:
         return None
@@ -359,12 +360,12 @@ def _earlier_secret_kept() -> None:
     replace(SecondaryResources, "_retire_legacy_secret", keep)
 
 
-@fault("earlier-secret-pulled", "operator", "deletes a Secret that a pod still mounts", "RES-013")
+@mutant("earlier-secret-pulled", "operator", "deletes a Secret that a pod still mounts", "RES-013")
 def _earlier_secret_pulled() -> None:
     replace(secondary_resources, "mounts", lambda pod, secret: False)
 
 
-@fault("group-conflict-hidden", "operator", "says nothing of a scaling group that belongs to somebody else", "RES-091")
+@mutant("group-conflict-hidden", "operator", "says nothing of a scaling group that belongs to somebody else", "RES-091")
 def _group_conflict_hidden() -> None:
     right = LastErrors.tell
 
@@ -375,7 +376,7 @@ def _group_conflict_hidden() -> None:
     replace(LastErrors, "tell", tell)
 
 
-@fault("service-conflict-hidden", "operator", "says nothing of a Service that belongs to somebody else", "RES-093")
+@mutant("service-conflict-hidden", "operator", "says nothing of a Service that belongs to somebody else", "RES-093")
 def _service_conflict_hidden() -> None:
     right = LastErrors.tell
 
@@ -386,7 +387,7 @@ def _service_conflict_hidden() -> None:
     replace(LastErrors, "tell", tell)
 
 
-@fault("levels-in-any-order", "operator", "names missing topology levels in an order that changes", "RES-092")
+@mutant("levels-in-any-order", "operator", "names missing topology levels in an order that changes", "RES-092")
 def _levels_in_any_order() -> None:
     right, number = topology.condition, itertools.count()
 

@@ -1,4 +1,4 @@
-"""Faults of an operator that accepts sets in which two objects would have one name."""
+"""Mutants of an operator that accepts sets in which two objects would have one name."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 from kube.informer import Informer
 from kube.objects import Object
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.admission.rules import collisions
 from reference_impl.control import podcliqueset
 from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer
-from reference_impl.faults import fault, replace
 from reference_impl.plan.reconcile_error import ReconcileError
 
 
@@ -20,7 +21,7 @@ def accept_collisions() -> None:
     replace(collisions, "violations", lambda pcs, old: ())
 
 
-@fault("collision-unreported", "operator", "passes over a clique whose name is taken", "RES-052")
+@mutant("collision-unreported", "operator", "passes over a clique whose name is taken", "RES-052")
 def _collision_unreported() -> None:
     accept_collisions()
     right = Writer._look_at
@@ -32,7 +33,7 @@ def _collision_unreported() -> None:
     replace(Writer, "_look_at", look_at)
 
 
-@fault("collision-counted", "operator", "counts what has a name, whoever owns it", "RES-052")
+@mutant("collision-counted", "operator", "counts what has a name, whoever owns it", "RES-052")
 def _collision_counted() -> None:
     accept_collisions()
 
@@ -42,7 +43,7 @@ def _collision_counted() -> None:
     replace(Cache, "child", child)
 
 
-@fault("autoscaler-collision-unreported", "operator", "passes over an autoscaler whose name is taken", "RES-054")
+@mutant("autoscaler-collision-unreported", "operator", "passes over an autoscaler whose name is taken", "RES-054")
 def _autoscaler_collision_unreported() -> None:
     accept_collisions()
 

@@ -1,4 +1,4 @@
-"""Faults in what comes and goes when something is scaled."""
+"""Mutants in what comes and goes when something is scaled."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 import msgspec
 
 from kube.informer import Informer
+from mutants.registry import mutant
+from mutants.replacement import replace, replace_data
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.faults import fault, replace
 from reference_impl.plan import children, labels, pods, template_drift
 from reference_impl.plan.pods import index_of
 
 
-@fault("set-not-scaled", "operator", "makes one replica of a set, whatever it is scaled to", "SCALE-001")
+@mutant("set-not-scaled", "operator", "makes one replica of a set, whatever it is scaled to", "SCALE-001")
 def _set_not_scaled() -> None:
     right = SetReconciler._replica
 
@@ -29,7 +30,7 @@ def _set_not_scaled() -> None:
     replace(SetReconciler, "_replica", replica)
 
 
-@fault("first-sizes-kept", "operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
+@mutant("first-sizes-kept", "operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
 def _first_sizes_kept() -> None:
     right, first = children.standalone_clique, dict[str, int]()
 
@@ -41,7 +42,7 @@ def _first_sizes_kept() -> None:
     replace(children, "standalone_clique", standalone_clique)
 
 
-@fault("services-kept", "operator", "keeps the Services of replicas that are no more", "SCALE-003")
+@mutant("services-kept", "operator", "keeps the Services of replicas that are no more", "SCALE-003")
 def _services_kept() -> None:
     right = SetReconciler._surplus
 
@@ -51,7 +52,7 @@ def _services_kept() -> None:
     replace(SetReconciler, "_surplus", surplus)
 
 
-@fault("last-replica-kept", "operator", "keeps one replica of a set that is scaled to none", "SCALE-004")
+@mutant("last-replica-kept", "operator", "keeps one replica of a set that is scaled to none", "SCALE-004")
 def _last_replica_kept() -> None:
     right = SetReconciler._children
 
@@ -62,7 +63,7 @@ def _last_replica_kept() -> None:
     replace(SetReconciler, "_children", of_set)
 
 
-@fault("template-overrides", "operator", "has the template's replicas override live ones", "SCALE-005", "SCALE-006")
+@mutant("template-overrides", "operator", "has the template's replicas override live ones", "SCALE-005", "SCALE-006")
 def _template_overrides() -> None:
     def clique(template: CliqueTemplate, found: PodClique) -> children.Manifest:
         wanted = template.spec.replicas
@@ -75,7 +76,7 @@ def _template_overrides() -> None:
     replace(template_drift, "group", group)
 
 
-@fault("first-replicas-go", "operator", "takes the first replicas of a group that is scaled in", "SCALE-007")
+@mutant("first-replicas-go", "operator", "takes the first replicas of a group that is scaled in", "SCALE-007")
 def _first_replicas_go() -> None:
     right, most = children.member_cliques, dict[str, int]()
 
@@ -91,7 +92,7 @@ def _first_replicas_go() -> None:
     replace(children, "member_cliques", member_cliques)
 
 
-@fault("replicas-counted", "operator", "deletes as many replicas of a group as there seem too many", "SCALE-008")
+@mutant("replicas-counted", "operator", "deletes as many replicas of a group as there seem too many", "SCALE-008")
 def _replicas_counted() -> None:
     right = Writer.delete
 
@@ -108,7 +109,7 @@ def _replicas_counted() -> None:
     replace(Writer, "delete", delete)
 
 
-@fault("members-not-scaled", "operator", "keeps the first size of a clique in a group", "SCALE-009")
+@mutant("members-not-scaled", "operator", "keeps the first size of a clique in a group", "SCALE-009")
 def _members_not_scaled() -> None:
     right, first = pods.difference, dict[str, int]()
 
@@ -121,12 +122,12 @@ def _members_not_scaled() -> None:
     replace(pods, "difference", difference)
 
 
-@fault("highest-index-goes", "operator", "deletes the pods with the highest indices", "SCALE-010")
+@mutant("highest-index-goes", "operator", "deletes the pods with the highest indices", "SCALE-010")
 def _highest_index_goes() -> None:
     replace(pods, "worth", lambda pod, target: (-index_of(pod),))
 
 
-@fault("oldest-goes", "operator", "deletes the oldest of pods that serve alike", "SCALE-010")
+@mutant("oldest-goes", "operator", "deletes the oldest of pods that serve alike", "SCALE-010")
 def _oldest_goes() -> None:
     right = pods.worth
 
@@ -137,18 +138,18 @@ def _oldest_goes() -> None:
     replace(pods, "worth", worth)
 
 
-@fault("template-unasked", "operator", "doesn't ask of which template pods are that are too many", "SCALE-010")
+@mutant("template-unasked", "operator", "doesn't ask of which template pods are that are too many", "SCALE-010")
 def _template_unasked() -> None:
     right = pods.worth
     replace(pods, "worth", lambda pod, target: right(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
 
 
-@fault("phase-unasked", "operator", "doesn't ask for the phase of pods that are too many", "SCALE-010")
+@mutant("phase-unasked", "operator", "doesn't ask for the phase of pods that are too many", "SCALE-010")
 def _phase_unasked() -> None:
-    replace(pods, "_PHASES", {})
+    replace_data(pods, "_PHASES", {}, read_by=(pods, "worth"))
 
 
-@fault("going-is-too-many", "operator", "counts pods that are being deleted as too many", "SCALE-011")
+@mutant("going-is-too-many", "operator", "counts pods that are being deleted as too many", "SCALE-011")
 def _going_is_too_many() -> None:
     right = pods.difference
 
@@ -161,7 +162,7 @@ def _going_is_too_many() -> None:
     replace(pods, "difference", difference)
 
 
-@fault("holes-stay", "operator", "numbers new pods after the highest index", "SCALE-012")
+@mutant("holes-stay", "operator", "numbers new pods after the highest index", "SCALE-012")
 def _holes_stay() -> None:
     def free_indices(active: list[Pod], count: int) -> list[int]:
         begin = max((index_of(pod) for pod in active), default=-1) + 1
@@ -170,7 +171,7 @@ def _holes_stay() -> None:
     replace(pods, "free_indices", free_indices)
 
 
-@fault("scaling-missed", "operator", "knows nothing of what was scaled before it started", "SCALE-013")
+@mutant("scaling-missed", "operator", "knows nothing of what was scaled before it started", "SCALE-013")
 def _scaling_missed() -> None:
     right, first = GroupReconciler._members, dict[str, int]()
 
@@ -182,7 +183,7 @@ def _scaling_missed() -> None:
     replace(GroupReconciler, "_members", members)
 
 
-@fault("tidies-at-start", "operator", "makes a pod of each clique anew that it finds at its start", "SCALE-014")
+@mutant("tidies-at-start", "operator", "makes a pod of each clique anew that it finds at its start", "SCALE-014")
 def _tidies_at_start() -> None:
     right, known = pods.difference, set[str]()
 

@@ -1,7 +1,7 @@
-"""Faults of the scheduler's planning, each with the rules of the specification that its outcomes break and the ids of
+"""Mutants of the scheduler's planning, each with the rules of the specification that its outcomes break and the ids of
 the requirements that must fail of it.
 
-They are proved against the oracle (tests/scheduling/test_mutants.py), and on a cluster as all faults are.
+They are proved against the oracle (tests/scheduling/test_mutants.py), and on a cluster as all mutants are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from reference_impl.faults import fault, replace
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
@@ -26,7 +27,7 @@ from reference_impl.scheduler.shortfall import Shortfall
 
 
 @dataclass(frozen=True)
-class PlacementFault:
+class PlacementMutant:
     name: str
     text: str
     rules: tuple[str, ...]
@@ -34,15 +35,15 @@ class PlacementFault:
     apply: Callable[[], None]
 
 
-FAULTS: list[PlacementFault] = []
+MUTANTS: list[PlacementMutant] = []
 
 
 def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """`caught_by`: ids of requirements, with spaces between."""
 
     def register(apply: Callable[[], None]) -> Callable[[], None]:
-        FAULTS.append(PlacementFault(name, text, rules, apply))
-        return fault(name, "gang-scheduler", text, *caught_by.split())(apply)
+        MUTANTS.append(PlacementMutant(name, text, rules, apply))
+        return mutant(name, "gang-scheduler", text, *caught_by.split())(apply)
 
     return register
 

@@ -1,17 +1,18 @@
-"""Faults of the start-up order."""
+"""Mutants of the start-up order."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kube.objects import Key
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.api.models import PodClique, StartupType
 from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.faults import fault, replace
 from reference_impl.plan import startup
 
 
-@fault("start-backwards", "operator", "starts cliques in the reverse order", "START-002", "START-003", "INV-006")
+@mutant("start-backwards", "operator", "starts cliques in the reverse order", "START-002", "START-003", "INV-006")
 def _start_backwards() -> None:
     right = startup._predecessors
 
@@ -25,7 +26,7 @@ def _start_backwards() -> None:
     replace(startup, "_predecessors", predecessors)
 
 
-@fault("in-order-ignored", "operator", "takes InOrder for AnyOrder", "START-002", "START-003", "START-011", "INV-006")
+@mutant("in-order-ignored", "operator", "takes InOrder for AnyOrder", "START-002", "START-003", "START-011", "INV-006")
 def _in_order_ignored() -> None:
     right = startup._predecessors
 
@@ -35,7 +36,7 @@ def _in_order_ignored() -> None:
     replace(startup, "_predecessors", predecessors)
 
 
-@fault("any-order-ordered", "operator", "heeds startsAfter without an explicit start-up order", "START-001")
+@mutant("any-order-ordered", "operator", "heeds startsAfter without an explicit start-up order", "START-001")
 def _any_order_ordered() -> None:
     right = startup._predecessors
 
@@ -46,7 +47,7 @@ def _any_order_ordered() -> None:
     replace(startup, "_predecessors", predecessors)
 
 
-@fault("count-missing", "operator", "tells the init container no counts", "START-007", "START-011")
+@mutant("count-missing", "operator", "tells the init container no counts", "START-007", "START-011")
 def _count_missing() -> None:
     right = startup.container
 
@@ -56,13 +57,13 @@ def _count_missing() -> None:
     replace(startup, "container", container)
 
 
-@fault("arguments-backwards", "operator", "names the parents in the reverse order", "START-007")
+@mutant("arguments-backwards", "operator", "names the parents in the reverse order", "START-007")
 def _arguments_backwards() -> None:
     right = startup.container
     replace(startup, "container", lambda waits, image: right(dict(reversed(waits.items())), image))
 
 
-@fault("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-011")
+@mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-011")
 def _all_pods_awaited() -> None:
     right = startup.minimums
 
@@ -76,7 +77,7 @@ def _all_pods_awaited() -> None:
     replace(startup, "minimums", minimums)
 
 
-@fault("count-by-suffix", "operator", "finds the count of a parent by the end of its name", "START-009")
+@mutant("count-by-suffix", "operator", "finds the count of a parent by the end of its name", "START-009")
 def _count_by_suffix() -> None:
     def minimums(pcs: Any, clique: PodClique) -> dict[str, int]:
         return {
@@ -100,17 +101,17 @@ def _parents_in(replicas: Any) -> None:
     replace(startup, "_in_gang_of", in_gang_of)
 
 
-@fault("own-replica-only", "operator", "waits in the base gang for one replica of a group", "START-002", "START-004")
+@mutant("own-replica-only", "operator", "waits in the base gang for one replica of a group", "START-002", "START-004")
 def _own_replica_only() -> None:
     _parents_in(lambda group, place: [place.group_replica])
 
 
-@fault("scaled-awaited", "operator", "waits in the base gang for scaled replicas too", "START-004", "START-011")
+@mutant("scaled-awaited", "operator", "waits in the base gang for scaled replicas too", "START-004", "START-011")
 def _scaled_awaited() -> None:
     _parents_in(lambda group, place: range(group.replicas))
 
 
-@fault(
+@mutant(
     "gangs-wait-for-gangs",
     "operator",
     "has scaled gangs wait for the cliques of their base gang",
@@ -127,7 +128,7 @@ def _gangs_wait_for_gangs() -> None:
     replace(startup, "parents", parents)
 
 
-@fault("first-replica-awaited", "operator", "has all replicas of a set wait for the first one", "START-012")
+@mutant("first-replica-awaited", "operator", "has all replicas of a set wait for the first one", "START-012")
 def _first_replica_awaited() -> None:
     right = startup.parents
 
@@ -137,12 +138,12 @@ def _first_replica_awaited() -> None:
     replace(startup, "parents", parents)
 
 
-@fault("nobody-waits", "operator", "gives pods no init container", "START-006", "START-011", "INV-006")
+@mutant("nobody-waits", "operator", "gives pods no init container", "START-006", "START-011", "INV-006")
 def _nobody_waits() -> None:
     replace(startup, "with_wait", lambda pod_spec, *_: pod_spec)
 
 
-@fault("token-volume-missing", "operator", "mounts no token into the init container", "START-008")
+@mutant("token-volume-missing", "operator", "mounts no token into the init container", "START-008")
 def _token_volume_missing() -> None:
     right, wait = startup.volumes, startup.container
 
@@ -154,7 +155,7 @@ def _token_volume_missing() -> None:
     replace(startup, "container", container)
 
 
-@fault("gang-file-wrong", "operator", "tells the init container its clique in place of its gang", "START-008")
+@mutant("gang-file-wrong", "operator", "tells the init container its clique in place of its gang", "START-008")
 def _gang_file_wrong() -> None:
     right = startup.volumes
 
@@ -167,7 +168,7 @@ def _gang_file_wrong() -> None:
     replace(startup, "volumes", volumes)
 
 
-@fault("created-in-order", "operator", "creates pods only once a pod of each parent is ready", "START-010")
+@mutant("created-in-order", "operator", "creates pods only once a pod of each parent is ready", "START-010")
 def _created_in_order() -> None:
     right = CliqueReconciler._balance
 
@@ -179,7 +180,7 @@ def _created_in_order() -> None:
     replace(CliqueReconciler, "_balance", balance)
 
 
-@fault("children-restarted", "operator", "deletes the pods of a clique whose parent is lost", "START-013")
+@mutant("children-restarted", "operator", "deletes the pods of a clique whose parent is lost", "START-013")
 def _children_restarted() -> None:
     right = CliqueReconciler.reconcile
     served: set[Key] = set()
@@ -202,7 +203,7 @@ def _children_restarted() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@fault("waits-once", "operator", "has pods that replace others start without waiting", "START-014", "INV-006")
+@mutant("waits-once", "operator", "has pods that replace others start without waiting", "START-014", "INV-006")
 def _waits_once() -> None:
     right = startup.minimums
     known: set[str] = set()

@@ -1,4 +1,4 @@
-"""Faults of gang termination."""
+"""Mutants of gang termination."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 
 import msgspec
 
+from mutants.registry import mutant
+from mutants.replacement import replace, replace_data
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.termination import Termination
-from reference_impl.faults import fault, replace
 from reference_impl.plan import children, conditions, statuses, termination, timestamps
 from reference_impl.plan.statuses import CliqueOf
 
 
-@fault("never-terminated", "operator", "never terminates anything", "TERM-001", "TERM-008", "TERM-011", "TERM-013")
+@mutant("never-terminated", "operator", "never terminates anything", "TERM-001", "TERM-008", "TERM-011", "TERM-013")
 def _never_terminated() -> None:
     replace(termination, "due_in_set", lambda *_: termination.Due())
     replace(termination, "due_in_group", lambda *_: termination.Due())
 
 
-@fault("terminated-early", "operator", "terminates after half of the delay", "TERM-002", "TERM-016")
+@mutant("terminated-early", "operator", "terminates after half of the delay", "TERM-002", "TERM-016")
 def _terminated_early() -> None:
     right = termination.delay
     replace(termination, "delay", lambda pcs: right(pcs) / 2)
 
 
-@fault("breached-only", "operator", "terminates just the breached cliques of a replica of a set", "TERM-001")
+@mutant("breached-only", "operator", "terminates just the breached cliques of a replica of a set", "TERM-001")
 def _breached_only() -> None:
     right = Termination._cliques
 
@@ -37,7 +38,7 @@ def _breached_only() -> None:
     replace(Termination, "_cliques", cliques)
 
 
-@fault("all-replicas-terminated", "operator", "terminates all replicas of a set with one of them", "TERM-003")
+@mutant("all-replicas-terminated", "operator", "terminates all replicas of a set with one of them", "TERM-003")
 def _all_replicas_terminated() -> None:
     right = termination.due_in_set
 
@@ -50,7 +51,7 @@ def _all_replicas_terminated() -> None:
     replace(termination, "due_in_set", due_in_set)
 
 
-@fault("groups-terminated", "operator", "deletes the scaling groups of what it terminates", "TERM-003", "TERM-012")
+@mutant("groups-terminated", "operator", "deletes the scaling groups of what it terminates", "TERM-003", "TERM-012")
 def _groups_terminated() -> None:
     async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
         await self._writer.delete(self._cache.groups, group)
@@ -58,7 +59,7 @@ def _groups_terminated() -> None:
     replace(Termination, "_flag", flag)
 
 
-@fault("silence-is-recovery", "operator", "takes cliques that have said nothing yet for recovered", "TERM-004")
+@mutant("silence-is-recovery", "operator", "takes cliques that have said nothing yet for recovered", "TERM-004")
 def _silence_is_recovery() -> None:
     right = statuses._complete_replicas
 
@@ -72,7 +73,7 @@ def _silence_is_recovery() -> None:
     replace(termination, "sound_replicas", sound)
 
 
-@fault("never-flagged", "operator", "doesn't say of a group that it is being made anew", "TERM-004", "TERM-005")
+@mutant("never-flagged", "operator", "doesn't say of a group that it is being made anew", "TERM-004", "TERM-005")
 def _never_flagged() -> None:
     async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
         return
@@ -80,12 +81,12 @@ def _never_flagged() -> None:
     replace(Termination, "_flag", flag)
 
 
-@fault("flagged-for-good", "operator", "says of a group for ever that it is being made anew", "TERM-005", "TERM-006")
+@mutant("flagged-for-good", "operator", "says of a group for ever that it is being made anew", "TERM-005", "TERM-006")
 def _flagged_for_good() -> None:
-    replace(statuses, "TERMINATING", "Nothing")
+    replace_data(statuses, "TERMINATING", "Nothing", read_by=(statuses, "group_status"))
 
 
-@fault("flags-cleared-late", "operator", "sets the condition to False when a group has recovered", "TERM-005")
+@mutant("flags-cleared-late", "operator", "sets the condition to False when a group has recovered", "TERM-005")
 def _flags_cleared_late() -> None:
     right = statuses.group_status
 
@@ -99,7 +100,7 @@ def _flags_cleared_late() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@fault("terminated-stays-gone", "operator", "makes no members of a group that says so", "TERM-007")
+@mutant("terminated-stays-gone", "operator", "makes no members of a group that says so", "TERM-007")
 def _terminated_stays_gone() -> None:
     right = children.member_cliques
 
@@ -110,12 +111,12 @@ def _terminated_stays_gone() -> None:
     replace(children, "member_cliques", member_cliques)
 
 
-@fault("groups-never-act", "operator", "leaves lost replicas of a scaling group to nobody", "TERM-008")
+@mutant("groups-never-act", "operator", "leaves lost replicas of a scaling group to nobody", "TERM-008")
 def _groups_never_act() -> None:
     replace(termination, "due_in_group", lambda *_: termination.Due())
 
 
-@fault("replica-takes-all", "operator", "terminates a whole group for one replica", "TERM-008")
+@mutant("replica-takes-all", "operator", "terminates a whole group for one replica", "TERM-008")
 def _replica_takes_all() -> None:
     right = termination.due_in_group
 
@@ -128,7 +129,7 @@ def _replica_takes_all() -> None:
     replace(termination, "due_in_group", due_in_group)
 
 
-@fault("any-loss-counts", "operator", "terminates a clique that has fewer pods than replicas", "TERM-009")
+@mutant("any-loss-counts", "operator", "terminates a clique that has fewer pods than replicas", "TERM-009")
 def _any_loss_counts() -> None:
     right = termination.cause_of_clique
 
@@ -142,12 +143,12 @@ def _any_loss_counts() -> None:
     replace(termination, "cause_of_clique", cause_of_clique)
 
 
-@fault("never-run-terminated", "operator", "terminates what has never run", "TERM-010", "TERM-021")
+@mutant("never-run-terminated", "operator", "terminates what has never run", "TERM-010", "TERM-021")
 def _never_run_terminated() -> None:
     replace(termination, "_changed", lambda *_: True)
 
 
-@fault("both-levels", "operator", "has a group count otherwise than its condition does", "TERM-011")
+@mutant("both-levels", "operator", "has a group count otherwise than its condition does", "TERM-011")
 def _both_levels() -> None:
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
         found = termination.members(group, clique)
@@ -157,17 +158,17 @@ def _both_levels() -> None:
     replace(termination, "sound_replicas", sound)
 
 
-@fault("crash-is-no-loss", "operator", "never terminates for pods that crash", "TERM-013")
+@mutant("crash-is-no-loss", "operator", "never terminates for pods that crash", "TERM-013")
 def _crash_is_no_loss() -> None:
     replace(statuses, "_failing", lambda pod: False)
 
 
-@fault("silent-nodes-trusted", "operator", "takes pods of nodes that are silent for ready", "TERM-014", "NODE-003")
+@mutant("silent-nodes-trusted", "operator", "takes pods of nodes that are silent for ready", "TERM-014", "NODE-003")
 def _silent_nodes_trusted() -> None:
     replace(statuses, "_lost", lambda pod: False)
 
 
-@fault("impatient", "operator", "takes pods that have still to start for lost", "TERM-015")
+@mutant("impatient", "operator", "takes pods that have still to start for lost", "TERM-015")
 def _impatient() -> None:
     replace(statuses, "_lost", lambda pod: not pod.ready)
 
@@ -187,17 +188,17 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
     replace(conditions, "put", put)
 
 
-@fault("first-loss-counts", "operator", "counts from the first breach, whatever came between", "TERM-016")
+@mutant("first-loss-counts", "operator", "counts from the first breach, whatever came between", "TERM-016")
 def _first_loss_counts() -> None:
     _transition(lambda known, new: False)
 
 
-@fault("last-loss-counts", "operator", "counts anew when a breach becomes worse", "TERM-017")
+@mutant("last-loss-counts", "operator", "counts anew when a breach becomes worse", "TERM-017")
 def _last_loss_counts() -> None:
     _transition(lambda known, new: (known.status, known.message) != (new.status, new.message))
 
 
-@fault("countdown-forgotten", "operator", "counts from its own start", "TERM-019")
+@mutant("countdown-forgotten", "operator", "counts from its own start", "TERM-019")
 def _countdown_forgotten() -> None:
     right, begin = termination.cause_of_clique, time.time()
 
@@ -208,13 +209,13 @@ def _countdown_forgotten() -> None:
     replace(termination, "cause_of_clique", cause_of_clique)
 
 
-@fault("delay-as-it-was", "operator", "goes by the delay that a set had at first", "TERM-018")
+@mutant("delay-as-it-was", "operator", "goes by the delay that a set had at first", "TERM-018")
 def _delay_as_it_was() -> None:
     right, first = termination.delay, dict[str, float]()
     replace(termination, "delay", lambda pcs: first.setdefault(pcs.metadata.uid, right(pcs)))
 
 
-@fault("young-spared", "operator", "takes what is lost in its first minute for never run", "TERM-020")
+@mutant("young-spared", "operator", "takes what is lost in its first minute for never run", "TERM-020")
 def _young_spared() -> None:
     def changed(created: str | None, condition: Condition) -> bool:
         then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)

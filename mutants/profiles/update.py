@@ -1,4 +1,4 @@
-"""Faults in updates of templates."""
+"""Mutants in updates of templates."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.api.models import (
     CliqueTemplate,
     CliqueUpdateProgress,
@@ -16,7 +18,6 @@ from reference_impl.api.models import (
     SetUpdateProgress,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.faults import fault, replace
 from reference_impl.plan import (
     hashes,
     revisions,
@@ -30,12 +31,12 @@ from reference_impl.plan import (
 from reference_impl.plan.update_group_replicas import Replica
 
 
-@fault("all-pods-at-once", "operator", "deletes all old pods of a clique at once", "UPD-002")
+@mutant("all-pods-at-once", "operator", "deletes all old pods of a clique at once", "UPD-002")
 def _all_pods_at_once() -> None:
     replace(update_clique_pods, "forced", lambda old: list(old))
 
 
-@fault("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046")
+@mutant("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046")
 def _clique_ends_early() -> None:
     right = update_clique_pods._advanced
 
@@ -53,7 +54,7 @@ def _clique_ends_early() -> None:
     replace(update_clique_pods, "_advanced", advanced)
 
 
-@fault("youngest-pod-first", "operator", "replaces the youngest of Ready pods first", "UPD-012")
+@mutant("youngest-pod-first", "operator", "replaces the youngest of Ready pods first", "UPD-012")
 def _youngest_pod_first() -> None:
     def chosen_pod(ready: list[Pod]) -> Pod | None:
         return max(ready, key=lambda pod: pod.metadata.creation_timestamp or "", default=None)
@@ -61,17 +62,17 @@ def _youngest_pod_first() -> None:
     replace(update_clique_pods, "chosen_pod", chosen_pod)
 
 
-@fault("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-001")
+@mutant("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-001")
 def _last_replica_first() -> None:
     replace(update_set_replicas, "order", lambda found, index: (True, True, True, -index))
 
 
-@fault("replicas-side-by-side", "operator", "updates all replicas of a set side by side", "UPD-001")
+@mutant("replicas-side-by-side", "operator", "updates all replicas of a set side by side", "UPD-001")
 def _replicas_side_by_side() -> None:
     replace(update_progress, "has_turn", lambda pcs, item: update_progress.turn(pcs) is not None)
 
 
-@fault("all-cliques-rolled", "operator", "takes a change of one clique for a change of all", "UPD-003")
+@mutant("all-cliques-rolled", "operator", "takes a change of one clique for a change of all", "UPD-003")
 def _all_cliques_rolled() -> None:
     def of_template(pcs: PodCliqueSet, template: CliqueTemplate) -> revisions.Revision:
         own = hashes.known_template(template, pcs.spec.template.priority_class_name).written
@@ -81,18 +82,18 @@ def _all_cliques_rolled() -> None:
     replace(revisions, "of_template", of_template)
 
 
-@fault("members-rolled-alone", "operator", "replaces just the changed cliques of a group's replica", "UPD-005")
+@mutant("members-rolled-alone", "operator", "replaces just the changed cliques of a group's replica", "UPD-005")
 def _members_rolled_alone() -> None:
     right = update_group_replicas.waves
     replace(update_group_replicas, "waves", lambda doomed: right(doomed)[1:])
 
 
-@fault("group-replicas-at-once", "operator", "makes all old replicas of a group anew at once", "UPD-004")
+@mutant("group-replicas-at-once", "operator", "makes all old replicas of a group anew at once", "UPD-004")
 def _group_replicas_at_once() -> None:
     replace(update_group_replicas, "forced", lambda replicas: [replica for replica in replicas if replica.old])
 
 
-@fault("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-004")
+@mutant("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-004")
 def _last_group_replica_first() -> None:
     def chosen_replica(ready: list[Replica]) -> Replica | None:
         return max(ready, key=lambda replica: replica.index, default=None)
@@ -113,12 +114,12 @@ def stepped(change: Any) -> None:
     replace(update_set_replicas, "advanced", advanced)
 
 
-@fault("update-never-ends", "operator", "never says that the update of a set has ended", "UPD-007")
+@mutant("update-never-ends", "operator", "never says that the update of a set has ended", "UPD-007")
 def _update_never_ends() -> None:
     stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_ended_at=None))
 
 
-@fault("turn-never-over", "operator", "leaves the last replica in the progress of an ended update", "UPD-007")
+@mutant("turn-never-over", "operator", "leaves the last replica in the progress of an ended update", "UPD-007")
 def _turn_never_over() -> None:
     def change(pcs: PodCliqueSet, before: SetUpdateProgress, after: SetUpdateProgress, now: str) -> SetUpdateProgress:
         turn = after.currently_updating or before.currently_updating
@@ -127,12 +128,12 @@ def _turn_never_over() -> None:
     stepped(change)
 
 
-@fault("start-said-anew", "operator", "dates the beginning of an update with each step anew", "UPD-006")
+@mutant("start-said-anew", "operator", "dates the beginning of an update with each step anew", "UPD-006")
 def _start_said_anew() -> None:
     stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_started_at=now))
 
 
-@fault("members-counted", "operator", "counts the cliques of groups among those to be updated", "UPD-008")
+@mutant("members-counted", "operator", "counts the cliques of groups among those to be updated", "UPD-008")
 def _members_counted() -> None:
     right = update_set_replicas.counted
 
@@ -146,14 +147,14 @@ def _members_counted() -> None:
     replace(update_set_replicas, "counted", counted)
 
 
-@fault("readiness-not-awaited", "operator", "has an update ended once the last old pod is deleted", "UPD-009")
+@mutant("readiness-not-awaited", "operator", "has an update ended once the last old pod is deleted", "UPD-009")
 def _readiness_not_awaited() -> None:
     replace(update_progress, "minimum", lambda clique: 0)
     replace(update_clique_pods, "replaced", lambda clique, selection, found: True)
     replace(update_group_replicas, "complete", lambda selection, replicas: True)
 
 
-@fault("selection-kept", "operator", "leaves the last selected pod in the progress of an ended update", "UPD-010")
+@mutant("selection-kept", "operator", "leaves the last selected pod in the progress of an ended update", "UPD-010")
 def _selection_kept() -> None:
     right = update_clique_pods.step
 
@@ -168,13 +169,13 @@ def _selection_kept() -> None:
     replace(update_clique_pods, "step", step)
 
 
-@fault("breach-told-in-updates", "operator", "says of what is being updated that nothing is breached", "UPD-011")
+@mutant("breach-told-in-updates", "operator", "says of what is being updated that nothing is breached", "UPD-011")
 def _breach_told_in_updates() -> None:
     right = statuses._breached_condition
     replace(statuses, "_updating", lambda now: right(1, 1, 1, now))
 
 
-@fault("restart-rolls-again", "operator", "takes pods that are older than its process for old ones", "UPD-013")
+@mutant("restart-rolls-again", "operator", "takes pods that are older than its process for old ones", "UPD-013")
 def _restart_rolls_again() -> None:
     right, start = update_clique_pods.outdated, time.time()
 
@@ -185,7 +186,7 @@ def _restart_rolls_again() -> None:
     replace(update_clique_pods, "outdated", outdated)
 
 
-@fault("selection-misnamed", "operator", "names another pod than that which it has selected", "UPD-010")
+@mutant("selection-misnamed", "operator", "names another pod than that which it has selected", "UPD-010")
 def _selection_misnamed() -> None:
     right = update_clique_pods.step
     known: dict[str, PodSelection] = {}
@@ -207,7 +208,7 @@ def _selection_misnamed() -> None:
     replace(update_clique_pods, "step", step)
 
 
-@fault("group-counts-replicas", "operator", "counts the replicas of a group for its cliques", "UPD-008")
+@mutant("group-counts-replicas", "operator", "counts the replicas of a group for its cliques", "UPD-008")
 def _group_counts_replicas() -> None:
     right = statuses.group_status
 

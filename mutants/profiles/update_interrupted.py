@@ -1,4 +1,4 @@
-"""Faults in updates that something comes in the way of: pods that are sick, scaling, further changes, OnDelete."""
+"""Mutants in updates that something comes in the way of: pods that are sick, scaling, further changes, OnDelete."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Any
 import msgspec
 
 from kube.informer import Informer
+from mutants.profiles.hashes import salted
+from mutants.profiles.update import stepped
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.api.models import (
     CliqueTemplate,
     CliqueUpdateProgress,
@@ -23,9 +27,6 @@ from reference_impl.api.models import (
 from reference_impl.api.pods import Pod
 from reference_impl.control.termination import Termination
 from reference_impl.control.writer import Writer
-from reference_impl.faults import fault, replace
-from reference_impl.faults.hash_faults import salted
-from reference_impl.faults.update_faults import stepped
 from reference_impl.plan import (
     children,
     hashes,
@@ -46,12 +47,12 @@ from reference_impl.plan.update_group_replicas import Replica
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
-@fault("sick-pods-wait", "operator", "has pods that are not Ready wait for their turn", "UPD-014", "UPD-021")
+@mutant("sick-pods-wait", "operator", "has pods that are not Ready wait for their turn", "UPD-014", "UPD-021")
 def _sick_pods_wait() -> None:
     replace(update_clique_pods, "forced", lambda old: [])
 
 
-@fault("once-failed-is-sick", "operator", "takes Ready pods that have failed before for sick", "UPD-015")
+@mutant("once-failed-is-sick", "operator", "takes Ready pods that have failed before for sick", "UPD-015")
 def _once_failed_is_sick() -> None:
     def forced(old: list[Pod]) -> list[Pod]:
         return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
@@ -59,7 +60,7 @@ def _once_failed_is_sick() -> None:
     replace(update_clique_pods, "forced", forced)
 
 
-@fault("successors-counted", "operator", "counts Ready new pods, whosesoever place they take", "UPD-016")
+@mutant("successors-counted", "operator", "counts Ready new pods, whosesoever place they take", "UPD-016")
 def _successors_counted() -> None:
     def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
         target = clique.metadata.label(labels.TEMPLATE_HASH)
@@ -70,7 +71,7 @@ def _successors_counted() -> None:
     replace(update_clique_pods, "replaced", replaced)
 
 
-@fault("scaled-away-awaited", "operator", "waits for the successor of a pod whose place was scaled away", "UPD-019")
+@mutant("scaled-away-awaited", "operator", "waits for the successor of a pod whose place was scaled away", "UPD-019")
 def _scaled_away_awaited() -> None:
     def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
         return any(pod.ready and update_clique_pods.succeeds(pod, selection) for pod in found if pod.active)
@@ -78,12 +79,12 @@ def _scaled_away_awaited() -> None:
     replace(update_clique_pods, "replaced", replaced)
 
 
-@fault("floor-not-asked", "operator", "replaces Ready pods though too few are Ready", "UPD-017")
+@mutant("floor-not-asked", "operator", "replaces Ready pods though too few are Ready", "UPD-017")
 def _floor_not_asked() -> None:
     replace(update_progress, "minimum", lambda clique: 0)
 
 
-@fault("unplaced-not-awaited", "operator", "doesn't wait for successors that no node takes", "UPD-018")
+@mutant("unplaced-not-awaited", "operator", "doesn't wait for successors that no node takes", "UPD-018")
 def _unplaced_not_awaited() -> None:
     right = update_clique_pods.replaced
 
@@ -105,12 +106,12 @@ class _First:
         return self._seen.setdefault(item.metadata.uid, copy.deepcopy(item))
 
 
-@fault("added-pods-old", "operator", "makes pods that are added to a clique from its first template", "UPD-020")
+@mutant("added-pods-old", "operator", "makes pods that are added to a clique from its first template", "UPD-020")
 def _added_pods_old() -> None:
     _built_from_first(lambda first, index: index >= first.spec.replicas)
 
 
-@fault("old-template-comes-back", "operator", "makes all pods of a clique from its first template", "UPD-040")
+@mutant("old-template-comes-back", "operator", "makes all pods of a clique from its first template", "UPD-040")
 def _old_template_comes_back() -> None:
     _built_from_first(lambda first, index: True)
 
@@ -131,7 +132,9 @@ def _built_from_first(which: Any) -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@fault("pods-at-once-after-change", "operator", "replaces all pods at once when a change restarts an update", "UPD-022")
+@mutant(
+    "pods-at-once-after-change", "operator", "replaces all pods at once when a change restarts an update", "UPD-022"
+)
 def _pods_at_once_after_change() -> None:
     right, forced = update_clique_pods.step, update_clique_pods.forced
     restarted, stepping = set[str](), [""]
@@ -149,7 +152,7 @@ def _pods_at_once_after_change() -> None:
     replace(update_clique_pods, "forced", lambda old: list(old) if stepping[0] in restarted else forced(old))
 
 
-@fault(
+@mutant(
     "pods-at-once-and-awaited",
     "operator",
     "replaces all pods at once when a change restarts an update, and waits for the successor of a pod whose place was"
@@ -162,7 +165,7 @@ def _pods_at_once_and_awaited() -> None:
     _scaled_away_awaited()
 
 
-@fault("second-change-forgotten", "operator", "gives a clique a new template once, and never again", "UPD-023")
+@mutant("second-change-forgotten", "operator", "gives a clique a new template once, and never again", "UPD-023")
 def _second_change_forgotten() -> None:
     right, first = template_drift.outdated, _First()
 
@@ -173,7 +176,7 @@ def _second_change_forgotten() -> None:
     replace(template_drift, "outdated", outdated)
 
 
-@fault("all-since-change", "operator", "replaces all pods that are older than the change", "UPD-024")
+@mutant("all-since-change", "operator", "replaces all pods that are older than the change", "UPD-024")
 def _all_since_change() -> None:
     right, outdated, began = update_clique_pods.step, update_clique_pods.outdated, [""]
 
@@ -192,12 +195,12 @@ def _all_since_change() -> None:
 # -- replicas of groups ------------------------------------------------------------------------------------------------
 
 
-@fault("sick-replicas-wait", "operator", "leaves old replicas of groups alone that are not available", "UPD-025")
+@mutant("sick-replicas-wait", "operator", "leaves old replicas of groups alone that are not available", "UPD-025")
 def _sick_replicas_wait() -> None:
     replace(update_group_replicas, "forced", lambda replicas: [])
 
 
-@fault("added-replicas-old", "operator", "makes added replicas from the first template", "UPD-026", "UPD-031")
+@mutant("added-replicas-old", "operator", "makes added replicas from the first template", "UPD-026", "UPD-031")
 def _added_replicas_old() -> None:
     members, alone, sets, groups = children.member_cliques, children.standalone_clique, _First(), _First()
 
@@ -218,7 +221,7 @@ def _added_replicas_old() -> None:
     replace(children, "standalone_clique", standalone_clique)
 
 
-@fault("group-scale-in-stalls", "operator", "waits for a replica of a group that was scaled away", "UPD-027")
+@mutant("group-scale-in-stalls", "operator", "waits for a replica of a group that was scaled away", "UPD-027")
 def _group_scale_in_stalls() -> None:
     def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
         return selection.current < len(replicas) and replicas[selection.current].updated
@@ -226,7 +229,7 @@ def _group_scale_in_stalls() -> None:
     replace(update_group_replicas, "complete", complete)
 
 
-@fault("replicas-at-once-after-change", "operator", "recreates all replicas of a restarted update at once", "UPD-028")
+@mutant("replicas-at-once-after-change", "operator", "recreates all replicas of a restarted update at once", "UPD-028")
 def _replicas_at_once_after_change() -> None:
     right, forced = update_group_replicas.step, update_group_replicas.forced
     restarted, stepping = set[str](), [""]
@@ -250,17 +253,17 @@ def _replicas_at_once_after_change() -> None:
 # -- replicas of sets --------------------------------------------------------------------------------------------------
 
 
-@fault("unplaced-replica-last", "operator", "updates replicas that no node takes in their order", "UPD-029")
+@mutant("unplaced-replica-last", "operator", "updates replicas that no node takes in their order", "UPD-029")
 def _unplaced_replica_last() -> None:
     replace(update_set_replicas, "placed", lambda found, index: True)
 
 
-@fault("breached-replica-last", "operator", "updates breached replicas in their order", "UPD-030")
+@mutant("breached-replica-last", "operator", "updates breached replicas in their order", "UPD-030")
 def _breached_replica_last() -> None:
     replace(update_set_replicas, "breached", lambda found, index: False)
 
 
-@fault("turn-of-nobody", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
+@mutant("turn-of-nobody", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
 def _turn_of_nobody() -> None:
     right = update_set_replicas.advanced
 
@@ -274,12 +277,12 @@ def _turn_of_nobody() -> None:
     replace(update_set_replicas, "advanced", advanced)
 
 
-@fault("other-replica-first", "operator", "begins another change with the first replica, whatever lacks", "UPD-033")
+@mutant("other-replica-first", "operator", "begins another change with the first replica, whatever lacks", "UPD-033")
 def _other_replica_first() -> None:
     replace(update_set_replicas, "interrupted", lambda found, index: False)
 
 
-@fault("terminated-is-updated", "operator", "takes a replica that it has terminated for updated", "UPD-034")
+@mutant("terminated-is-updated", "operator", "takes a replica that it has terminated for updated", "UPD-034")
 def _terminated_is_updated() -> None:
     terminate, done, terminated = Termination._replica, update_set_replicas.done, set[tuple[str, int]]()
 
@@ -294,7 +297,7 @@ def _terminated_is_updated() -> None:
     replace(update_set_replicas, "done", finished)
 
 
-@fault("switch-freezes", "operator", "leaves an update open that OnDelete has stopped", "UPD-035")
+@mutant("switch-freezes", "operator", "leaves an update open that OnDelete has stopped", "UPD-035")
 def _switch_freezes() -> None:
     stepped(lambda pcs, before, after, now: before if update_progress.on_delete(pcs) else after)
     replace(update_clique_pods, "_closed", lambda pcs, progress, now: progress)
@@ -303,7 +306,7 @@ def _switch_freezes() -> None:
 # -- sets that go in their update --------------------------------------------------------------------------------------
 
 
-@fault("update-holds-set", "operator", "doesn't let a set go that is being updated", "UPD-044")
+@mutant("update-holds-set", "operator", "doesn't let a set go that is being updated", "UPD-044")
 def _update_holds_set() -> None:
     right = Writer.remove_finalizer
 
@@ -314,7 +317,7 @@ def _update_holds_set() -> None:
     replace(Writer, "remove_finalizer", remove_finalizer)
 
 
-@fault("generation-remembered", "operator", "takes a new set's template for a change of its namesake's", "UPD-045")
+@mutant("generation-remembered", "operator", "takes a new set's template for a change of its namesake's", "UPD-045")
 def _generation_remembered() -> None:
     right, known = update_progress.generation, dict[str, str]()
 
@@ -329,7 +332,7 @@ def _generation_remembered() -> None:
 # -- what begins an update, and OnDelete -------------------------------------------------------------------------------
 
 
-@fault("labels-are-no-change", "operator", "doesn't take labels of a template for part of it", "UPD-036")
+@mutant("labels-are-no-change", "operator", "doesn't take labels of a template for part of it", "UPD-036")
 def _labels_are_no_change() -> None:
     right = hashes._template
 
@@ -339,7 +342,7 @@ def _labels_are_no_change() -> None:
     replace(hashes, "_template", bare)
 
 
-@fault("delay-is-a-change", "operator", "takes another terminationDelay for a change of the template", "UPD-037")
+@mutant("delay-is-a-change", "operator", "takes another terminationDelay for a change of the template", "UPD-037")
 def _delay_is_a_change() -> None:
     right = hashes.known_generation
 
@@ -349,12 +352,12 @@ def _delay_is_a_change() -> None:
     replace(hashes, "known_generation", known_generation)
 
 
-@fault("on-delete-deletes", "operator", "updates by RollingRecreate whatever the strategy", "UPD-038")
+@mutant("on-delete-deletes", "operator", "updates by RollingRecreate whatever the strategy", "UPD-038")
 def _on_delete_deletes() -> None:
     replace(update_progress, "on_delete", lambda pcs: False)
 
 
-@fault("first-replica-renewed", "operator", "gives a new template to cliques of the first replica only", "UPD-039")
+@mutant("first-replica-renewed", "operator", "gives a new template to cliques of the first replica only", "UPD-039")
 def _first_replica_renewed() -> None:
     right = template_drift.outdated
 
@@ -364,7 +367,7 @@ def _first_replica_renewed() -> None:
     replace(template_drift, "outdated", outdated)
 
 
-@fault("updated-all-or-none", "operator", "counts pods as updated only when all of a clique are", "UPD-041")
+@mutant("updated-all-or-none", "operator", "counts pods as updated only when all of a clique are", "UPD-041")
 def _updated_all_or_none() -> None:
     right = statuses.clique_status
 
@@ -379,13 +382,13 @@ def _updated_all_or_none() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@fault("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
+@mutant("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
 def _switch_rolls() -> None:
     right = revisions.of_set
     replace(revisions, "of_set", lambda pcs: revisions._only(f"{right(pcs).hash}{update_progress.on_delete(pcs)}"))
 
 
-@fault("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")
+@mutant("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")
 def _members_stay_behind() -> None:
     right = statuses.clique_status
 

@@ -1,4 +1,4 @@
-"""Faults of an operator that takes over from another one."""
+"""Mutants of an operator that takes over from another one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace as changed
 from typing import Any
 
+from mutants.registry import mutant
+from mutants.replacement import replace
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
 from reference_impl.control.migration import HashMigration, Write
-from reference_impl.faults import fault, replace
 from reference_impl.plan import hashes, migration, revisions, statuses
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
 from reference_impl.plan.hashing.window import Known, Policy, Window
@@ -25,24 +26,24 @@ def _recognises(*names: str) -> None:
     replace(hashes, "use", use)
 
 
-@fault("upgrade-no-window", "operator", "knows no hashes but its own", "UPG-001", "UPG-005", "UPG-006")
+@mutant("upgrade-no-window", "operator", "knows no hashes but its own", "UPG-001", "UPG-005", "UPG-006")
 def _no_window() -> None:
     _recognises()
 
 
-@fault("upgrade-oldest-only", "operator", "knows legacy hashes of libraries 0.34 alone", "UPG-005", "UPG-006")
+@mutant("upgrade-oldest-only", "operator", "knows legacy hashes of libraries 0.34 alone", "UPG-005", "UPG-006")
 def _oldest_only() -> None:
     _recognises("legacy-0.34")
 
 
-@fault(
+@mutant(
     "upgrade-own-libraries-only", "operator", "knows legacy hashes of the newest libraries alone", "UPG-001", "UPG-006"
 )
 def _own_libraries_only() -> None:
     _recognises("legacy-0.36")
 
 
-@fault(
+@mutant(
     "upgrade-canonical-only",
     "operator",
     "knows canonical hashes of all libraries, no legacy ones",
@@ -53,7 +54,7 @@ def _canonical_only() -> None:
     _recognises(*(name for name in SCHEMES if name.startswith("canonical")))
 
 
-@fault("upgrade-adopts-all", "operator", "writes its own hash over any that is stored", "UPG-007", "UPG-008")
+@mutant("upgrade-adopts-all", "operator", "writes its own hash over any that is stored", "UPG-007", "UPG-008")
 def _adopts_all() -> None:
     def foreign(self: Known, stored: str | None) -> Scheme | None:
         return None if not stored or stored == self.written else SCHEMES["legacy-0.34"]
@@ -61,7 +62,9 @@ def _adopts_all() -> None:
     replace(Known, "foreign", foreign)
 
 
-@fault("upgrade-starts-update", "operator", "recognises legacy hashes of a set, and updates it all the same", "UPG-001")
+@mutant(
+    "upgrade-starts-update", "operator", "recognises legacy hashes of a set, and updates it all the same", "UPG-001"
+)
 def _starts_update() -> None:
     right = HashMigration.migrate
 
@@ -87,17 +90,17 @@ def _leaves(kind: str) -> None:
     replace(HashMigration, "_label", label)
 
 
-@fault("upgrade-pods-left", "operator", "leaves the labels of pods as they are", "UPG-002", "UPG-006")
+@mutant("upgrade-pods-left", "operator", "leaves the labels of pods as they are", "UPG-002", "UPG-006")
 def _pods_left() -> None:
     _leaves("Pod")
 
 
-@fault("upgrade-cliques-left", "operator", "leaves the labels of cliques as they are", "UPG-002", "UPG-006")
+@mutant("upgrade-cliques-left", "operator", "leaves the labels of cliques as they are", "UPG-002", "UPG-006")
 def _cliques_left() -> None:
     _leaves("PodClique")
 
 
-@fault(
+@mutant(
     "upgrade-members-left", "operator", "migrates standalone cliques, and no members of groups", "UPG-002", "UPG-006"
 )
 def _members_left() -> None:
@@ -111,7 +114,7 @@ def _members_left() -> None:
     replace(HashMigration, "_of_clique", of_clique)
 
 
-@fault("upgrade-groups-left", "operator", "leaves the statuses of scaling groups as they are", "UPG-002", "UPG-006")
+@mutant("upgrade-groups-left", "operator", "leaves the statuses of scaling groups as they are", "UPG-002", "UPG-006")
 def _groups_left() -> None:
     def of_group(self: HashMigration, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         yield from ()
@@ -131,7 +134,7 @@ def _groups_left() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@fault(
+@mutant(
     "upgrade-set-left", "operator", "takes the legacy hash of a set for current, and leaves it", "UPG-002", "UPG-006"
 )
 def _set_left() -> None:
@@ -146,7 +149,7 @@ def _set_left() -> None:
     replace(revisions, "of_set", of_set)
 
 
-@fault("upgrade-pods-made-anew", "operator", "deletes pods with legacy hashes instead of writing them anew", "UPG-001")
+@mutant("upgrade-pods-made-anew", "operator", "deletes pods with legacy hashes instead of writing them anew", "UPG-001")
 def _pods_made_anew() -> None:
     right = HashMigration._label
 
@@ -172,17 +175,17 @@ def _never_updates(*, only_earlier: bool) -> None:
     replace(revisions, "of_set", of_set)
 
 
-@fault("upgrade-never-updates", "operator", "leaves a set alone whose generation hash it does not know", "UPG-008")
+@mutant("upgrade-never-updates", "operator", "leaves a set alone whose generation hash it does not know", "UPG-008")
 def _unknown_left_alone() -> None:
     _never_updates(only_earlier=False)
 
 
-@fault("upgrade-no-way-back", "operator", "does nothing with newer hashes when it is the earlier version", "UPG-004")
+@mutant("upgrade-no-way-back", "operator", "does nothing with newer hashes when it is the earlier version", "UPG-004")
 def _no_way_back() -> None:
     _never_updates(only_earlier=True)
 
 
-@fault(
+@mutant(
     "upgrade-keeps-earlier", "operator", "takes hashes of earlier contents for current in what it migrated", "UPG-003"
 )
 def _keeps_earlier() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mutants.profiles.admission import FORCED_POLICY
+from mutants.registry import variant
+from mutants.replacement import replace
 from reference_impl.admission.rules import cliques, topology
-from reference_impl.faults import replace
-from reference_impl.faults.admission_faults import FORCED_POLICY
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
-from reference_impl.variants import variant
 
 
 @variant("policy-forced", "operator", "sets the restart policy of pods to Always, and says so", "ADM-026", "ADM-046")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from mutants.profiles.resources_names import accept_collisions
+from mutants.registry import variant
+from mutants.replacement import replace
 from reference_impl.admission.server import Hooks
 from reference_impl.admission.verdict import Verdict
-from reference_impl.faults import replace
-from reference_impl.faults.name_faults import accept_collisions
-from reference_impl.variants import variant
 
 _GANG_OF_ANOTHER = re.compile(r"(?P<set>.+)-(?:0|[1-9]\d*)-(?P<group>.+)")
 

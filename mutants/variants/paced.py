@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 from kube.workqueue import WorkQueue
-from reference_impl.faults import replace
-from reference_impl.variants import variant
+from mutants.registry import variant
+from mutants.replacement import replace
 
 EVERY, FOR = 20.0, 5.0
 """Seconds between two turns, and how long one lasts."""

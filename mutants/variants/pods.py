@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from reference_impl.faults import replace
+from mutants.registry import variant
+from mutants.replacement import replace
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
-from reference_impl.variants import variant
 
 
 @variant(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reference_impl.faults.served_faults import spoil
-from reference_impl.variants import variant
+from mutants.profiles.admission_served_kinds import spoil
+from mutants.registry import variant
 
 _COLUMNS = "/spec/versions/0/additionalPrinterColumns"
 _BINDING_KEY = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/levels/items/properties/key"

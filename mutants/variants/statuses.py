@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from mutants.registry import variant
+from mutants.replacement import replace
 from reference_impl.api.models import CliqueUpdateProgress, Condition, PodClique, PodSelection
-from reference_impl.faults import replace
 from reference_impl.plan import statuses, topology, update_clique_pods
 from reference_impl.plan.update_clique_pods import Step
-from reference_impl.variants import variant
 
 
 @variant("selectors-turned-round", "operator", "lists the terms of selectors in another order", "CORE-013")

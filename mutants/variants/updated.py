@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reference_impl.faults import replace
+from mutants.registry import variant
+from mutants.replacement import replace
 from reference_impl.plan import update_clique_pods, update_group_replicas
-from reference_impl.variants import variant
 
 
 @variant("selection-cleared", "operator", "clears the selected pod when an update restarts", "UPD-022", "UPD-023")

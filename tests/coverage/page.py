@@ -8,7 +8,7 @@ from __future__ import annotations
 from conformance import data
 from conformance.grove import sheet
 from conformance.suite import catalogue, coverage, requirement
-from reference_impl import faults
+from mutants.registry import MUTANTS
 
 COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
@@ -16,9 +16,9 @@ COVERAGE = data.PROJECT / "docs" / "coverage.md"
 def text() -> str:
     """docs/coverage.md as it should be."""
     caught: dict[str, list[str]] = {}
-    for fault in faults.registry().values():
-        for id in fault.caught_by:
-            caught.setdefault(id, []).append(fault.name)
+    for mutant in MUTANTS.all().values():
+        for id in mutant.caught_by:
+            caught.setdefault(id, []).append(mutant.name)
     return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught)
 
 

@@ -11,7 +11,7 @@ from conformance.errors import UsageError
 from conformance.suite import coverage, requirement
 from conformance.suite.coverage import Reason, Rows, Scenario
 from conformance.suite.requirement import Level, Registry, Requirement
-from reference_impl import faults
+from mutants.registry import MUTANTS
 from tests.coverage import page
 
 
@@ -40,7 +40,7 @@ def test_the_page_is_up_to_date():
 
 def test_every_caught_defect_has_a_requirement_with_a_mutant():
     """A check that was never seen red catches nothing."""
-    proved = {id for fault in faults.registry().values() for id in fault.caught_by}
+    proved = {id for mutant in MUTANTS.all().values() for id in mutant.caught_by}
     caught = coverage.caught(requirement.load(), coverage.rows())
     assert [row for row, ids in caught.items() if proved.isdisjoint(ids)] == []
 

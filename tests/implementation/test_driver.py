@@ -34,13 +34,13 @@ version: "1"
 roles: [{roles}]
 schedulerName: {name}-scheduler
 parameters:
-  fault: {{description: a fault, default: ""}}
+  mutant: {{description: a mutant, default: ""}}
 processes:
 """
 ONE = """\
   {role}:
     argv: ["${{python}}", "${{here}}/process.py", "${{kubeconfig}}", "${{schedulerName}}", "${{port.health}}",
-           "${{certificates}}", "${{file.c.yaml}}", [--fault, "${{set.fault}}"]]
+           "${{certificates}}", "${{file.c.yaml}}", [--mutant, "${{set.mutant}}"]]
     env: {{MINE: "${{directory}}"}}
     files: {{c.yaml: "scheduler: ${{schedulerName}}, port: ${{port.health}}"}}
     ready: {{log: argv, within: 20}}
@@ -116,9 +116,9 @@ def test_no_variable_leads_to_another_cluster(make: Make, drive, monkeypatch: py
 
 
 def test_a_list_of_arguments_is_left_out_where_its_placeholder_is_empty(make: Make, drive) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler", fault="lazy"))
+    driver = drive(make("mine", "operator", "gang-scheduler", mutant="lazy"))
     driver.start()
-    assert told(driver, Role.OPERATOR)["argv"][-2:] == ["--fault", "lazy"]
+    assert told(driver, Role.OPERATOR)["argv"][-2:] == ["--mutant", "lazy"]
 
 
 def test_a_missing_role_is_supplied_under_the_implementations_scheduler_name(make: Make, drive) -> None:
@@ -168,7 +168,7 @@ def test_an_end_by_itself_is_a_failure_and_stays_one_after_a_new_start(make: Mak
 
 def test_one_that_does_not_start_takes_the_others_of_the_call_with_it(make: Make, drive) -> None:
     driver = drive(make("mine", "operator", "gang-scheduler", replace=("ready: {log: argv", "ready: {log: never"),
-                        fault="--crash"))  # fmt: skip
+                        mutant="--crash"))  # fmt: skip
     with pytest.raises(NotStarted) as caught:
         driver.start()
     assert caught.value.role == Role.OPERATOR
@@ -226,7 +226,7 @@ def test_a_second_operator_has_its_own_folder_ports_and_log(make: Make, drive, f
 
 def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Make, drive, facts: ClusterFacts) -> None:
     mine = make("mine", "operator", "gang-scheduler")
-    earlier = mine.earlier(Upgrade("old", "the old one", {"fault": "old"}))
+    earlier = mine.earlier(Upgrade("old", "the old one", {"mutant": "old"}))
     driver = drive(mine)
     driver.start()
     scheduler = driver.pid(Role.GANG_SCHEDULER)
@@ -237,7 +237,7 @@ def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Ma
 
     driver.become(earlier)
     new, old = started()
-    assert old == [*new, "--fault", "old"]
+    assert old == [*new, "--mutant", "old"]
     assert driver.pid(Role.GANG_SCHEDULER) == scheduler
     driver.become(mine)
     assert started()[-1] == new

@@ -1,4 +1,4 @@
-"""Wrong schedulers do not get past the oracle: each fault of the planning is told with its rule, in the scenarios that
+"""Wrong schedulers do not pass the oracle: each mutant of the planning is reported with its rule, in the scenarios that
 are there as data."""
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ import pytest
 from conformance.grove.scheduling import outcomes, scenarios
 from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.rules import verdict
-from reference_impl import faults
-from reference_impl.faults import placement_faults, scheduler_faults
+from mutants.profiles import scheduler, scheduler_placement
+from mutants.registry import MUTANTS
 from tests.scheduling.driving import Driver
 from tests.scheduling.test_agreement import LEVELS
 
@@ -21,9 +21,9 @@ ON_CLUSTERS = {
     "head-of-line": {"GS-26"},
     "extras-never": {"GS-26"},
 }
-"""Faults that the suite proves, too, and what the oracle says of them."""
-MUTANTS = [(fault.name, fault.apply, set(fault.rules)) for fault in placement_faults.FAULTS]
-MUTANTS += [(name, faults.registry()[name].apply, rules) for name, rules in ON_CLUSTERS.items()]
+"""Mutants that the suite also catches, and the rules that the oracle reports for them."""
+PLANNING = [(mutant.name, mutant.apply, set(mutant.rules)) for mutant in scheduler_placement.MUTANTS]
+PLANNING += [(name, MUTANTS.all()[name].apply, rules) for name, rules in ON_CLUSTERS.items()]
 
 
 def rules_broken(instance: Instance) -> set[str]:
@@ -39,14 +39,14 @@ def rules_broken(instance: Instance) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("apply", "rules"), [pytest.param(apply, rules, id=name) for name, apply, rules in MUTANTS])
-def test_each_fault_is_told_with_its_rule(monkeypatch, apply, rules):
-    for module in (placement_faults, scheduler_faults):
+@pytest.mark.parametrize(("apply", "rules"), [pytest.param(apply, rules, id=name) for name, apply, rules in PLANNING])
+def test_each_mutant_is_reported_with_its_rule(monkeypatch, apply, rules):
+    for module in (scheduler_placement, scheduler):
         monkeypatch.setattr(module, "replace", lambda target, name, wrong: monkeypatch.setattr(target, name, wrong))
     apply()
     told = {scenario.id: broken for scenario in SCENARIOS if (broken := rules_broken(scenario.instance))}
     assert any(broken & rules for broken in told.values()), told
 
 
-def test_without_a_fault_nothing_is_told():
+def test_without_a_mutant_nothing_is_reported():
     assert not any(rules_broken(scenario.instance) for scenario in SCENARIOS)

@@ -1,0 +1,1 @@
+"""Mutants by profile: each module registers its own."""

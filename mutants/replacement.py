@@ -1,0 +1,98 @@
+"""Replace code of the running process, and note whether the replacement is called.
+
+A mutant whose replacement is never called proves nothing: the suite has judged the reference as it is. Each
+replacement therefore appends a line to the file that the environment variable `GROVE_MUTANT_CALLS` names, one when it
+is put in place and one when it is first called. `prove` reads the file after the run. Without the variable nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CALLS = "GROVE_MUTANT_CALLS"
+_REPLACED, _CALLED = "replaced", "called"
+
+
+def replace(target: Any, name: str, wrong: Any) -> None:
+    """Replace a function, method or property.
+
+    Raises AttributeError if there is none of that name, and TypeError if `wrong` cannot be called like the original. So
+    a mutant neither becomes a no-op nor a crash, which any check would see, when the code moves.
+    """
+    right = getattr(target, name)
+    called = wrong.__get__(None, target) if isinstance(wrong, classmethod | staticmethod) else wrong
+    if inspect.isroutine(right) and inspect.isroutine(called):
+        wanted = inspect.signature(right).parameters.values()
+        positional = [p.name for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        inspect.signature(called).bind(*positional, **{p.name: None for p in wanted if p.kind == p.KEYWORD_ONLY})
+    setattr(target, name, _noted(wrong, _named(target, name)))
+
+
+def replace_data(target: Any, name: str, wrong: Any, *, read_by: tuple[Any, str]) -> None:
+    """Replace a constant. Reads of data cannot be noted, so it counts as called when the function `read_by` is called.
+
+    `read_by` is the owner of the function and its name. Raises TypeError if that function does not name the constant.
+    """
+    getattr(target, name)
+    owner, reader = read_by
+    if name not in inspect.unwrap(inspect.getattr_static(owner, reader)).__code__.co_names:
+        raise TypeError(f"{_named(owner, reader)} does not read {name}")
+    setattr(target, name, wrong)
+    note_calls(owner, reader)
+
+
+def note_calls(owner: Any, name: str) -> None:
+    """Note the calls of a function that is kept, because it uses what a mutant changes in place."""
+    setattr(owner, name, _noted(inspect.getattr_static(owner, name), _named(owner, name)))
+
+
+def uncalled(file: Path) -> set[str] | None:
+    """Return the replacements that were put in place and never called, or None if nothing was replaced at all."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    seen: dict[str, set[str]] = {_REPLACED: set(), _CALLED: set()}
+    for line in lines:
+        word, _, name = line.partition(" ")
+        seen[word].add(name)
+    return seen[_REPLACED] - seen[_CALLED] if seen[_REPLACED] else None
+
+
+def _named(target: Any, name: str) -> str:
+    module = "" if inspect.ismodule(target) else f"{target.__module__}."
+    return f"{module}{getattr(target, '__qualname__', target.__name__)}.{name}"
+
+
+def _noted(wrong: Any, name: str) -> Any:
+    """Return `wrong` so that its first call is noted."""
+    if isinstance(wrong, property):
+        assert wrong.fget is not None
+        return property(_noted(wrong.fget, name), wrong.fset, wrong.fdel)
+    if isinstance(wrong, classmethod | staticmethod):
+        return type(wrong)(_noted(wrong.__func__, name))
+    _note(_REPLACED, name)
+    return _noting(wrong, name)
+
+
+def _noting(wrong: Callable[..., Any], name: str) -> Callable[..., Any]:
+    called = False
+
+    @functools.wraps(wrong)
+    def noting(*arguments: Any, **named: Any) -> Any:
+        nonlocal called
+        if not called:
+            called = True
+            _note(_CALLED, name)
+        return wrong(*arguments, **named)
+
+    return noting
+
+
+def _note(word: str, name: str) -> None:
+    if file := os.environ.get(CALLS):
+        with Path(file).open("a", encoding="utf-8") as notes:
+            notes.write(f"{word} {name}\n")

@@ -1,0 +1,39 @@
+"""Extensions: code outside of this package that changes a process of the reference when an option asks for it.
+
+They are entry points of the group `grove_reference.extensions`, so nothing here imports them. The project's mutants and
+variants are extensions; an installed wheel has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import entry_points
+from typing import Literal, Protocol, cast
+
+GROUP = "grove_reference.extensions"
+
+Role = Literal["operator", "gang-scheduler"]
+
+
+class UnknownNameError(Exception):
+    """An extension that is not installed, or that does not know a name."""
+
+
+class Extension(Protocol):
+    """What an entry point of the group is."""
+
+    def arm(self, names: Iterable[str], role: Role) -> None:
+        """Change this process as the names say. Raises UnknownNameError."""
+
+    def listed(self) -> Iterable[tuple[str, str, str]]:
+        """Return name, role and description of everything that `arm` knows."""
+
+
+def load(kind: str) -> Extension:
+    """Return an extension. Raises UnknownNameError if it is not installed, as in an installation of the wheel."""
+    for entry in entry_points(group=GROUP, name=kind):
+        try:
+            return cast(Extension, entry.load())
+        except ModuleNotFoundError:
+            continue
+    raise UnknownNameError(f"no {kind}s are installed (hint: they belong to a checkout; run `make .venv/.ready` there)")

@@ -1,0 +1,94 @@
+"""Mutants and variants are found by name, armed by role, and each can be applied to the code as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+from typer.testing import CliRunner
+
+from conformance.suite import requirement
+from mutants import prove
+from mutants.registry import MUTANTS, VARIANTS, Catalog
+from reference_impl import cli, extensions
+
+CATALOGS = pytest.mark.parametrize("catalog", [MUTANTS, VARIANTS], ids=lambda catalog: catalog.word)
+
+EACH = """
+import os, pathlib, sys, tempfile
+from mutants import registry, replacement
+
+bad = []
+notes = pathlib.Path(tempfile.mkdtemp())
+for name, switch in getattr(registry, sys.argv[1]).all().items():
+    os.environ[replacement.CALLS] = str(notes / name)
+    if not (child := os.fork()):  # each on the code as it is: it cannot be undone
+        switch.apply()
+        os._exit(0)
+    if os.waitpid(child, 0)[1] or not replacement.uncalled(notes / name):
+        bad.append(name)
+sys.exit(" ".join(bad) or 0)
+"""
+
+
+@CATALOGS
+def test_each_can_be_applied_and_notes_what_it_replaces(catalog: Catalog) -> None:
+    done = subprocess.run([sys.executable, "-c", EACH, f"{catalog.word.upper()}S"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_names_requirements_that_exist() -> None:
+    known = set(requirement.load().requirements)
+    claims = {name: {*mutant.caught_by, *mutant.blocks} for name, mutant in MUTANTS.all().items()}
+    claims |= {name: set(variant.passes) for name, variant in VARIANTS.all().items()}
+    assert {name: ids for name, ids in claims.items() if not ids or ids - known} == {}
+    assert all(mutant.caught_by for mutant in MUTANTS.all().values())
+
+
+@pytest.mark.parametrize(
+    ("catalog", "wrong", "near"),
+    [(MUTANTS, "partial-bnd", "partial-bind"), (VARIANTS, "another-colum", "another-column")],
+    ids=lambda value: getattr(value, "word", ""),
+)
+def test_an_unknown_name_is_refused_with_a_suggestion(catalog: Catalog, wrong: str, near: str) -> None:
+    with pytest.raises(extensions.UnknownNameError, match=f"no {catalog.word} '{wrong}'; did you mean '{near}'"):
+        catalog.arm([wrong], "operator")
+
+
+@CATALOGS
+def test_those_of_the_other_role_are_left_alone(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    applied: list[str] = []
+    [switch] = catalog.named([next(iter(catalog.all()))])
+    recording = type(switch)(**{**vars(switch), "role": "operator", "apply": lambda: applied.append(switch.name)})
+    monkeypatch.setitem(catalog._known, switch.name, recording)
+    catalog.arm([switch.name], "gang-scheduler")
+    assert applied == []
+    catalog.arm([switch.name], "operator")
+    assert applied == [switch.name]
+
+
+@pytest.mark.parametrize(("command", "name"), [("mutants", "partial-bind"), ("variants", "another-column")])
+def test_the_command_line_lists_them(command: str, name: str) -> None:
+    result = CliRunner().invoke(cli.app, [command])
+    assert result.exit_code == 0 and name in result.stdout
+
+
+@pytest.mark.parametrize("command", ["mutants", "variants"])
+def test_without_the_package_the_command_line_says_what_to_do(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = metadata.EntryPoint(command[:-1], "no_such_package:MUTANTS", extensions.GROUP)
+    monkeypatch.setattr(extensions, "entry_points", lambda **_: [missing])
+    result = CliRunner().invoke(cli.app, [command])
+    assert result.exit_code == 2 and f"no {command} are installed" in result.output
+
+
+def test_the_selection_covers_each_profile_both_roles_and_the_invariants() -> None:
+    registry = requirement.load()
+    chosen = MUTANTS.named(prove.selection())
+    claimed = {identity for mutant in chosen for identity in mutant.caught_by}
+    profiles = {entry.profile for entry in registry.requirements.values()}
+    assert {registry.requirements[identity].profile for identity in claimed} == profiles
+    assert {mutant.role for mutant in chosen} == {"operator", "gang-scheduler"}
+    assert any(identity.startswith(prove.INVARIANT) for identity in claimed)
+    assert len(chosen) <= 14, "make test is to stay short; make mutants proves all of them"

@@ -1,0 +1,113 @@
+"""A replacement takes the place of something, can be called like it, and notes that it is called."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from pathlib import Path
+
+import pytest
+
+from mutants import replacement
+from reference_impl.plan import gates
+
+LIMIT = 1
+
+
+class Product:
+    """What a mutant replaces, in every form that it may have."""
+
+    def method(self) -> int:
+        return 1
+
+    @property
+    def attribute(self) -> int:
+        return 1
+
+    @classmethod
+    def of_class(cls) -> int:
+        return 1
+
+    @staticmethod
+    def static() -> int:
+        return 1
+
+    async def waiting(self) -> int:
+        return 1
+
+    def limit(self) -> int:
+        return LIMIT
+
+
+@pytest.fixture
+def product() -> type[Product]:
+    """A class of its own for each test, since replacements stay."""
+    return types.new_class("Product", (), exec_body=lambda namespace: namespace.update(vars(Product)))
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file into which replacements write."""
+    file = tmp_path / "calls"
+    monkeypatch.setenv(replacement.CALLS, str(file))
+    return file
+
+
+def test_replacing_what_does_not_exist_is_an_error() -> None:
+    with pytest.raises(AttributeError):
+        replacement.replace(gates, "no_such_function", None)
+
+
+def test_a_replacement_that_cannot_be_called_alike_is_an_error() -> None:
+    with pytest.raises(TypeError):
+        replacement.replace(gates, "removable", lambda clique: [])
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "call"),
+    [
+        ("method", lambda self: 2, lambda product: product().method()),
+        ("attribute", property(lambda self: 2), lambda product: product().attribute),
+        ("of_class", classmethod(lambda cls: 2), lambda product: product.of_class()),
+        ("static", staticmethod(lambda: 2), lambda product: product.static()),
+        ("waiting", lambda self: asyncio.sleep(0, 2), lambda product: asyncio.run(product().waiting())),
+    ],
+)
+def test_a_call_is_noted(product: type[Product], calls: Path, name, wrong, call) -> None:
+    replacement.replace(product, name, wrong)
+    assert replacement.uncalled(calls) == {f"{Product.__module__}.Product.{name}"}
+    assert call(product) == 2
+    assert replacement.uncalled(calls) == set()
+
+
+def test_each_replacement_has_to_be_called(product: type[Product], calls: Path) -> None:
+    replacement.replace(product, "method", lambda self: 2)
+    replacement.replace(product, "attribute", property(lambda self: 2))
+    product().method()
+    assert replacement.uncalled(calls) == {f"{Product.__module__}.Product.attribute"}
+
+
+def test_data_counts_as_called_when_its_reader_is(product: type[Product], calls: Path, monkeypatch) -> None:
+    module = types.SimpleNamespace(__name__="module", __module__="a", LIMIT=1)
+    replacement.replace_data(module, "LIMIT", 2, read_by=(product, "limit"))
+    assert module.LIMIT == 2
+    assert replacement.uncalled(calls) == {f"{Product.__module__}.Product.limit"}
+    product().limit()
+    assert replacement.uncalled(calls) == set()
+
+
+def test_a_reader_that_does_not_name_the_data_is_an_error(product: type[Product]) -> None:
+    module = types.SimpleNamespace(LIMIT=1)
+    with pytest.raises(TypeError, match=r"Product\.method does not read LIMIT"):
+        replacement.replace_data(module, "LIMIT", 2, read_by=(product, "method"))
+    assert module.LIMIT == 1
+
+
+def test_nothing_replaced_is_not_the_same_as_everything_called(calls: Path) -> None:
+    assert replacement.uncalled(calls) is None
+
+
+def test_without_the_variable_nothing_is_written(product: type[Product], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(replacement.CALLS, raising=False)
+    replacement.replace(product, "method", lambda self: 2)
+    assert product().method() == 2
