@@ -32,8 +32,8 @@ unit: $(READY)  ## run the tests that need no control plane
 
 check: lint types  ## run lint and types
 
-lint: $(READY)  ## run ruff (lint and format), import-linter, and schema checks of data files
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(RUN) validate
+lint: $(READY)  ## run ruff (lint and format), import-linter, schema checks of data files, and the lint of citations
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(RUN) validate && $(BIN)/python -m tests.citations.lint
 
 types: $(READY)  ## run mypy in strict mode
 	@$(BIN)/mypy

@@ -1,4 +1,4 @@
-"""Where the data folders `fixtures/` and `kwok-profiles/` are, in a checkout or in an installed wheel."""
+"""Where the data folders `fixtures/`, `kwok-profiles/` and `docs/spec/` are, in a checkout or in an installed wheel."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ _PACKED = Path(__file__).resolve().parent / "_data"
 
 
 def folder(name: str) -> Path:
-    """The data folder `fixtures` or `kwok-profiles`."""
+    """The data folder `fixtures`, `kwok-profiles` or `docs/spec`."""
     packed = _PACKED / name
     return packed if packed.is_dir() else PROJECT / name
 
 
+def packed() -> bool:
+    """Whether this is an installed wheel rather than a checkout."""
+    return _PACKED.is_dir()
+
+
 def page(name: str) -> Path:
     """A page of `docs/`, which only a checkout has. Raises UsageError in an installed wheel."""
-    if _PACKED.is_dir():
+    if packed():
         raise UsageError(f"docs/{name} belongs to a checkout, and this is an installed package", hint="give --to FILE")
     return PROJECT / "docs" / name

@@ -95,6 +95,15 @@ MUTANTS = Catalog[Mutant]("mutant", "mutants.profiles")
 VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
 
+def caught() -> dict[str, list[str]]:
+    """Return each requirement that catches mutants, with their names. `grove-conformance explain` shows them."""
+    found: dict[str, list[str]] = {}
+    for switch in MUTANTS.all().values():
+        for id in switch.caught_by:
+            found.setdefault(id, []).append(switch.name)
+    return found
+
+
 def mutant(name: str, role: Role, text: str, *caught_by: str, blocks: tuple[str, ...] = ()) -> Callable[[Apply], Apply]:
     """Register the function as a mutant. `caught_by` and `blocks` are requirement ids, see `Mutant`."""
 

@@ -1,6 +1,6 @@
 """What a caller can choose about a cluster, and the configuration that kwokctl gets for it.
 
-Pure: documents in, documents out. Each choice names the fact (spec/fake-cluster.md) that it rests on.
+Pure: documents in, documents out. Each choice names the fact (docs/spec/fake-cluster.md) that it rests on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Life cycles of fake nodes and pods: the Stage documents in `kwok-profiles/stages/<name>/`.
 
-Checks what KWOK itself does not say clearly, or does not survive (spec/fake-cluster.md, section 2). What our documents
-have beyond KWOK's: a list of behaviors in `matchAnnotations` makes a stage for each of them, and `${…}` stands for what
+Checks what KWOK itself reports unclearly or does not survive (docs/spec/fake-cluster.md, section 2). Beyond what KWOK
+accepts, a list of behaviors in `matchAnnotations` makes a stage for each of them, and `${…}` stands for what
 `kwok-profiles/behaviors.yaml` says (`behavior`, the default of a parameter, `patterns`).
 """
 

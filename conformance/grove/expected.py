@@ -1,6 +1,6 @@
 """The objects that a PodCliqueSet must become: the suite's own oracle, read from the specification.
 
-Pure: a set goes in, names, labels, owners and pods come out (reconcile-objects.md sections 1, 2 and 4). It knows
+Pure: a set goes in, names, labels, owners and pods come out (docs/spec/objects.md, sections 1, 2 and 4). It knows
 nothing of the reference, and the reference nothing of it; that the two agree is worth something only so.
 """
 

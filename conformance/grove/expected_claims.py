@@ -1,5 +1,4 @@
-"""The ResourceClaims that a set shares among its pods, and which pod is given which (reconcile-objects.md section 9.1).
-Pure."""
+"""The ResourceClaims that the pods of a set share, and the claims of each pod (docs/spec/statuses.md, section 9.1)."""
 
 from __future__ import annotations
 

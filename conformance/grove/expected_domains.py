@@ -1,4 +1,4 @@
-"""ComputeDomains that a set with linked GPUs becomes, and who uses which (reconcile-objects.md section 9.2). Pure."""
+"""ComputeDomains that a set with linked GPUs becomes, and who uses which (docs/spec/statuses.md, section 9.2). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pods of a clique must look like (reconcile-objects.md OBJ-215, OBJ-250 … OBJ-254). Pure."""
+"""What the pods of a clique must look like (OBJ-215, OBJ-250 … OBJ-254). Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The objects that a set needs beside Grove's own kinds: account, role, binding and token for its init containers, and
-autoscalers (reconcile-objects.md sections 2.3 and 8). Pure."""
+autoscalers (docs/spec/objects.md, section 2.3, and docs/spec/statuses.md, section 8). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the topology constraints of a set become in its gangs (reconcile-objects.md section 4.5). Pure."""
+"""What the topology constraints of a set become in its gangs (docs/spec/objects.md, section 4.5). Pure."""
 
 from __future__ import annotations
 

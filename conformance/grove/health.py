@@ -1,6 +1,6 @@
 """Pods in all states, as data (fixtures/health/pods.yaml), and the status that makes a pod look so.
 
-What a clique is to say of its pods is api.md COND-08 … COND-15 and reconcile-objects.md section 10.
+What a clique is to say of its pods is COND-08 … COND-15 and docs/spec/statuses.md, section 10.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Label keys, finalizers and the scheduling gate of the Grove API (api.md 3.2, reconcile-objects.md 2)."""
+"""Label keys, finalizers and the scheduling gate of the Grove API (docs/spec/api.md, section 3.2)."""
 
 from __future__ import annotations
 

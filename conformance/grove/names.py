@@ -1,4 +1,4 @@
-"""How the names of Grove objects are made (reconcile-objects.md section 1). Indices count from 0."""
+"""How the names of Grove objects are made (docs/spec/objects.md, section 1). Indices count from 0."""
 
 from __future__ import annotations
 

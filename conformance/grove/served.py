@@ -1,5 +1,7 @@
-"""The kinds of Grove as their CRDs must serve them (api.md sections 1 and 2), and a CRD in the same words. Pure; the
-data are in fixtures/api/kinds.yaml."""
+"""The kinds of Grove as their CRDs must serve them (docs/spec/api.md, sections 1 and 2), and a CRD in the same terms.
+
+Pure; the data are in fixtures/api/kinds.yaml.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order the cliques of a set start (reconcile-objects.md OBJ-601 … OBJ-607, OBJ-630 … OBJ-634). Pure."""
+"""In which order the cliques of a set start (OBJ-601 … OBJ-607, OBJ-630 … OBJ-634). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PodCliqueSet asks for, with the defaults of admission filled in (api.md section 5)."""
+"""What a PodCliqueSet asks for, with the defaults of admission filled in (docs/spec/admission.md, section 5)."""
 
 from __future__ import annotations
 

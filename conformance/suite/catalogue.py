@@ -1,11 +1,10 @@
-"""The registry for readers: docs/requirements.md, `list --json` and `explain`. Pure text."""
+"""The registry for readers: docs/requirements.md and `list --json`. Pure text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
+from conformance import specification
 from conformance.suite.requirement import Registry, Requirement
 
 
@@ -17,8 +16,8 @@ def markdown(registry: Registry) -> str:
         "<!-- made by `grove-conformance docs` from conformance/suite/requirements/; do not edit -->",
         "",
         "What an implementation of the Grove API is judged by. A MUST decides the verdict of its profile; a SHOULD",
-        "that fails is shown and decides nothing. Ids are never reused or renamed. The words in brackets are the",
-        "facts of the specification from which a requirement follows.",
+        "that fails is shown and decides nothing. Ids are never reused or renamed. In parentheses are the rows of the",
+        "[specification](spec/README.md) from which a requirement follows.",
     ]
     for profile, text in registry.profiles.items():
         entries = [r for r in registry.requirements.values() if r.profile == profile]
@@ -32,33 +31,20 @@ def markdown(registry: Registry) -> str:
     return "\n".join(lines) + "\n"
 
 
-def explain(registry: Registry, id: str, tests: Iterable[str] = ()) -> str:
-    """One requirement in full, with the tests that judge it. Raises UsageError for an unknown or retired id."""
-    entry = registry.get(id)
-    lines = [
-        f"{entry.id} ({entry.level}, profile {entry.profile})",
-        f"  {entry.text}",
-        f"  judges: {', '.join(entry.roles)}",
-        f"  since:  {entry.since}",
-        f"  source: {', '.join(entry.source)}",
-    ]
-    if entry.feature:
-        lines.append(f"  only for implementations that claim the feature {entry.feature}")
-    lines += [f"  test:   {test}" for test in tests]
-    if entry.reproduce:
-        lines += ["  by hand:", *(f"    {line}" for line in entry.reproduce)]
-    return "\n".join(lines)
-
-
 def json_line(entry: Requirement) -> str:
     return msgspec.json.encode(entry).decode()
 
 
 def _row(entry: Requirement) -> str:
-    text = _cell(entry.text) + f" [{_cell(', '.join(entry.source))}]"
+    text = f"{_cell(entry.text)} ({', '.join(map(_source, entry.source))})"
     if entry.feature:
         text += f" (feature `{entry.feature}`)"
     return f"| {entry.id} | {entry.level} | {text} | {', '.join(entry.roles)} | {entry.since} |"
+
+
+def _source(id: str) -> str:
+    row = specification.load().get(id)
+    return f"[{id}]({row.link.removeprefix('docs/')})" if row else id
 
 
 def _cell(text: str) -> str:

@@ -29,7 +29,8 @@ from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation import parameters
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.suite import catalogue, checklist, existing, facts, launch, ledger, requirement, session
+from conformance.suite import catalogue, checklist, existing, launch, ledger, requirement, session
+from conformance.suite import explain as explanation
 from conformance.suite.selection import Scope, scope
 from conformance.suite.settings import RunSettings
 
@@ -164,20 +165,11 @@ def explain(
         str, typer.Argument(help="Requirement such as GANG-001, or row of the specification such as OBJ-123.")
     ],
 ) -> None:
-    """Explain a requirement: its text, level, sources, tests, and how to see it by hand.
+    """Explain a requirement: its text, sources, tests, mutants, and how to run it or see it by hand.
 
-    For an id of the specification, show where it is judged or documented here.
+    For an id of the specification, show its row and the requirements that rest on it.
     """
-    registry = requirement.load()
-    if id in registry.requirements or id in registry.retired:
-        typer.echo(catalogue.explain(registry, id, checklist.tests_of(checklist.load(), id)))
-        return
-    ids = {*registry.requirements, *facts.known(registry)}
-    if text := facts.explain(registry, id):
-        typer.echo(text)
-        return
-    near = suggestion(id.upper(), ids)
-    raise UsageError(f"{id!r} is no requirement, and no id of the specification that is named here", hint=near)
+    typer.echo(explanation.explain(id))
 
 
 def docs(

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the five kinds (spec/api.md section 1), made from the models."""
+"""The CustomResourceDefinitions of the five kinds (docs/spec/api.md, section 1), made from the models."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The Grove kinds as typed models (spec/api.md sections 1 and 2). Decoding ignores what it doesn't know and is lenient
-about what is missing; what a CRD demands stands in the `crd(…)` annotations."""
+"""The Grove kinds as typed models (docs/spec/api.md, sections 1 and 2). Decoding ignores unknown
+fields and accepts missing ones; the constraints of the CRDs are in the `crd(…)` annotations."""
 
 from __future__ import annotations
 

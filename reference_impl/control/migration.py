@@ -1,5 +1,6 @@
-"""Migration of stored hashes: whatever an earlier operator has stored of the present template becomes our hash before
-anything is compared with it, so that an operator's upgrade restarts nothing (spec section 6.2; docs/hashes.md).
+"""Migration of stored hashes: a hash that an earlier operator stored for the present template is rewritten in the
+current scheme before anything is compared with it, so that an operator upgrade restarts no pod (docs/hashes.md;
+docs/spec/hashes.md, section 6.2).
 
 The pass over a set migrates all of it: the set's status first, then its groups and cliques and their pods. Each write
 stands by itself, so that a migration that was cut short goes on where it ended. Passes over groups and cliques compare

@@ -1,5 +1,7 @@
-"""Hashes that tell whether a template has changed (spec/hashes.md). Which ones are written, and which others are taken
-for current, is set once, before anything is hashed (`use`)."""
+"""Hashes that tell whether a template has changed (docs/spec/hashes.md).
+
+`use` sets once, before anything is hashed, which scheme is written and which others are accepted as current.
+"""
 
 from __future__ import annotations
 

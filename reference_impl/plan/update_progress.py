@@ -1,4 +1,4 @@
-"""Updates of templates: what all three levels ask (spec CHG-RU-01 to CHG-RU-88, CHG-OD-01 to CHG-OD-09 done right).
+"""Template updates: what all three levels share (CHG-RU-01 to CHG-RU-72, CHG-OD-01 to CHG-OD-09).
 
 A set is updated replica by replica (`updates_of_sets`); in the replica whose turn it is, each standalone clique pod by
 pod (`updates_of_cliques`) and each scaling group replica by replica (`updates_of_groups`), side by side. Each level

@@ -1,4 +1,4 @@
-"""The operator's configuration: a YAML file of a few typed settings (spec section 13). Unknown ones are refused."""
+"""The operator's configuration: a YAML file of typed settings (docs/spec/api.md, section 13)."""
 
 from __future__ import annotations
 

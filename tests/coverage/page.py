@@ -8,18 +8,14 @@ from __future__ import annotations
 from conformance import data
 from conformance.grove import sheet
 from conformance.suite import catalogue, coverage, requirement
-from mutants.registry import MUTANTS
+from mutants.registry import caught
 
 COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
 
 def text() -> str:
     """docs/coverage.md as it should be."""
-    caught: dict[str, list[str]] = {}
-    for mutant in MUTANTS.all().values():
-        for id in mutant.caught_by:
-            caught.setdefault(id, []).append(mutant.name)
-    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught)
+    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The oracle against the worked example of reconcile-objects.md: set `p` with `fe` (standalone) and the scaling group
+"""The oracle against the example of docs/spec/objects.md: set `p` with `fe` (standalone) and the scaling group
 `sg` (replicas 3, minAvailable 1) of `ld` and `wk`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The oracle of what a set has beside its pods, against the worked example of reconcile-objects.md and GREP-390's table
+"""The oracle of what a set has beside its pods, against the example of docs/spec/objects.md and GREP-390's table
 in OBJ-S84."""
 
 from __future__ import annotations

@@ -127,8 +127,3 @@ def test_the_decorator_needs_different_ids() -> None:
         requirement.requirements()
     with pytest.raises(TypeError):
         requirement.requirements("AA-001", "AA-001")
-
-
-def test_explain_tells_everything() -> None:
-    text = catalogue.explain(requirement.load(), "CORE-001")
-    assert "CORE-001 (MUST, profile core)" in text and "source: OBJ-101" in text and "kubectl get" in text

@@ -1,1 +1,1 @@
-"""The suite's own reading of the admission rules (api.md sections 5 to 12), written from the specification."""
+"""The suite's own reading of the admission rules (docs/spec/admission.md, sections 5 to 12)."""

@@ -1,4 +1,4 @@
-"""A set as it is after defaulting (api.md section 5)."""
+"""A set as it is after defaulting (docs/spec/admission.md, section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which rules a set breaks (api.md sections 6 and 7, MNV, SBV). The rows of defects are read as what would be right.
+"""Which rules a set breaks (docs/spec/admission.md, sections 6, 7 and 11). A row that describes a defect counts as the
+rule that upstream should enforce.
 
 A set must have the shape of one: what the schema alone decides (types, unknown enum values) is not modelled. Dots in
 names are left open (DFT-14); generated sets have none.

@@ -1,4 +1,4 @@
-"""Topology constraints (api.md section 9), of a set with its defaults."""
+"""Topology constraints (docs/spec/admission.md, section 9), of a set with its defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which changes of a set break a rule (api.md section 8, MNV-04)."""
+"""Which changes of a set break a rule (docs/spec/admission.md, section 8, MNV-04)."""
 
 from __future__ import annotations
 

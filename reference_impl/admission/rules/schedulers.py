@@ -30,7 +30,7 @@ def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
 
 
 def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
-    """What the scheduler itself asks for; told of the whole `spec` (section 11)."""
+    """Apply the scheduler's own rules to the whole `spec` (docs/spec/admission.md, section 11)."""
     found = names(pcs, settings)
     if not found:
         return

@@ -1,5 +1,5 @@
 """The ways in which template hashes have been computed: by which version of the Kubernetes libraries, and of the stored
-or of the canonical form (spec sections 1, 2.3 and 4)."""
+or of the canonical form (docs/spec/hashes.md, sections 1, 2.3 and 4)."""
 
 from __future__ import annotations
 

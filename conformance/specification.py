@@ -1,0 +1,99 @@
+"""The specification of `docs/spec/`: its rows by id.
+
+A row is a line of a table, or a paragraph, that carries the anchor of its id: `<a id="obj-401"></a>OBJ-401`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance import data
+
+FOLDER = "docs/spec"
+ANCHOR = re.compile(r'<a id="(?P<anchor>[a-z0-9-]+)"></a>')
+ID = r"-(?:[A-Z]+-)*[A-Z]*\d+[a-z]?"
+"""What follows the prefix of an id: `-401`, `-RU-20`, `-S07`, `-05b`."""
+
+_SECTION = re.compile(r"s(\d|[a-z](-|$))")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_RULER = re.compile(r"[|:\s-]+")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fact. `cells` are the columns beside the id, each with the heading of its column; a paragraph has one cell
+    without a heading."""
+
+    id: str
+    file: str
+    line: int
+    cells: tuple[tuple[str, str], ...]
+
+    @property
+    def link(self) -> str:
+        """The place of the row, relative to the root of the repository."""
+        return f"{FOLDER}/{self.file}#{self.id.lower()}"
+
+    @property
+    def text(self) -> str:
+        """The row as lines, one a column."""
+        return "\n".join(f"{name}: {value}" if name else value for name, value in self.cells)
+
+
+@functools.cache
+def load(folder: Path | None = None) -> Mapping[str, Row]:
+    """Read all rows, once a process."""
+    place = folder or data.folder(FOLDER)
+    return {row.id: row for path in sorted(place.glob("*.md")) for row in rows(path)}
+
+
+def rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of one file, in their order."""
+    headings: list[str] = []
+    lines = path.read_text("utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        if not line.startswith("|"):
+            headings = []
+            yield from _paragraph(path, number, line)
+            continue
+        cells = _cells(line)
+        if number < len(lines) and not headings and _RULER.fullmatch(lines[number]):
+            headings = cells
+        elif found := ANCHOR.match(cells[0]):
+            yield _row(path, number, found["anchor"], cells, headings)
+
+
+def prefixes(ids: Iterable[str]) -> set[str]:
+    """What ids begin with: `OBJ`, `CHG`, …"""
+    return {id.partition("-")[0] for id in ids}
+
+
+def pattern(ids: Iterable[str]) -> re.Pattern[str]:
+    """What looks like an id with one of the prefixes of `ids`, whether or not there is a row."""
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(prefixes(ids)))}){ID}(?![\w-])")
+
+
+def _paragraph(path: Path, number: int, line: str) -> Iterator[Row]:
+    found = ANCHOR.match(line)
+    if found and not _SECTION.match(found["anchor"]):
+        yield Row(found["anchor"].upper(), path.name, number, (("", _plain(line)),))
+
+
+def _row(path: Path, number: int, anchor: str, cells: list[str], headings: list[str]) -> Row:
+    name = _plain(cells[0])
+    id = name[: len(anchor)]  # as it is written: an id may end in a small letter
+    title = name[len(anchor) :].strip()
+    columns = [("", title), *zip([*headings[1:], *[""] * len(cells)], map(_plain, cells[1:]), strict=False)]
+    return Row(id, path.name, number, tuple((heading, text) for heading, text in columns if text))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
+def _plain(text: str) -> str:
+    return _LINK.sub(r"\1", ANCHOR.sub("", text)).strip()

@@ -1,0 +1,154 @@
+"""`grove-conformance explain ID`: what is known of a requirement, or of a row of the specification. Pure text."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import metadata
+
+from conformance import data, specification
+from conformance.documents import suggestion
+from conformance.errors import UsageError
+from conformance.grove.admission import manifests
+from conformance.suite import checklist, coverage, requirement
+from conformance.suite.requirement import Registry, Requirement
+
+MUTANTS = "grove_conformance.mutants"
+"""Entry points that give requirement id → names of the mutants that it has been seen to catch."""
+
+WIDTH = 110
+GENERATED = ("requirements.md", "coverage.md")
+"""Pages of `docs/` that say nothing that is not said here."""
+
+
+def explain(id: str) -> str:
+    """All that is known of an id. Raises UsageError for one that nothing is known of."""
+    registry = requirement.load()
+    known = {name.lower(): name for name in (*specification.load(), *registry.requirements, *registry.retired)}
+    if id.lower() not in known:
+        near = suggestion(id.upper(), known.values())
+        raise UsageError(f"{id!r} is neither a requirement nor an id of the specification", hint=near)
+    name = known[id.lower()]
+    lines = _row(registry, name) if name in specification.load() else _requirement(registry.get(name))
+    return "\n".join(lines)
+
+
+# -- requirements ------------------------------------------------------------------------------------------------------
+
+
+def _requirement(entry: Requirement) -> Iterator[str]:
+    yield f"{entry.id} ({entry.level}, profile {entry.profile})"
+    yield from _wrapped(entry.text)
+    yield f"  judges:  {', '.join(entry.roles)}"
+    yield f"  since:   {entry.since}"
+    if entry.feature:
+        yield f"  feature: {entry.feature} (only implementations that claim it are judged)"
+    for test in checklist.tests_of(checklist.load(), entry.id):
+        yield f"  test:    conformance/tests/{test}"
+    if mutants := _mutants().get(entry.id):
+        yield from _wrapped(f"mutants: {', '.join(mutants)}", deeper="         ")
+    yield f"  run:     grove-conformance run --id {entry.id}"
+    if entry.reproduce:
+        yield from ("  by hand:", *(f"    {line}" for line in entry.reproduce))
+    yield "  source:"
+    for source in entry.source:
+        yield from _source(source)
+
+
+def _source(id: str) -> Iterator[str]:
+    row = specification.load().get(id)
+    yield f"    {id}  {row.link if row else 'a public document of upstream: docs/spec/README.md#upstream'}"
+    if row:
+        yield from _text(row, "      ")
+
+
+def _mutants() -> Mapping[str, Iterable[str]]:
+    """The mutants of every package that registers some; of one that cannot be imported, none."""
+    found: dict[str, list[str]] = {}
+    for point in metadata.entry_points(group=MUTANTS):
+        try:
+            caught = point.load()
+        except (ImportError, AttributeError):
+            continue
+        for id, names in caught().items():
+            found.setdefault(id, []).extend(names)
+    return found
+
+
+# -- rows of the specification -----------------------------------------------------------------------------------------
+
+
+def _row(registry: Registry, id: str) -> Iterator[str]:
+    row = specification.load()[id]
+    yield f"{id}  {row.link}"
+    yield from _text(row, "  ")
+    yield from _judged(registry, id)
+    yield from _scenario(registry, id)
+    yield from _unjudged(id)
+    yield from _manifests(id)
+    named = re.compile(rf"(?<![\w-]){re.escape(id)}(?![\w-])")
+    if rows := [other.id for other in specification.load().values() if other.id != id and named.search(other.text)]:
+        yield from _wrapped(f"named by {', '.join(rows)}")
+    yield from _pages(named)
+
+
+def _judged(registry: Registry, id: str) -> Iterator[str]:
+    for entry in registry.requirements.values():
+        if id in entry.source:
+            yield from _judging(entry)
+
+
+def _judging(entry: Requirement) -> list[str]:
+    return _wrapped(f"judged by {entry.id} ({entry.level}, profile {entry.profile}): {entry.text}")
+
+
+def _scenario(registry: Registry, id: str) -> Iterator[str]:
+    for story in coverage.scenarios():
+        if story.id == id:
+            for check in story.checks:
+                if id not in registry.requirements[check].source:
+                    yield from _judging(registry.requirements[check])
+            if story.reason:
+                yield from _wrapped(f"not checked: {story.reason}")
+            yield from (f"  see {path}" for path in story.tests)
+
+
+def _unjudged(id: str) -> Iterator[str]:
+    table = coverage.rows()
+    for reason in (*table.reasons, *(reason for reasons in table.uncaught.values() for reason in reasons)):
+        if id in reason.rows:
+            yield from _wrapped(f"no check: {reason.text}")
+
+
+def _manifests(id: str) -> Iterator[str]:
+    if names := [manifest.name for manifest in manifests.load() if id in manifest.rules]:
+        yield from _wrapped(f"manifests of fixtures/admission: {', '.join(names)}")
+
+
+def _pages(named: re.Pattern[str]) -> Iterator[str]:
+    """The lines of the other pages of `docs/` that name an id, in a checkout."""
+    if data.packed():
+        return
+    for path in sorted((data.PROJECT / "docs").rglob("*.md")):
+        if path.name in GENERATED or path.parent.name == "spec":
+            continue
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            if named.search(line):
+                yield f"  {path.relative_to(data.PROJECT)}:{number}: {line.strip()}"
+
+
+def _text(row: specification.Row, indent: str) -> Iterator[str]:
+    for line in row.text.splitlines():
+        yield from _wrapped(line, indent, indent)
+
+
+def _wrapped(text: str, indent: str = "  ", deeper: str = "    ") -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=deeper + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,192 @@
+"""`make lint`: what the repository cites is in the repository.
+
+Checked are ids of the specification and of requirements, sections of our documents that are named by number or title,
+relative links with their anchors, and the sources of requirements.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance import data, specification
+from conformance.suite import requirement
+
+SUFFIXES = (".py", ".md", ".yaml", ".json", ".toml", ".go")
+NO_SOURCES = {"reports", "pins"}
+"""Folders of outputs, and of the lists of other projects' modules."""
+
+DOCUMENT = r"(?P<document>[\w./-]+\.md)`?,?[\s#/]+sections?[\s#/]+"
+NAMED_SECTION = re.compile(DOCUMENT + r'(?P<sections>"[^"\n]+"|[A-E]?\.?\d[\d.]*(?:(?:,|\s+and|\s+to)\s+\d[\d.]*)*)?')
+LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
+PUBLIC = re.compile(r"GREP-\d+")
+"""A source that is one of upstream's public documents."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A citation that leads nowhere."""
+
+    place: str
+    what: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.what}" + (f" (hint: {self.hint})" if self.hint else "")
+
+
+def problems(root: Path = data.PROJECT) -> list[Problem]:
+    """All citations of the repository that lead nowhere."""
+    known = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
+    ids = specification.pattern(specification.load())
+    found = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
+    for path in files(root):
+        text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()
+        found += unknown_ids(place, text, ids, known)
+        found += sections(place, text, functools.partial(_document, root, path))
+        if path.suffix == ".md":
+            found += links(place, text, path)
+    return found
+
+
+def files(root: Path) -> list[Path]:
+    """The files that people write: no outputs, nothing hidden."""
+    return sorted(path for path in _below(root) if path.suffix in SUFFIXES or path.name == "Makefile")
+
+
+def unknown_ids(place: str, text: str, ids: re.Pattern[str], known: set[str]) -> Iterator[Problem]:
+    """What looks like an id of the specification, and has no row."""
+    for match in ids.finditer(text):
+        if match[0] not in known:
+            yield Problem(_at(place, text, match), f"unknown id {match[0]}", _nearest(match[0], known))
+
+
+def sections(place: str, text: str, document: Callable[[str], str | None]) -> Iterator[Problem]:
+    """Sections that a text names, `objects.md, section 4.5` or `design.md, section "Verdicts"`, and that its document
+    does not have. `document` gives the text of a document by its name, None for one that is not ours."""
+    for match in NAMED_SECTION.finditer(text):
+        at, there = _at(place, text, match), document(match["document"])
+        if there is None:
+            yield Problem(at, f"unknown document {match['document']}", "name a page of docs/ or docs/spec/")
+            continue
+        if match["sections"] is None:
+            yield Problem(at, "a section without a name", 'write its number, or its title in "quotes"')
+            continue
+        titles, numbers = _headings(there)
+        for name in re.findall(r'"[^"]+"|[A-E\d][\d.]*', match["sections"]):
+            wanted = name.strip('".')
+            if wanted not in (titles if name.startswith('"') else numbers):
+                hint = _nearest(wanted, titles | numbers)
+                yield Problem(at, f"{match['document']} has no section {wanted}", hint)
+
+
+def links(place: str, text: str, path: Path) -> Iterator[Problem]:
+    """Relative links of a page to files or anchors that do not exist."""
+    for match in LINK.finditer(_without_code(text)):
+        target, _, anchor = match["target"].partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        at, file = _at(place, text, match), (path.parent / target if target else path)
+        if not file.exists():
+            yield Problem(at, f"no file {target}", "")
+        elif anchor and file.suffix == ".md":
+            there = anchors(file.read_text("utf-8"))
+            if anchor not in there:
+                yield Problem(at, f"{target or 'this page'} has no anchor #{anchor}", _nearest(anchor, there))
+
+
+def sources(registry: requirement.Registry, rows: set[str]) -> Iterator[Problem]:
+    """Requirements that rest on nothing, or on what has no row."""
+    for entry in registry.requirements.values():
+        at = f"conformance/suite/requirements/{entry.profile}.yaml: {entry.id}"
+        if rows.isdisjoint(entry.source):
+            yield Problem(at, "no source is a row of the specification", "cite a row of docs/spec/")
+        for source in entry.source:
+            if source not in rows and not PUBLIC.fullmatch(source):
+                yield Problem(at, f"unknown source {source}", _nearest(source, rows))
+
+
+@functools.cache
+def anchors(text: str) -> frozenset[str]:
+    """The anchors of a page: those that it writes, and those that GitHub makes of its headings."""
+    found = set(specification.ANCHOR.findall(text))
+    for title in _titles(text):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"<[^>]*>", "", title)).strip().lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        count = 0
+        while (name := f"{slug}-{count}" if count else slug) in found:
+            count += 1
+        found.add(name)
+    return frozenset(found)
+
+
+def _twice(root: Path) -> Iterator[Problem]:
+    seen: dict[str, specification.Row] = {}
+    for path in sorted((root / specification.FOLDER).glob("*.md")):
+        for row in specification.rows(path):
+            if row.id in seen:
+                where = f"{specification.FOLDER}/{row.file}:{row.line}"
+                yield Problem(where, f"duplicate id {row.id}", f"link to {seen[row.id].link}")
+            seen[row.id] = row
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.name in NO_SOURCES:
+            continue
+        if path.is_dir():
+            yield from _below(path)
+        else:
+            yield path
+
+
+def _document(root: Path, citing: Path, name: str) -> str | None:
+    for place in (citing.parent / name, root / name, root / "docs" / name, root / specification.FOLDER / name):
+        if place.is_file():
+            return place.read_text("utf-8")
+    return None
+
+
+@functools.cache
+def _headings(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Titles and numbers of the headings of a page."""
+    found = [re.sub(r"<[^>]*>", "", title) for title in _titles(text)]
+    numbers = [re.match(r"(?:Part )?([A-E]\.\d+|[A-E](?=\.)|\d+(?:\.\d+)?)", title) for title in found]
+    return frozenset(found), frozenset(number[1] for number in numbers if number)
+
+
+def _titles(text: str) -> list[str]:
+    return re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.MULTILINE)
+
+
+def _without_code(text: str) -> str:
+    """The text with blanks for its blocks of code, so that places stay."""
+    return re.sub(r"^```.*?^```|`[^`\n]*`", lambda match: re.sub(r"[^\n]", " ", match[0]), text, flags=re.M | re.S)
+
+
+def _at(place: str, text: str, match: re.Match[str]) -> str:
+    return f"{place}:{text.count(chr(10), 0, match.start()) + 1}"
+
+
+def _nearest(wrong: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(wrong, sorted(known), n=1, cutoff=0.5)
+    return f'did you mean "{near[0]}"?' if near else ""
+
+
+def main(root: Path = data.PROJECT) -> int:
+    """Print the problems, one a line. 1 if there are any."""
+    found = problems(root)
+    for problem in found:
+        sys.stderr.write(f"{problem}\n")
+    if not found:
+        sys.stdout.write(f"citations of {len(specification.load())} rows resolve\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,126 @@
+"""Everything that is cited in the repository is in the repository; and what is not is found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conformance import specification
+from conformance.suite.requirement import Level, Registry, Requirement
+from tests.citations import lint
+
+PAGE = """\
+# Page
+
+## <a id="s2-1"></a>2.1 First things
+
+| id | fact | mark |
+|---|---|---|
+| <a id="xy-01"></a>XY-01 kind | a fact with a \\| in it, see [XY-02](#xy-02) | contract |
+| <a id="xy-05b"></a>XY-05b | another | open |
+| [XY-01](#xy-01) | mentioned again | |
+
+<a id="xy-02"></a>XY-02: a paragraph.
+"""
+
+
+def test_every_citation_of_the_repository_resolves() -> None:
+    assert [str(problem) for problem in lint.problems()] == []
+
+
+def test_a_bad_citation_in_the_repository_is_found(tmp_path: Path) -> None:
+    """A wrong id in a comment, as `make lint` would print it."""
+    wrong = f"OBJ-{9999}"
+    (tmp_path / "code.py").write_text(f"x = 1\n# as {wrong} says; OBJ-401 and CORE-001 are right\n")
+    (problem,) = lint.problems(tmp_path)
+    assert re.fullmatch(rf'code.py:2: unknown id {wrong} \(hint: did you mean "OBJ-.*"\?\)', str(problem))
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    path = tmp_path / "page.md"
+    path.write_text(PAGE)
+    return path
+
+
+def test_rows_and_paragraphs_with_an_anchor_are_read(page: Path) -> None:
+    rows = {row.id: row for row in specification.rows(page)}
+    assert list(rows) == ["XY-01", "XY-05b", "XY-02"]
+    assert rows["XY-01"].cells == (("", "kind"), ("fact", "a fact with a | in it, see XY-02"), ("mark", "contract"))
+    assert rows["XY-05b"].link == "docs/spec/page.md#xy-05b"
+    assert rows["XY-02"].text == "XY-02: a paragraph."
+
+
+@pytest.mark.parametrize("id", ["XY-1", "XY-001", "XY-RU-01", "XY-05", "XY-S02", "ZZ-01, XY-5b"])
+def test_whatever_looks_like_an_id_needs_a_row(page: Path, id: str) -> None:
+    known = {row.id for row in specification.rows(page)}
+    (problem,) = lint.unknown_ids("a.py", f"\n\n# {id}", specification.pattern(known), known)
+    assert str(problem).startswith("a.py:3: unknown id XY-")
+
+
+def test_ids_of_others_are_left_alone(page: Path) -> None:
+    known = {row.id for row in specification.rows(page)}
+    text = "XY-01 XY-05b (XY-02) ZZ-01 AXY-9 XY-name XY-01-b XY"
+    assert list(lint.unknown_ids("a.py", text, specification.pattern(known), known)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("PAGE, section 2.1", None),
+        ("`PAGE` sections 2.1 and 2.1", None),
+        ('PAGE,\n# section "2.1 First things"', None),
+        ("PAGE, section 2.2", "page.md has no section 2.2"),
+        ("PAGE, sections 2.1, 3 and 2.1", "page.md has no section 3"),
+        ('PAGE, section "Last things"', "page.md has no section Last things"),
+        ("PAGE, section of the end", "a section without a name"),
+        ("other-PAGE, section 1", "unknown document other-page.md"),
+    ],
+)
+def test_sections_are_named_by_number_or_title(text: str, what: str | None) -> None:
+    found = list(
+        lint.sections("a.py", text.replace("PAGE", "page.md"), lambda name: PAGE if name == "page.md" else None)
+    )
+    assert [problem.what for problem in found] == ([what] if what else [])
+
+
+@pytest.mark.parametrize(
+    ("link", "what"),
+    [
+        ("page.md#xy-01", None),
+        ("#21-first-things", None),
+        ("https://example.com/page.md#nowhere", None),
+        ("other.md", "no file other.md"),
+        ("page.md#xy-09", "page.md has no anchor #xy-09"),
+        ("#xy-09", "this page has no anchor #xy-09"),
+    ],
+)
+def test_links_lead_to_files_and_anchors(page: Path, link: str, what: str | None) -> None:
+    page.write_text(PAGE + f"\nsee [there]({link}), not `[there](nowhere.md)`\n")
+    found = list(lint.links("page.md", page.read_text(), page))
+    assert [problem.what for problem in found] == ([what] if what else [])
+
+
+def test_a_requirement_rests_on_a_row() -> None:
+    entries = [
+        Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01", "GREP-375"), "v0", ("operator",)),
+        Requirement("AA-002", "core", Level.MUST, "It MUST.", ("GREP-375",), "v0", ("operator",)),
+        Requirement("AA-003", "core", Level.MUST, "It MUST.", ("XY-01", "XY-03"), "v0", ("operator",)),
+    ]
+    registry = Registry({"core": "The core."}, {entry.id: entry for entry in entries}, {})
+    assert [str(problem) for problem in lint.sources(registry, {"XY-01"})] == [
+        "conformance/suite/requirements/core.yaml: AA-002: no source is a row of the specification"
+        " (hint: cite a row of docs/spec/)",
+        'conformance/suite/requirements/core.yaml: AA-003: unknown source XY-03 (hint: did you mean "XY-01"?)',
+    ]
+
+
+def test_an_id_has_one_row(tmp_path: Path) -> None:
+    folder = tmp_path / specification.FOLDER
+    folder.mkdir(parents=True)
+    (folder / "a.md").write_text('<a id="xy-01"></a>XY-01: this.\n\n<a id="xy-01"></a>XY-01: that.\n')
+    assert [str(problem) for problem in lint.problems(tmp_path)] == [
+        "docs/spec/a.md:3: duplicate id XY-01 (hint: link to docs/spec/a.md#xy-01)"
+    ]
