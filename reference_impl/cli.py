@@ -22,7 +22,6 @@ from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
 from reference_impl.control.features import Features, unmet
 from reference_impl.control.operator import INIT_IMAGE, Operator
-from reference_impl.plan import hashes
 from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import answered
 from reference_impl.scheduler.scheduler import GangScheduler
@@ -115,7 +114,6 @@ def operator(
         complaint = "leaderElection.resourceNamespace: must be given outside of a cluster"
         raise typer.BadParameter(complaint, param_hint="--config")
     _prepare(mutant, variant, "operator", settings)
-    hashes.use(settings.hashes.policy)
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
@@ -124,7 +122,13 @@ def operator(
             features = Features(
                 topology=settings.topology_aware_scheduling.enabled, mnnvl=settings.network.auto_mnnvl_enabled
             )
-            reference = Operator(client, scheduler_name=scheduler_name, features=features, init_image=init_image)
+            reference = Operator(
+                client,
+                scheduler_name=scheduler_name,
+                features=features,
+                init_image=init_image,
+                hash_policy=settings.hashes.policy,
+            )
             await stack.enter_async_context(health.serving(health_port, reference.ready, reference.metrics))
             if complaint := await answered(lambda: unmet(client, features)):
                 raise typer.BadParameter(complaint, param_hint="--config")

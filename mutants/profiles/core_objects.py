@@ -264,12 +264,12 @@ def _gates_wait_for_extras() -> None:
 
 @mutant("gangs-first", "operator", "makes the gangs of a replica before its cliques", "RES-014")
 def _gangs_first() -> None:
-    right = SetReconciler._replica
+    right = SetReconciler._writes
 
-    def replica(self: SetReconciler, *arguments: Any) -> Iterator[Any]:
+    def writes(self: SetReconciler, *arguments: Any) -> Iterator[Any]:
         return iter(list(right(self, *arguments))[::-1])
 
-    replace(SetReconciler, "_replica", replica)
+    replace(SetReconciler, "_writes", writes)
 
 
 @mutant("gang-spec-kept", "operator", "never corrects the spec of a gang", "RES-026")

@@ -16,7 +16,8 @@ from reference_impl.api.models import CliqueTemplate, PodCliqueSet
 from reference_impl.plan import hashes
 from reference_impl.plan.hashing import canonical, schemes
 from reference_impl.plan.hashing.schemes import Scheme, Template
-from reference_impl.plan.hashing.window import Known
+from reference_impl.plan.hashing.window import STANDARD, Known, Policy
+from reference_impl.runtime import configuration
 
 _OF_POD = {
     "containers": "containers",
@@ -57,8 +58,7 @@ def _ports_by_number() -> None:
 @mutant("hash-stored-form", "operator", "hashes templates as they are stored", "TMPL-001", "TMPL-002", "TMPL-010")
 def _stored_form() -> None:
     legacy = schemes.SCHEMES["legacy-0.34"]
-    replace_data(hashes, "_policy", changed(hashes._policy, written=legacy), read_by=(hashes, "known_template"))
-    replace(hashes, "use", lambda policy: None)
+    replace(configuration.Hashes, "policy", property(lambda self: changed(Policy(), written=legacy)))
 
 
 def _sorted_too(name: str, keys: dict[str, Any], field: str, by: str) -> None:
@@ -134,8 +134,8 @@ def _without_args() -> None:
 def _of_names_too() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet) -> Known:
-        found = right(pcs)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+        found = right(pcs, policy)
         return Known(salted(found.written, pcs.metadata.name), dict)
 
     replace(hashes, "known_generation", known_generation)
@@ -145,8 +145,8 @@ def _of_names_too() -> None:
 def _of_replicas_too() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet) -> Known:
-        return Known(salted(right(pcs).written, str(pcs.spec.replicas)), dict)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+        return Known(salted(right(pcs, policy).written, str(pcs.spec.replicas)), dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -155,8 +155,8 @@ def _of_replicas_too() -> None:
 def _of_clique_replicas() -> None:
     right = hashes.known_template
 
-    def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
-        return Known(salted(right(template, priority_class).written, str(template.spec.replicas)), dict)
+    def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
+        return Known(salted(right(template, priority_class, policy).written, str(template.spec.replicas)), dict)
 
     replace(hashes, "known_template", known_template)
 
@@ -165,8 +165,8 @@ def _of_clique_replicas() -> None:
 def _each_time_anew() -> None:
     right, seen, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
 
-    def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
-        written = right(template, priority_class).written
+    def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
+        written = right(template, priority_class, policy).written
         if seen.get(template.name, ("", 0))[0] != written:
             seen[template.name] = written, next(number)
         return Known(salted(written, str(seen[template.name][1])), dict)
@@ -179,12 +179,12 @@ def _of_the_whole_set() -> None:
     generations: dict[str, str] = {}
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet) -> Known:
-        found = right(pcs)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+        found = right(pcs, policy)
         generations.update({_own(template): found.written for template in pcs.spec.template.cliques})
         return found
 
-    def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
+    def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
         return Known(generations.get(_own(template), "4444"), dict)
 
     def _own(template: CliqueTemplate) -> str:
@@ -259,8 +259,8 @@ def _of_its_own() -> None:
 def _not_for_labels() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet) -> Known:
-        return Known(f"sha256:{right(pcs).written}==", dict)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+        return Known(f"sha256:{right(pcs, policy).written}==", dict)
 
     replace(hashes, "known_generation", known_generation)
 

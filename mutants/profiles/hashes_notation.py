@@ -7,16 +7,26 @@ from typing import Any
 
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.plan import hashes, notation
+from reference_impl.plan import notation
 from reference_impl.plan.hashing.schemes import CANONICAL
+from reference_impl.plan.hashing.window import Policy
+from reference_impl.runtime import configuration
 
 
 def _stores_as_sent(*, unless_legacy: bool) -> None:
-    right = notation.patch
+    right, configured = notation.patch, vars(configuration.Hashes)["policy"].fget
+    legacy = False
+
+    def policy(self: configuration.Hashes) -> Policy:
+        nonlocal legacy
+        found: Policy = configured(self)
+        legacy = found.written != CANONICAL
+        return found
 
     def patch(pcs: Any, stored: Any) -> Iterator[notation.Operation]:
-        yield from right(pcs, stored) if unless_legacy and hashes.written() != CANONICAL else ()
+        yield from right(pcs, stored) if unless_legacy and legacy else ()
 
+    replace(configuration.Hashes, "policy", property(policy))
     replace(notation, "patch", patch)
 
 

@@ -21,6 +21,7 @@ from reference_impl.plan import (
     autoscalers,
     children,
     claims,
+    desired,
     drift,
     gangs,
     labels,
@@ -81,7 +82,7 @@ def _attendants_late() -> None:
 
     async def late(self: SetReconciler, pcs: Any) -> None:
         await children_of(self, pcs)
-        await right(self._secondary, pcs, set(), domains=False)
+        await right(self._secondary, desired.DesiredSet(pcs, (), (), ()))
 
     replace(SecondaryResources, "ensure", nothing)
     replace(SetReconciler, "_children", late)

@@ -16,18 +16,18 @@ from reference_impl.control.cache import OWNER
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import children, labels, pods, template_drift
+from reference_impl.plan import children, desired, labels, pods, template_drift
 from reference_impl.plan.pods import index_of
 
 
 @mutant("set-not-scaled", "operator", "makes one replica of a set, whatever it is scaled to", "SCALE-001")
 def _set_not_scaled() -> None:
-    right = SetReconciler._replica
+    right = desired._replica
 
-    def replica(self: SetReconciler, pcs: Any, index: int, *rest: Any) -> Iterator[Any]:
-        return right(self, pcs, index, *rest) if index == 0 else iter(())
+    def replica(pcs: Any, index: int, *rest: Any) -> desired.DesiredReplica:
+        return right(pcs, index, *rest) if index == 0 else desired.DesiredReplica(index, ())
 
-    replace(SetReconciler, "_replica", replica)
+    replace(desired, "_replica", replica)
 
 
 @mutant("first-sizes-kept", "operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")

@@ -28,6 +28,7 @@ from reference_impl.plan import (
     update_progress,
     update_set_replicas,
 )
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.update_group_replicas import Replica
 
 
@@ -74,9 +75,9 @@ def _replicas_side_by_side() -> None:
 
 @mutant("all-cliques-rolled", "operator", "takes a change of one clique for a change of all", "UPD-003")
 def _all_cliques_rolled() -> None:
-    def of_template(pcs: PodCliqueSet, template: CliqueTemplate) -> revisions.Revision:
-        own = hashes.known_template(template, pcs.spec.template.priority_class_name).written
-        hash = (hashes.known_generation(pcs).written[:5] + own)[:10]
+    def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> revisions.Revision:
+        own = hashes.known_template(template, pcs.spec.template.priority_class_name, policy).written
+        hash = (hashes.known_generation(pcs, policy).written[:5] + own)[:10]
         return revisions.Revision(hash, frozenset({hash}))
 
     replace(revisions, "of_template", of_template)
@@ -158,8 +159,8 @@ def _readiness_not_awaited() -> None:
 def _selection_kept() -> None:
     right = update_clique_pods.step
 
-    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> update_clique_pods.Step:
-        result = right(pcs, clique, found, now)
+    def step(pcs: Any, clique: Any, found: list[Pod], *rest: Any) -> update_clique_pods.Step:
+        result = right(pcs, clique, found, *rest)
         old = clique.status.update_progress if clique.status else None
         if result.progress is not None and old is not None and result.progress.update_ended_at is not None:
             kept = old.ready_pods_selected_to_update
@@ -191,13 +192,13 @@ def _selection_misnamed() -> None:
     right = update_clique_pods.step
     known: dict[str, PodSelection] = {}
 
-    def step(pcs: Any, clique: Any, found: list[Pod], now: str) -> update_clique_pods.Step:
+    def step(pcs: Any, clique: Any, found: list[Pod], *rest: Any) -> update_clique_pods.Step:
         told = clique.status.update_progress if clique.status else None
         if told is not None and told.ready_pods_selected_to_update is not None and clique.metadata.uid in known:
             true = msgspec.structs.replace(told, ready_pods_selected_to_update=known[clique.metadata.uid])
             status = msgspec.structs.replace(clique.status, update_progress=true)
             clique = msgspec.structs.replace(clique, status=status)
-        result = right(pcs, clique, found, now)
+        result = right(pcs, clique, found, *rest)
         selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
         if result.progress is not None and selection is not None:
             known[clique.metadata.uid] = selection

@@ -41,7 +41,7 @@ from reference_impl.plan import (
     update_set_replicas,
 )
 from reference_impl.plan.hashing.schemes import Template
-from reference_impl.plan.hashing.window import Known
+from reference_impl.plan.hashing.window import STANDARD, Known, Policy
 from reference_impl.plan.update_group_replicas import Replica
 
 # -- pods --------------------------------------------------------------------------------------------------------------
@@ -180,10 +180,10 @@ def _second_change_forgotten() -> None:
 def _all_since_change() -> None:
     right, outdated, began = update_clique_pods.step, update_clique_pods.outdated, [""]
 
-    def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> update_clique_pods.Step:
+    def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], *rest: Any) -> update_clique_pods.Step:
         progress = update_progress.of_set(pcs)
         began[0] = (progress.update_started_at if progress is not None else "") or ""
-        return right(pcs, clique, found, now)
+        return right(pcs, clique, found, *rest)
 
     def older(pod: Pod, current: revisions.Revision) -> bool:
         return outdated(pod, current) or (pod.metadata.creation_timestamp or "") < began[0]
@@ -346,8 +346,8 @@ def _labels_are_no_change() -> None:
 def _delay_is_a_change() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet) -> Known:
-        return Known(salted(right(pcs).written, str(pcs.spec.template.termination_delay)), dict)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+        return Known(salted(right(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -385,7 +385,11 @@ def _updated_all_or_none() -> None:
 @mutant("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
 def _switch_rolls() -> None:
     right = revisions.of_set
-    replace(revisions, "of_set", lambda pcs: revisions._only(f"{right(pcs).hash}{update_progress.on_delete(pcs)}"))
+    replace(
+        revisions,
+        "of_set",
+        lambda pcs, policy: revisions._only(f"{right(pcs, policy).hash}{update_progress.on_delete(pcs)}"),
+    )
 
 
 @mutant("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")

@@ -12,18 +12,19 @@ from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqu
 from reference_impl.control.migration import HashMigration, Write
 from reference_impl.plan import hashes, migration, revisions, statuses
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
-from reference_impl.plan.hashing.window import Known, Policy, Window
+from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window
+from reference_impl.runtime import configuration
 
 
 def _recognises(*names: str) -> None:
     """Only these schemes, of those that the configuration has recognised."""
-    right = hashes.use
+    right = vars(configuration.Hashes)["policy"].fget
 
-    def use(policy: Policy) -> None:
-        kept = tuple(scheme for scheme in policy.recognised if scheme.name in names)
-        right(changed(policy, recognised=kept))
+    def policy(self: configuration.Hashes) -> Policy:
+        found: Policy = right(self)
+        return changed(found, recognised=tuple(scheme for scheme in found.recognised if scheme.name in names))
 
-    replace(hashes, "use", use)
+    replace(configuration.Hashes, "policy", property(policy))
 
 
 @mutant("upgrade-no-window", "operator", "knows no hashes but its own", "UPG-001", "UPG-005", "UPG-006")
@@ -141,8 +142,8 @@ def _set_left() -> None:
     replace(migration, "set_status", lambda window, status: status)
     right = revisions.of_set
 
-    def of_set(pcs: PodCliqueSet) -> revisions.Revision:
-        found = right(pcs)
+    def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> revisions.Revision:
+        found = right(pcs, policy)
         stored = pcs.status.current_generation_hash if pcs.status else None
         return revisions.Revision(stored, found.accepted) if stored and found.has(stored) else found
 
@@ -166,10 +167,10 @@ def _pods_made_anew() -> None:
 def _never_updates(*, only_earlier: bool) -> None:
     right = revisions.of_set
 
-    def of_set(pcs: PodCliqueSet) -> revisions.Revision:
+    def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> revisions.Revision:
         stored = pcs.status.current_generation_hash if pcs.status else None
-        if not stored or (only_earlier and hashes.recognises_others()):
-            return right(pcs)
+        if not stored or (only_earlier and policy.recognised):
+            return right(pcs, policy)
         return revisions.Revision(stored, frozenset({stored}))
 
     replace(revisions, "of_set", of_set)

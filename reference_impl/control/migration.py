@@ -1,10 +1,12 @@
-"""Migration of stored hashes: a hash that an earlier operator stored for the present template is rewritten in the
-current scheme before anything is compared with it, so that an operator upgrade restarts no pod (docs/hashes.md;
-docs/spec/hashes.md, section 6.2).
+"""Migration of stored hashes after an upgrade of the operator (docs/hashes.md; docs/spec/hashes.md, section 6.2).
 
-The pass over a set migrates all of it: the set's status first, then its groups and cliques and their pods. Each write
-stands by itself, so that a migration that was cut short goes on where it ended. Passes over groups and cliques compare
-nothing before that.
+Hashes of the present templates that another operator version stored are replaced by ours before anything is compared
+with them. So an upgrade restarts nothing.
+
+Each reconciler consults the migration once per pass, before it decides anything. A set is migrated as a whole
+(`migrate`): its status first, then its scaling groups, cliques and pods. Groups and cliques wait until then
+(`settled`). Every write is independent of the others, so that a migration that was interrupted at any of them is
+completed by the next operator.
 """
 
 from __future__ import annotations
@@ -15,52 +17,65 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
+from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key
 from reference_impl.api.models import PODCLIQUESETS, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, hashes, labels, migration
 from reference_impl.plan.hashing.schemes import Scheme
-from reference_impl.plan.hashing.window import Known, Window
+from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window
 
 log = logging.getLogger(__name__)
 
 EVENT = "HashesMigrated"
 AT_ONCE = 16
+"""How many objects are written concurrently."""
 
 Write = Callable[[], Awaitable[Any]]
 
 
 class HashMigration:
-    """Knows the hashes of each set, and what of it has still to be migrated. `wake` has a set looked at."""
+    """Migrates sets, and remembers which ones are migrated. `wake` requests a pass over a set, `last_errors` takes
+    refused writes."""
 
-    def __init__(self, cache: Cache, writer: Writer, wake: Callable[[Key], None]) -> None:
-        self._cache, self._writer, self._wake = cache, writer, wake
+    def __init__(
+        self,
+        cache: Cache,
+        writer: Writer,
+        wake: Callable[[Key], None],
+        last_errors: LastErrors,
+        policy: Policy = STANDARD,
+    ) -> None:
+        self._cache, self._writer, self._wake, self._policy = cache, writer, wake, policy
+        self._last_errors = last_errors
+        cache.sets.add_handler(self._on_set)
         self._windows: dict[Key, tuple[str, int, Window]] = {}
         self._done: dict[Key, tuple[str, int]] = {}
-        """Sets, with uid and generation, in which nothing was left to migrate."""
+        """Set → uid and generation in which it was migrated completely."""
 
     def window(self, pcs: PodCliqueSet) -> Window:
-        """The hashes of a set as it is now."""
+        """The current hashes of a set in its present generation."""
         key, uid, generation = pcs.metadata.key, pcs.metadata.uid, pcs.metadata.generation
         earlier = self._windows.get(key)
         if earlier is not None and earlier[:2] == (uid, generation):
             return earlier[2]
-        window = hashes.known(pcs)
+        window = hashes.known(pcs, self._policy)
         if earlier is not None and earlier[0] == uid:
             window.keep(earlier[2])
         self._windows[key] = uid, generation, window
         return window
 
-    def forget(self, key: Key) -> None:
-        """The set is gone."""
-        self._windows.pop(key, None)
-        self._done.pop(key, None)
+    def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
+        if kind == "DELETED":
+            self._windows.pop(item.metadata.key, None)
+            self._done.pop(item.metadata.key, None)
 
     def settled(self, pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup) -> bool:
-        """Whether an object of a set has no hash left that is to be migrated. Otherwise the set is looked at, and
-        then the object again."""
+        """Whether no hash of the object is left to migrate. Otherwise a pass over its set is requested, whose writes
+        bring the object back."""
         if pcs.metadata.deletion_timestamp is not None:
             return True
         window = self.window(pcs)
@@ -76,7 +91,15 @@ class HashMigration:
         return False
 
     async def migrate(self, pcs: PodCliqueSet) -> PodCliqueSet:
-        """Brings all hashes of a set to those that we write, and gives the set as it is then."""
+        """Replace all current hashes of a set by ours; returns the set as it is then. A refused write is reported in
+        `lastErrors` and raised."""
+        try:
+            return await self._migrate(pcs)
+        except ApiError as error:
+            await self._last_errors.refused(pcs.metadata.key, "ERR_MIGRATE_HASHES", error)
+            raise
+
+    async def _migrate(self, pcs: PodCliqueSet) -> PodCliqueSet:
         key, state = pcs.metadata.key, (pcs.metadata.uid, pcs.metadata.generation)
         if self._done.get(key) == state:
             return pcs
@@ -93,12 +116,12 @@ class HashMigration:
         writes = list(self._of_all(window, pcs))
         await together(within(write) for write in writes)
         if writes:
-            log.info("%d hashes of %s/%s were migrated", len(writes), *key)
+            log.info("migrated %d hashes of %s/%s", len(writes), *key)
         self._done[key] = state
         return self._cache.sets.get(*key) or pcs
 
     async def _tell(self, pcs: PodCliqueSet, scheme: Scheme) -> None:
-        note = f"Stored hashes are current ({scheme}) and are written anew as {hashes.written()}; nothing is restarted."
+        note = f"Rewriting stored hashes ({scheme}) in the current scheme ({self._policy.written}); no pod is restarted"
         log.info("%s/%s: %s", pcs.metadata.namespace, pcs.metadata.name, note)
         await self._writer.tell(PODCLIQUESETS, pcs, "Normal", EVENT, note)
 
@@ -116,7 +139,7 @@ class HashMigration:
             yield from self._status(self._cache.groups, group, migration.group_status(window, group.status))
 
     def _of_clique(self, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
-        """The writes that a clique and its pods need, in any order."""
+        """The writes for a clique and its pods, in any order."""
         template = children.clique_template(pcs, clique)
         known = window.templates.get(template.name) if template is not None else None
         if known is None or clique.metadata.deletion_timestamp is not None:
@@ -128,7 +151,7 @@ class HashMigration:
         if clique.status is not None:
             own += self._status(self._cache.cliques, clique, migration.clique_status(window, known, clique.status))
         if own:
-            yield partial(_one_by_one, own)  # both change its version
+            yield partial(_one_by_one, own)  # both change the resource version
 
     def _label(self, informer: Informer[Any], item: Any, known: Known) -> Iterator[Write]:
         if known.foreign(item.metadata.label(labels.TEMPLATE_HASH)):
@@ -140,7 +163,7 @@ class HashMigration:
             yield partial(self._write_status, informer, item.metadata.key, item.status, status)
 
     async def _write_status(self, informer: Informer[Any], key: Key, old: Any, new: Any) -> None:
-        """The object may have got another label by now, and with it another version."""
+        """Write the status of an object that may have got another label, and resource version, in the meantime."""
         item = informer.get(*key)
         if item is not None and item.status == old:
             await self._writer.status(informer, item, new, guard=True)

@@ -17,7 +17,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control.cache import BASE, GANG, Cache, key_text
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
-from reference_impl.control.last_errors import only_errors
+from reference_impl.control.last_errors import LastErrors, only_errors
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.podclique import CliqueReconciler
@@ -26,6 +26,7 @@ from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import gangs, labels, names, topology, update_progress
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.runtime import logs
 from reference_impl.runtime.waiting import answered
 
@@ -49,6 +50,7 @@ class Operator:
         scheduler_name: str,
         features: Features = NO_FEATURES,
         init_image: str = INIT_IMAGE,
+        hash_policy: Policy = STANDARD,
         metrics: OperatorMetrics | None = None,
     ) -> None:
         self._client = client
@@ -62,10 +64,11 @@ class Operator:
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
-        migration = HashMigration(self.cache, writer, self._sets.add)
-        sets = SetReconciler(self.cache, writer, scheduler_name, migration, features)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, migration)
-        groups = GroupReconciler(self.cache, writer, migration, features)
+        errors = LastErrors(self.cache.sets, writer)
+        migration = HashMigration(self.cache, writer, self._sets.add, errors, hash_policy)
+        sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, features, hash_policy)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, migration, hash_policy)
+        groups = GroupReconciler(self.cache, writer, migration, features, hash_policy)
         self._last_errors = (
             (self._sets, sets.last_errors),
             (self._groups, groups.last_errors),

@@ -26,6 +26,7 @@ from reference_impl.plan import (
     update_clique_pods,
     update_progress,
 )
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
 
 STATUS_SECONDS = 1.0
@@ -35,10 +36,16 @@ write of a clique costs the API server more than one of a pod: it carries a whol
 
 class CliqueReconciler:
     def __init__(
-        self, cache: Cache, writer: Writer, scheduler_name: str, init_image: str, migration: HashMigration
+        self,
+        cache: Cache,
+        writer: Writer,
+        scheduler_name: str,
+        init_image: str,
+        migration: HashMigration,
+        policy: Policy = STANDARD,
     ) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
-        self._migration = migration
+        self._migration, self._policy = migration, policy
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
         self.last_errors = LastErrors(cache.cliques, writer)
@@ -119,7 +126,7 @@ class CliqueReconciler:
         if pcs is None or update_progress.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
             return
         clique = self._cache.cliques.get(*clique.metadata.key) or clique
-        step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now())
+        step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now(), self._policy)
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.cliques, clique, body, status=True)
@@ -154,7 +161,7 @@ class CliqueReconciler:
         if pcs is not None and not self._migration.settled(pcs, clique):
             return None
         pods_now = self._cache.pods_of(clique)
-        status = statuses.clique_status(clique, pods_now, pcs, now())
+        status = statuses.clique_status(clique, pods_now, pcs, now(), self._policy)
         if status == clique.status:
             self._unwritten.pop(key, None)
             return None

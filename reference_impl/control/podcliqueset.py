@@ -1,7 +1,7 @@
-"""PodCliqueSet: finalizer, generation hash, its surroundings, then per replica its service, cliques, scaling groups,
-gangs and autoscalers; status.
+"""The PodCliqueSet reconciler: finalizer, generation hash, secondary resources, the objects of each replica, status.
 
-Nothing waits here: gangs fill up and gates go in the reconcilers of gangs and cliques (spec OBJ-301, CHG-DEL-02).
+Nothing waits here: the reconcilers of gangs and cliques fill gangs and remove scheduling gates (spec OBJ-301,
+CHG-DEL-02).
 """
 
 from __future__ import annotations
@@ -9,27 +9,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key, Object
-from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.last_errors import LastErrors, earliest
 from reference_impl.control.migration import HashMigration
-from reference_impl.control.secondary_resources import SecondaryResources, Wanted
+from reference_impl.control.secondary_resources import SecondaryResources
 from reference_impl.control.termination import Termination
 from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import (
-    autoscalers,
     children,
     conditions,
+    desired,
     gangs,
     labels,
-    names,
     reconcile_error,
     revisions,
     statuses,
@@ -38,35 +37,43 @@ from reference_impl.plan import (
     update_progress,
     update_set_replicas,
 )
+from reference_impl.plan.desired import Child, DesiredReplica, DesiredSet
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.plan.revisions import Revision
 
-T = TypeVar("T", bound=Object)
 Write = Callable[[], Awaitable[None]]
 
 REPLICAS_AT_ONCE = 16
-"""Replicas whose objects are being created at the same time: more would only queue up in the API server."""
+"""How many replicas are written concurrently: more would only queue up in the API server."""
 
 
 class SetReconciler:
+    """Brings one PodCliqueSet at a time to its desired state."""
+
     def __init__(
         self,
         cache: Cache,
         writer: Writer,
+        last_errors: LastErrors,
         scheduler_name: str,
         migration: HashMigration,
         features: Features = NO_FEATURES,
+        policy: Policy = STANDARD,
     ) -> None:
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
-        self._migration = migration
+        self._migration, self._policy = migration, policy
+        self._informers: dict[str, Informer[Any]] = {
+            informer.resource.kind: informer for informer in (cache.services, cache.cliques, cache.groups, cache.gangs)
+        }
         self._secondary = SecondaryResources(cache, writer)
         self._termination = Termination(cache, writer)
-        self.last_errors = LastErrors(cache.sets, writer)
+        self.last_errors = last_errors
 
     async def reconcile(self, key: Key) -> float | None:
+        """Reconcile one set; returns after how many seconds to repeat it, None for never."""
         pcs = self._cache.sets.get(*key)
         if pcs is None:
-            self._migration.forget(key)
             return None
         if pcs.metadata.deletion_timestamp is not None:
             await self._writer.remove_finalizer(self._cache.sets, pcs, labels.SET_FINALIZER)
@@ -75,12 +82,8 @@ class SetReconciler:
             wanted = [*(pcs.metadata.finalizers or ()), labels.SET_FINALIZER]
             await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": wanted}}, guard=True)
             pcs = self._cache.sets.get(*key) or pcs
-        try:
-            pcs = await self._migration.migrate(pcs)
-        except ApiError as error:
-            await self.last_errors.refused(key, "ERR_MIGRATE_HASHES", error)
-            raise
-        generation = revisions.of_set(pcs)
+        pcs = await self._migration.migrate(pcs)
+        generation = revisions.of_set(pcs, self._policy)
         if not generation.has(update_progress.generation(pcs)):
             await self._write_status(pcs, generation, observed=False)
             pcs = self._cache.sets.get(*key) or pcs
@@ -98,32 +101,35 @@ class SetReconciler:
         return earliest(wait, await self.last_errors.tell(key, problem))
 
     async def _write_status(self, pcs: PodCliqueSet, generation: Revision, *, observed: bool) -> None:
-        """Writes what there is of the set, and how far its update has come. `generation` is that of the spec that is
-        being acted on: another one in the status begins an update (CHG-RU-02)."""
+        """Write the status of the set and the progress of its update. `generation` is the revision of the spec that is
+        acted on: if the status has another one, an update begins (CHG-RU-02)."""
         clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
         progress = update_set_replicas.progress(pcs, generation, update_set_replicas.Found(pcs, clique, group), now())
         observed = observed and (progress is None or progress.update_ended_at is not None)
         status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)
-        told = topology.condition(pcs, self._topology(pcs), now())
+        levels = topology.condition(pcs, self._topology(pcs), now())
         status.conditions = (
-            conditions.put(status.conditions, told)
-            if told
+            conditions.put(status.conditions, levels)
+            if levels
             else conditions.without(status.conditions, topology.CONDITION)
         )
         await self._writer.status(self._cache.sets, pcs, status)
 
     def _topology(self, pcs: PodCliqueSet) -> topology.Topology:
-        """What is known of the topology that a set refers to."""
+        """The topology that the set refers to."""
         enabled, name = self._features.topology, topology.binding_name(pcs)
         return topology.of_set(pcs, enabled, self._cache.topologies.get("", name) if enabled and name else None)
 
     async def _children(self, pcs: PodCliqueSet) -> None:
-        """Creates what is missing, corrects what differs, deletes what is no longer wanted."""
-        wanted: Wanted = set()
-        await self._secondary.ensure(pcs, wanted, domains=self._features.mnnvl)
-        levels = self._topology(pcs)
-        current = {t.name: revisions.of_template(pcs, t) for t in children.standalone_templates(pcs)}
-        steps = [list(self._replica(pcs, index, wanted, levels, current)) for index in range(pcs.spec.replicas)]
+        """Create what is missing, correct what differs, delete what should not exist (any more)."""
+        namespace, levels = pcs.metadata.namespace, self._topology(pcs)
+        target = desired.of_set(
+            pcs, lambda group: self._group_replicas(namespace, group), levels, domains=self._features.mnnvl
+        )
+        await self._secondary.ensure(target)
+        templates = children.standalone_templates(pcs)
+        current = {each.name: revisions.of_template(pcs, each, self._policy) for each in templates}
+        writes = [list(self._writes(pcs, replica, levels, current)) for replica in target.replicas]
         limit = asyncio.Semaphore(REPLICAS_AT_ONCE)
 
         async def in_order(writes: list[Write]) -> None:
@@ -131,74 +137,83 @@ class SetReconciler:
                 for write in writes:
                     await write()
 
-        await together(in_order(writes) for writes in steps if writes)
-        await together(write() for write in list(self._surplus(pcs, wanted)))
+        await together(in_order(each) for each in writes if each)
+        await together(write() for write in list(self._surplus(target)))
 
-    def _replica(
+    def _writes(
+        self, pcs: PodCliqueSet, replica: DesiredReplica, levels: topology.Topology, current: Mapping[str, Revision]
+    ) -> Iterator[Write]:
+        """The writes that bring one replica to its desired state, in order. `current` are the present revisions of the
+        standalone cliques' templates. Name conflicts are raised after all other writes."""
+        conflicts: list[Write] = []
+        for child in replica.objects:
+            if isinstance(child, desired.Autoscaler):
+                if child.name_taken:
+                    conflicts.append(self._conflict(pcs, child))
+                else:
+                    yield partial(self._writer.ensure, self._cache.autoscalers, child.manifest)
+                continue
+            found = self._informers[child.kind].get(pcs.metadata.namespace, child.name)
+            if found is not None and not _controlled(found, pcs):
+                conflicts.append(self._conflict(pcs, child))
+                if child.kind != "Service":
+                    continue
+            yield from self._difference(pcs, replica.index, child, found, levels, current)
+        yield from conflicts
+
+    def _conflict(self, pcs: PodCliqueSet, child: Child) -> Write:
+        return partial(_refuse, reconcile_error.conflict(child.kind, pcs.metadata.namespace, child.name))
+
+    def _difference(
         self,
         pcs: PodCliqueSet,
         index: int,
-        wanted: Wanted,
+        child: Child,
+        found: Any,
         levels: topology.Topology,
         current: Mapping[str, Revision],
     ) -> Iterator[Write]:
-        """The writes that one replica needs, in order: service, cliques, scaling groups, gangs (OBJ-302), then what
-        scales them. `current` are the present revisions of the standalone cliques' templates."""
-        cache, writer, namespace, name = self._cache, self._writer, pcs.metadata.namespace, pcs.metadata.name
-        conflicts: list[Write] = []
+        """The writes that create or correct one object of a replica; none if it is as desired."""
+        cache, writer = self._cache, self._writer
+        match child:
+            case desired.StandaloneClique(template=template):
+                yield from self._clique(pcs, index, template, found, current[template.name])
+            case desired.ScalingGroup(config=config):
+                if found is None:
+                    yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
+                elif change := template_drift.group(config, found):
+                    yield partial(writer.patch, cache.groups, found, change)
+            case desired.Gang(planned=gang):
+                if found is None:
+                    manifest = gangs.manifest(pcs, index, gang, self._scheduler, levels.binding)
+                    yield partial(writer.create, cache.gangs, manifest)
+                elif drift := self._gang_drift(pcs, index, gang, found, levels.binding):
+                    yield partial(writer.patch, cache.gangs, found, drift, guard=True)
+            case _:
+                if found is None:
+                    yield partial(writer.create, cache.services, children.service(pcs, index))
+                elif not children.right_service(pcs, index, found):
+                    yield partial(writer.ensure, cache.services, children.service(pcs, index))
 
-        def expect(informer: Informer[T], child: str) -> T | None:
-            """The child, if it is there."""
-            kind = informer.resource.kind
-            wanted.add((kind, child))
-            found = informer.get(namespace, child)
-            if found is not None and not _controlled(found, pcs):
-                conflicts.append(partial(_refuse, reconcile_error.conflict(kind, namespace, child)))
-            return found
+    def _clique(
+        self, pcs: PodCliqueSet, index: int, template: CliqueTemplate, found: PodClique | None, current: Revision
+    ) -> Iterator[Write]:
+        def manifest() -> children.Manifest:
+            channels = self._features.mnnvl
+            return children.standalone_clique(pcs, index, template, channels=channels, policy=self._policy)
 
-        service = expect(cache.services, names.service(name, index))
-        if service is None:
-            yield partial(writer.create, cache.services, children.service(pcs, index))
-        elif not children.right_service(pcs, index, service):
-            yield partial(writer.ensure, cache.services, children.service(pcs, index))
-        channels = self._features.mnnvl
-        for template in children.standalone_templates(pcs):
-            clique = expect(cache.cliques, names.clique(name, index, template.name))
-            if clique is None:
-                manifest = children.standalone_clique(pcs, index, template, channels=channels)
-                yield partial(writer.create, cache.cliques, manifest)
-            elif _controlled(clique, pcs):
-                if template_drift.outdated(clique, current[template.name]):
-                    manifest = children.standalone_clique(pcs, index, template, channels=channels)
-                    yield partial(writer.renew, cache.cliques, clique, manifest)
-                if change := template_drift.clique(template, clique):
-                    yield partial(writer.patch, cache.cliques, clique, change)
-        for config in children.group_configs(pcs):
-            group = expect(cache.groups, names.scaling_group(name, index, config.name))
-            if group is None:
-                yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
-            elif _controlled(group, pcs) and (change := template_drift.group(config, group)):
-                yield partial(writer.patch, cache.groups, group, change)
-        for gang in gangs.planned(pcs, index, lambda group: self._group_replicas(namespace, group), levels):
-            found = expect(cache.gangs, gang.name)
-            if found is None:
-                manifest = gangs.manifest(pcs, index, gang, self._scheduler, levels.binding)
-                yield partial(writer.create, cache.gangs, manifest)
-            elif _controlled(found, pcs) and (drift := self._gang_drift(pcs, index, gang, found, levels.binding)):
-                yield partial(writer.patch, cache.gangs, found, drift, guard=True)
-        for autoscaler in autoscalers.of_replica(pcs, index):
-            own = (autoscaler["kind"], autoscaler["metadata"]["name"])
-            if own in wanted:  # a clique and a scaling group of one name (OBJ-123): the first has it
-                conflicts.append(partial(_refuse, reconcile_error.conflict(own[0], namespace, own[1])))
-                continue
-            wanted.add(own)
-            yield partial(writer.ensure, cache.autoscalers, autoscaler)
-        yield from conflicts
+        if found is None:
+            yield partial(self._writer.create, self._cache.cliques, manifest())
+            return
+        if template_drift.outdated(found, current):
+            yield partial(self._writer.renew, self._cache.cliques, found, manifest())
+        if change := template_drift.clique(template, found):
+            yield partial(self._writer.patch, self._cache.cliques, found, change)
 
     def _gang_drift(
         self, pcs: PodCliqueSet, index: int, gang: gangs.PlannedGang, found: PodGang, binding: str
     ) -> dict[str, Any]:
-        """What of a gang has to be corrected, as a merge patch; empty where nothing has."""
+        """The merge patch that corrects a gang; empty if it is as desired."""
 
         def pods() -> list[Pod]:
             cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.minimums]
@@ -211,18 +226,17 @@ class SetReconciler:
         found = self._cache.groups.get(namespace, group)
         return None if found is None else found.spec.replicas
 
-    def _surplus(self, pcs: PodCliqueSet, wanted: set[tuple[str, str]]) -> Iterator[Write]:
-        """Deletions of the set's own children that no replica wants."""
+    def _surplus(self, target: DesiredSet) -> Iterator[Write]:
+        """Deletions of children of the set that should not exist."""
         cache = self._cache
-        children_kinds: tuple[Informer[Any], ...] = (cache.gangs, cache.groups, cache.cliques, cache.services)
-        for informer in (*children_kinds, cache.autoscalers, cache.claims, cache.domains):
-            for item in informer.indexed(OWNER, pcs.metadata.uid):
-                unwanted = (informer.resource.kind, item.metadata.name) not in wanted
-                if unwanted and item.metadata.deletion_timestamp is None:
-                    yield partial(self._writer.delete, informer, item)
+        own: tuple[Informer[Any], ...] = (cache.gangs, cache.groups, cache.cliques, cache.services)
+        for informer in (*own, cache.autoscalers, cache.claims, cache.domains):
+            for item in target.surplus(informer.resource.kind, informer.indexed(OWNER, target.pcs.metadata.uid)):
+                yield partial(self._writer.delete, informer, item)
 
 
 def _controlled(found: Object, pcs: PodCliqueSet) -> bool:
+    """Whether the set controls the object, or nothing does."""
     controller = found.metadata.controller
     return controller is None or controller.uid == pcs.metadata.uid
 

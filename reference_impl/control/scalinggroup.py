@@ -1,13 +1,15 @@
-"""PodCliqueScalingGroup: its resource claims, the cliques of its replicas, its status (spec OBJ-320, OBJ-321,
+"""The PodCliqueScalingGroup reconciler: resource claims, the cliques of all replicas, status (spec OBJ-320, OBJ-321,
 OBJ-760 to OBJ-772)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec
 
 from kube.errors import ApiError
 from kube.objects import Key
-from reference_impl.api.models import SCALING_GROUPS, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
+from reference_impl.api.models import SCALING_GROUPS, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.last_errors import LastErrors, earliest
@@ -17,25 +19,37 @@ from reference_impl.control.writer import Writer, now, together
 from reference_impl.plan import (
     children,
     claims,
+    desired,
     labels,
     statuses,
     template_drift,
     update_group_replicas,
     update_progress,
 )
+from reference_impl.plan.claims import PlannedClaim
+from reference_impl.plan.desired import DesiredMembers
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
 
 
 class GroupReconciler:
+    """Brings one scaling group at a time to its desired state."""
+
     def __init__(
-        self, cache: Cache, writer: Writer, migration: HashMigration, features: Features = NO_FEATURES
+        self,
+        cache: Cache,
+        writer: Writer,
+        migration: HashMigration,
+        features: Features = NO_FEATURES,
+        policy: Policy = STANDARD,
     ) -> None:
         self._cache, self._writer, self._features = cache, writer, features
-        self._migration = migration
+        self._migration, self._policy = migration, policy
         self._termination = Termination(cache, writer)
         self.last_errors = LastErrors(cache.groups, writer)
 
     async def reconcile(self, key: Key) -> float | None:
+        """Reconcile one scaling group; returns after how many seconds to repeat it, None for never."""
         group = self._cache.groups.get(*key)
         if group is None:
             return None
@@ -61,13 +75,15 @@ class GroupReconciler:
         return earliest(wait, await self.last_errors.tell(key, problem))
 
     async def _update(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
-        """Takes the next step of an update. What is to be deleted is written down before it is, and is deleted before
-        anything is made: so a replica that is half gone is never taken for a new one."""
+        """Take the next step of an update. The progress is written before anything is deleted, and deletions precede
+        creations, so that a partly deleted replica is never mistaken for a new one."""
         if update_progress.of_set(pcs) is None:
             return
         group = self._cache.groups.get(*group.metadata.key) or group
         cliques = self._cache.cliques
-        step = update_group_replicas.step(pcs, group, self._cache.child(cliques, group), self._cache.pods_of, now())
+        step = update_group_replicas.step(
+            pcs, group, self._cache.child(cliques, group), self._cache.pods_of, now(), self._policy
+        )
         if step.progress is not None and step.progress != (group.status.update_progress if group.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.groups, group, body, status=True)
@@ -75,48 +91,46 @@ class GroupReconciler:
             await together(self._writer.delete(cliques, clique) for clique in wave)
 
     async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
-        """Creates the cliques of all replicas at once, base and scaled, and deletes those of replicas too many."""
-        config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
-        if config is None:
+        """Create the missing cliques of all replicas, base and scaled, and delete those of surplus replicas."""
+        target = desired.of_group(pcs, group, channels=self._features.mnnvl, policy=self._policy)
+        if target is None:
             return
-        await self._claims(pcs, group, config)
-        made = children.member_cliques(pcs, group, config, channels=self._features.mnnvl)
-        wanted = {m["metadata"]["name"]: m for m in made}
+        if target.claims is not None:
+            await self._claims(pcs, group, target.claims)
         present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
-        renewed: list[str] = []
-        if update_progress.on_delete(pcs):  # else they are made anew (CHG-OD-01)
-            current = {
-                name: update_progress.revision(pcs, clique) for name, clique in present.items() if name in wanted
-            }
-            renewed = [
-                name for name, of in current.items() if of is not None and template_drift.outdated(present[name], of)
-            ]
+        renewed = self._renewed(pcs, present, target)
         await together(
             [
-                *(self._writer.create(self._cache.cliques, m) for name, m in wanted.items() if name not in present),
-                *(self._writer.renew(self._cache.cliques, present[name], wanted[name]) for name in renewed),
-                *(
-                    self._writer.delete(self._cache.cliques, clique)
-                    for name, clique in present.items()
-                    if name not in wanted and clique.metadata.deletion_timestamp is None
-                ),
+                *(self._writer.create(self._cache.cliques, manifest) for manifest in target.missing(present)),
+                *(self._writer.renew(self._cache.cliques, present[name], target.cliques[name]) for name in renewed),
+                *(self._writer.delete(self._cache.cliques, clique) for clique in target.surplus(present)),
             ]
         )
 
-    async def _claims(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: ScalingGroupConfig) -> None:
-        """Makes the resource claims of the group's own level, and deletes those of replicas that are no more."""
-        if not config.resource_sharing:
-            return
+    def _renewed(self, pcs: PodCliqueSet, present: dict[str, PodClique], target: DesiredMembers) -> list[str]:
+        """The cliques that are given the present template in place: only by OnDelete (CHG-OD-01), else an update
+        recreates them."""
+        if not update_progress.on_delete(pcs):
+            return []
+        current = {
+            name: update_progress.revision(pcs, clique, self._policy)
+            for name, clique in present.items()
+            if name in target.cliques
+        }
+        return [name for name, of in current.items() if of is not None and template_drift.outdated(present[name], of)]
+
+    async def _claims(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, planned: Iterable[PlannedClaim]) -> None:
+        """Create the resource claims of the group's own level, and delete those of removed replicas."""
         owner = children.owner_reference(SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
         made = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
-            for claim in claims.of_group(group.metadata.name, config, group.spec.replicas)
+            for claim in planned
         ]
         await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, group.metadata.uid))
 
     async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> None:
         status = statuses.group_status(group, pcs, self._cache.child(self._cache.cliques, group), now())
-        # Guarded: the conditions are a list that gang termination writes to as well.
+        # Guarded: gang termination writes to the list of conditions as well.
         await self._writer.status(self._cache.groups, group, status, guard=True)
         lost = group.status.scheduled_replicas if group.status else 0
         if lost and not status.scheduled_replicas:

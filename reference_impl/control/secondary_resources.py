@@ -1,5 +1,4 @@
-"""What a set has beside its replicas' cliques, scaling groups, gangs and services: the small objects of its init
-containers, its resource claims, its ComputeDomains."""
+"""Secondary resources of a set: the objects that its init containers need, its resource claims, its ComputeDomains."""
 
 from __future__ import annotations
 
@@ -11,35 +10,35 @@ from reference_impl.control.cache import Cache
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import claims, labels, mnnvl, names, secondary_resources
 from reference_impl.plan.children import Manifest, set_reference
-
-Wanted = set[tuple[str, str]]
-"""Kind and name of each child that a set is to have."""
+from reference_impl.plan.desired import DesiredSet
 
 
 class SecondaryResources:
+    """Creates and corrects the secondary resources of sets."""
+
     def __init__(self, cache: Cache, writer: Writer) -> None:
         self._cache, self._writer = cache, writer
 
-    async def ensure(self, pcs: PodCliqueSet, wanted: Wanted, *, domains: bool) -> None:
-        """Create and correct them, and add them to `wanted`. Raises ReconcileError if one cannot be created: what needs
-        it is not created then (OBJ-236, OBJ-823)."""
-        cache, writer = self._cache, self._writer
-        # The account goes first: the control plane deletes a token Secret whose account it cannot find.
+    async def ensure(self, target: DesiredSet) -> None:
+        """Create and correct the secondary resources of a set. Raises ReconcileError if one cannot be created: nothing
+        that needs it is created then (OBJ-236, OBJ-823)."""
+        pcs, cache, writer = target.pcs, self._cache, self._writer
+        # The account comes first: the control plane deletes a token Secret whose account it cannot find.
         await writer.ensure(cache.accounts, secondary_resources.service_account(pcs))
         await together(
             [
                 writer.ensure(cache.secrets, secondary_resources.token_secret(pcs)),
                 writer.ensure(cache.roles, secondary_resources.role(pcs)),
                 writer.ensure(cache.bindings, secondary_resources.role_binding(pcs)),
-                self._claims(pcs, wanted),
-                self._domains(pcs, wanted, domains),
+                self._claims(target),
+                self._domains(target),
             ]
         )
         await self._retire_legacy_secret(pcs)
 
     async def _retire_legacy_secret(self, pcs: PodCliqueSet) -> None:
-        """Deletes the token Secret of earlier versions once the present one has its token and no pod mounts the old
-        one. Pods are asked for only while there is such a Secret (OBJ-245)."""
+        """Delete the token Secret of earlier versions once the present one has its token and no pod mounts the old one.
+        Pods are listed only while there is such a Secret (OBJ-245)."""
         namespace, name = pcs.metadata.key
         old = self._cache.secrets.get(namespace, names.legacy_secret(name))
         new = self._cache.secrets.get(namespace, names.token_secret(name))
@@ -52,21 +51,18 @@ class SecondaryResources:
         if not any(secondary_resources.mounts(pod, old.metadata.name) for pod in pods):
             await self._writer.delete(self._cache.secrets, old)
 
-    async def _claims(self, pcs: PodCliqueSet, wanted: Wanted) -> None:
-        owner, external = set_reference(pcs), self._cache.claim_spec
+    async def _claims(self, target: DesiredSet) -> None:
+        pcs, owner, external = target.pcs, set_reference(target.pcs), self._cache.claim_spec
         made = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, external), owner)
-            for claim in claims.of_set(pcs)
+            for claim in target.claims
         ]
-        await self._all(self._cache.claims, made, wanted)
+        await self._all(self._cache.claims, made)
 
-    async def _domains(self, pcs: PodCliqueSet, wanted: Wanted, enabled: bool) -> None:
-        owner, groups = set_reference(pcs), mnnvl.groups(pcs) if enabled else []
-        made = [
-            mnnvl.compute_domain(pcs, index, group, owner) for index in range(pcs.spec.replicas) for group in groups
-        ]
-        await self._all(self._cache.domains, made, wanted)
+    async def _domains(self, target: DesiredSet) -> None:
+        pcs, owner = target.pcs, set_reference(target.pcs)
+        made = [mnnvl.compute_domain(pcs, domain.index, domain.group, owner) for domain in target.domains]
+        await self._all(self._cache.domains, made)
 
-    async def _all(self, informer: Informer[Any], manifests: list[Manifest], wanted: Wanted) -> None:
-        wanted.update((manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests)
+    async def _all(self, informer: Informer[Any], manifests: list[Manifest]) -> None:
         await together(self._writer.ensure(informer, manifest) for manifest in manifests)

@@ -11,6 +11,7 @@ from reference_impl.api import models
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Service
 from reference_impl.plan import labels, mnnvl, names, revisions, startup
+from reference_impl.plan.hashing.window import STANDARD, Policy
 
 Manifest = dict[str, Any]
 
@@ -131,11 +132,12 @@ def _clique(
     owner: Manifest,
     pod_spec: Manifest,
     place: startup.Place,
+    policy: Policy,
 ) -> Manifest:
     own = {
         **labels.common(pcs.metadata.name, component, name),
         **extra,
-        labels.TEMPLATE_HASH: revisions.of_template(pcs, template).hash,
+        labels.TEMPLATE_HASH: revisions.of_template(pcs, template, policy).hash,
     }
     metadata: Manifest = {
         "name": name,
@@ -163,7 +165,9 @@ def _clique(
     }
 
 
-def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate, *, channels: bool = False) -> Manifest:
+def standalone_clique(
+    pcs: PodCliqueSet, index: int, template: CliqueTemplate, *, channels: bool = False, policy: Policy = STANDARD
+) -> Manifest:
     """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are made (OBJ-845)."""
     pod_spec = template.spec.pod_spec
     return _clique(
@@ -175,11 +179,17 @@ def standalone_clique(pcs: PodCliqueSet, index: int, template: CliqueTemplate, *
         set_reference(pcs),
         mnnvl.joined(pod_spec, pcs, template, None, index) if channels else pod_spec,
         startup.Place(index),
+        policy,
     )
 
 
 def member_cliques(
-    pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: ScalingGroupConfig, *, channels: bool = False
+    pcs: PodCliqueSet,
+    group: PodCliqueScalingGroup,
+    config: ScalingGroupConfig,
+    *,
+    channels: bool = False,
+    policy: Policy = STANDARD,
 ) -> Iterator[Manifest]:
     """The cliques of every replica of a scaling group (OBJ-212, OBJ-253)."""
     index = int(group.metadata.label(labels.REPLICA_INDEX))
@@ -202,7 +212,7 @@ def member_cliques(
             spec = with_environment(t.spec.pod_spec, _group_environment(pods))
             if channels:
                 spec = mnnvl.joined(spec, pcs, t, config, index)
-            yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec, startup.Place(index, config, j))
+            yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec, startup.Place(index, config, j), policy)
 
 
 def _group_environment(template_pods: int) -> list[Manifest]:

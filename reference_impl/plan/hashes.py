@@ -1,6 +1,7 @@
-"""Hashes that tell whether a template has changed (docs/spec/hashes.md).
+"""Hashes of clique templates and of whole sets: equal hashes mean unchanged templates (docs/hashes.md).
 
-`use` sets once, before anything is hashed, which scheme is written and which others are accepted as current.
+A `Policy` says which scheme is written and which other schemes are recognised. It is part of the configuration; every
+function takes it as an argument.
 """
 
 from __future__ import annotations
@@ -8,26 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, StartupType
-from reference_impl.plan.hashing.schemes import Scheme, Template
-from reference_impl.plan.hashing.window import Known, Policy, Window, of_set, of_template
-
-_policy = Policy()
-
-
-def use(policy: Policy) -> None:
-    """From now on hashes are written and recognised so."""
-    global _policy
-    _policy = policy
-
-
-def written() -> Scheme:
-    """How hashes are written."""
-    return _policy.written
-
-
-def recognises_others() -> bool:
-    """Whether hashes count as current that were written in another way."""
-    return bool(_policy.recognised)
+from reference_impl.plan.hashing.schemes import Template
+from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window, of_set, of_template
 
 
 @lru_cache(4096)
@@ -45,21 +28,21 @@ def _template(template: CliqueTemplate, priority_class: str | None) -> Template:
     return Template.of(template.name, template.labels, template.annotations, spec.pod_spec, priority_class)
 
 
-def known_template(template: CliqueTemplate, priority_class: str | None) -> Known:
-    """The hashes of a clique's template: the value of `grove.io/pod-template-hash` for the clique and its pods."""
-    return _of_template(_template(template, priority_class), _policy)
+def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
+    """The hashes of a clique's template: values of `grove.io/pod-template-hash` of the clique and its pods."""
+    return _of_template(_template(template, priority_class), policy)
 
 
-def known_generation(pcs: PodCliqueSet) -> Known:
-    """The hashes of a set: `status.currentGenerationHash` changes when any clique's pods would. The order of cliques
-    counts only where it is the start-up order."""
+def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+    """The generation hashes of a set: values of `status.currentGenerationHash`. It changes if any template changes.
+    The order of cliques matters only if it is the startup order."""
     whole = pcs.spec.template
     templates = tuple(_template(template, whole.priority_class_name) for template in whole.cliques)
-    return _of_set(templates, whole.clique_startup_type == StartupType.IN_ORDER, _policy)
+    return _of_set(templates, whole.clique_startup_type == StartupType.IN_ORDER, policy)
 
 
-def known(pcs: PodCliqueSet) -> Window:
-    """All hashes by which stored ones of a set are recognised as current."""
+def known(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Window:
+    """All hashes that count as current in the stored state of a set."""
     whole = pcs.spec.template
-    templates = {each.name: known_template(each, whole.priority_class_name) for each in whole.cliques}
-    return Window(known_generation(pcs), templates)
+    templates = {each.name: known_template(each, whole.priority_class_name, policy) for each in whole.cliques}
+    return Window(known_generation(pcs, policy), templates)

@@ -1,5 +1,5 @@
-"""What of an object has to be written anew because a stored hash is current, but not the one that we write (spec
-HASH-145 to HASH-154): the same objects with our hashes. Nothing else of them changes."""
+"""Rewrite stored hashes in the current scheme (spec HASH-145 to HASH-154): the same statuses with our hashes instead of
+current ones of other schemes. Nothing else changes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ Progress = TypeVar("Progress", CliqueUpdateProgress, GroupUpdateProgress)
 
 
 def _ours(known: Known, stored: str | None) -> str | None:
-    """The hash that we write instead of a stored one."""
+    """The hash to store instead: ours for a current hash of another scheme, else the same."""
     return known.written if known.foreign(stored) else stored
 
 
 def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
+    """The status of a set with our generation hash."""
     return msgspec.structs.replace(
         status, current_generation_hash=_ours(window.generation, status.current_generation_hash)
     )
 
 
 def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStatus:
+    """The status of a scaling group with our hashes."""
     return msgspec.structs.replace(
         status,
         current_pod_clique_set_generation_hash=_ours(window.generation, status.current_pod_clique_set_generation_hash),
@@ -39,6 +41,7 @@ def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStat
 
 
 def clique_status(window: Window, known: Known, status: PodCliqueStatus) -> PodCliqueStatus:
+    """The status of a clique with our hashes."""
     progress = _progress(window.generation, status.update_progress)
     if progress is not None:
         progress = msgspec.structs.replace(progress, pod_template_hash=_ours(known, progress.pod_template_hash) or "")
@@ -51,7 +54,7 @@ def clique_status(window: Window, known: Known, status: PodCliqueStatus) -> PodC
 
 
 def _progress(generation: Known, progress: Progress | None) -> Progress | None:
-    """An update that is under way towards the present template goes on towards it (HASH-151)."""
+    """A running update towards the present template continues (HASH-151)."""
     if progress is None:
         return None
     return msgspec.structs.replace(

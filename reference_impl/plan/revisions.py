@@ -1,5 +1,5 @@
-"""Which revision of its template something is of. The one place that asks `hashes`: whoever compares hashes compares
-them with a `Revision`, which may accept more than the one hash that it writes.
+"""Which revision of its template an object has. Only this module computes hashes to compare with: all comparisons use a
+`Revision`, which may accept more hashes than the one that it writes.
 """
 
 from __future__ import annotations
@@ -9,34 +9,35 @@ from dataclasses import dataclass
 
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet
 from reference_impl.plan import hashes, labels
-from reference_impl.plan.hashing.window import Known
+from reference_impl.plan.hashing.window import STANDARD, Known, Policy
 
 
 @dataclass(frozen=True)
 class Revision:
-    """The hash that is written for what is as it is to be, and all hashes that say so of what is there: those that
-    earlier operators wrote, too (docs/hashes.md)."""
+    """The hash that is written, and all hashes that count as current, including those that earlier operators wrote
+    (docs/hashes.md)."""
 
     hash: str
     accepted: Container[str | None]
 
     def has(self, hash: str | None) -> bool:
+        """Whether a stored hash is of this revision."""
         return hash in self.accepted
 
 
-def of_set(pcs: PodCliqueSet) -> Revision:
-    """The generation of a set: what `status.currentGenerationHash` is compared with."""
-    return _of(hashes.known_generation(pcs))
+def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Revision:
+    """The revision that `status.currentGenerationHash` of a set is compared with."""
+    return _of(hashes.known_generation(pcs, policy))
 
 
-def of_template(pcs: PodCliqueSet, template: CliqueTemplate) -> Revision:
-    """What `grove.io/pod-template-hash` of a clique of this template, and of its pods, is compared with."""
-    return _of(hashes.known_template(template, pcs.spec.template.priority_class_name))
+def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> Revision:
+    """The revision that `grove.io/pod-template-hash` of the template's cliques and pods is compared with."""
+    return _of(hashes.known_template(template, pcs.spec.template.priority_class_name, policy))
 
 
 def of_pods(clique: PodClique, current: Revision | None) -> Revision:
-    """What the pods of a clique are compared with: the revision that the clique itself is of, which may be older than
-    that of its template."""
+    """The revision that the pods of a clique are compared with: the clique's own, which may be older than that of its
+    template."""
     own = clique.metadata.label(labels.TEMPLATE_HASH)
     return current if current is not None and current.has(own) else _only(own)
 

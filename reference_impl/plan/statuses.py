@@ -19,6 +19,7 @@ from reference_impl.api.models import (
 from reference_impl.api.pods import Pod
 from reference_impl.plan import conditions, labels, names, revisions, timestamps, update_progress
 from reference_impl.plan.children import group_configs, standalone_templates
+from reference_impl.plan.hashing.window import STANDARD, Policy
 
 SCHEDULED = "PodCliqueScheduled"
 BREACHED = "MinAvailableBreached"
@@ -35,14 +36,16 @@ def _selector(pcs: str, key: str, value: str) -> str:
     return f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={pcs},{key}={value}"
 
 
-def clique_status(clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, now: str) -> PodCliqueStatus:
+def clique_status(
+    clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, now: str, policy: Policy = STANDARD
+) -> PodCliqueStatus:
     """The status of a clique with these pods (OBJ-730 to OBJ-748). Terminating pods count nowhere, so that ready and
     gated never exceed replicas (OBJ-731 done right)."""
     old = clique.status or PodCliqueStatus()
     living = [pod for pod in pods if not pod.terminating]
     scheduled = sum(pod.scheduled for pod in living)
     ready = sum(pod.ready for pod in living)
-    current = update_progress.revision(pcs, clique) if pcs is not None else None
+    current = update_progress.revision(pcs, clique, policy) if pcs is not None else None
     own = revisions.of_pods(clique, current)
     updated = sum(own.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
     minimum = clique.spec.minimum

@@ -15,6 +15,7 @@ from reference_impl.api.models import CliqueUpdateProgress, PodClique, PodClique
 from reference_impl.api.pods import Pod
 from reference_impl.plan import labels, pods, revisions, update_progress
 from reference_impl.plan.children import Manifest
+from reference_impl.plan.hashing.window import STANDARD, Policy
 
 
 @dataclass
@@ -27,10 +28,10 @@ class Step:
     selected: Pod | None = None
 
 
-def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str) -> Step:
+def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str, policy: Policy = STANDARD) -> Step:
     """The next step of a clique's update; nothing to do is the progress that it has, and no pods."""
     old = clique.status.update_progress if clique.status else None
-    current = update_progress.revision(pcs, clique)
+    current = update_progress.revision(pcs, clique, policy)
     if current is None or not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
         return Step(_closed(pcs, old, now))  # its new template is still to come
     if update_progress.on_delete(pcs):

@@ -21,6 +21,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.api.pods import Pod
 from reference_impl.plan import labels, names, update_clique_pods, update_progress
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.statuses import CliqueOf
 
 PodsOf = Callable[[PodClique], list[Pod]]
@@ -51,7 +52,14 @@ class Replica:
         return self.ready and not self.old
 
 
-def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: CliqueOf, pods_of: PodsOf, now: str) -> Step:
+def step(
+    pcs: PodCliqueSet,
+    group: PodCliqueScalingGroup,
+    clique: CliqueOf,
+    pods_of: PodsOf,
+    now: str,
+    policy: Policy = STANDARD,
+) -> Step:
     """The next step of a group's update; nothing to do is the progress that it has, and no cliques."""
     old = group.status.update_progress if group.status else None
     if update_progress.on_delete(pcs):
@@ -66,7 +74,7 @@ def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: CliqueOf, pods
         return Step(old)
     if old is not None and update_progress.finished(old, update_progress.generation(pcs)):
         return Step(old)
-    replicas = [found(pcs, group, index, clique, pods_of) for index in range(group.spec.replicas)]
+    replicas = [found(pcs, group, index, clique, pods_of, policy) for index in range(group.spec.replicas)]
     if old is None or old.pod_clique_set_generation_hash != update_progress.generation(pcs):
         selection = carried(old, replicas)
         old = msgspec.structs.replace(_begun(pcs, now), ready_replica_indices_selected_to_update=selection)
@@ -77,18 +85,25 @@ def _begun(pcs: PodCliqueSet, now: str) -> GroupUpdateProgress:
     return GroupUpdateProgress(update_started_at=now, pod_clique_set_generation_hash=update_progress.generation(pcs))
 
 
-def found(pcs: PodCliqueSet, group: PodCliqueScalingGroup, index: int, clique: CliqueOf, pods_of: PodsOf) -> Replica:
+def found(
+    pcs: PodCliqueSet,
+    group: PodCliqueScalingGroup,
+    index: int,
+    clique: CliqueOf,
+    pods_of: PodsOf,
+    policy: Policy = STANDARD,
+) -> Replica:
     """A replica of a group, with what of it is old and whether it is ready, by its pods."""
     named = [clique(names.member_clique(group.metadata.name, index, name)) for name in group.spec.clique_names]
     cliques = [each for each in named if each is not None and each.metadata.deletion_timestamp is None]
-    old = {each.metadata.name for each in cliques if outdated(pcs, each, pods_of(each))}
+    old = {each.metadata.name for each in cliques if outdated(pcs, each, pods_of(each), policy)}
     ready = len(cliques) == len(named) and all(serves(each, pods_of(each)) for each in cliques)
     return Replica(index, cliques, old, ready)
 
 
-def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod]) -> bool:
+def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod], policy: Policy = STANDARD) -> bool:
     """Whether a clique is of an old template, or has pods of one: OnDelete leaves such (CHG-OD-07)."""
-    current = update_progress.revision(pcs, clique)
+    current = update_progress.revision(pcs, clique, policy)
     if current is None:
         return False
     if not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):

@@ -22,6 +22,7 @@ from reference_impl.api.models import (
 )
 from reference_impl.plan import labels, revisions, timestamps
 from reference_impl.plan.children import clique_template
+from reference_impl.plan.hashing.window import STANDARD, Policy
 
 IN_PROGRESS = "UpdateInProgress"
 """Reason of a breach that is Unknown because what it is about is being updated (CHG-GT-01, CHG-GT-11)."""
@@ -45,10 +46,10 @@ def generation(pcs: PodCliqueSet) -> str:
     return (pcs.status.current_generation_hash if pcs.status else None) or ""
 
 
-def revision(pcs: PodCliqueSet, clique: PodClique) -> revisions.Revision | None:
-    """The present revision of a clique's template; None where the set has no such template."""
+def revision(pcs: PodCliqueSet, clique: PodClique, policy: Policy = STANDARD) -> revisions.Revision | None:
+    """The present revision of a clique's template; None if the set has no such template."""
     template = clique_template(pcs, clique)
-    return None if template is None else revisions.of_template(pcs, template)
+    return None if template is None else revisions.of_template(pcs, template, policy)
 
 
 def running(item: PodCliqueSet | PodClique | PodCliqueScalingGroup) -> bool:

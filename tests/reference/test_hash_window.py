@@ -9,7 +9,7 @@ import pytest
 from reference_impl.api.models import StartupType
 from reference_impl.plan import hashes
 from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES
-from reference_impl.plan.hashing.window import Policy
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from tests.reference.examples import disaggregated
 
 UNSORTED = {"containers": [{"name": "sidecar"}, {"name": "main"}], "volumes": [{"name": "z"}, {"name": "a"}]}
@@ -23,23 +23,22 @@ def workload(spec=UNSORTED):
     return pcs
 
 
-def stored(pcs, scheme, monkeypatch):
+def stored(pcs, scheme):
     """The generation hash and the template hash of the first clique, as an operator of this scheme writes them."""
-    with monkeypatch.context() as patch:
-        patch.setattr(hashes, "_policy", Policy(scheme))
-        return hashes.known_generation(pcs).written, hashes.known_template(pcs.spec.template.cliques[0], None).written
+    policy, template = Policy(scheme), pcs.spec.template.cliques[0]
+    return hashes.known_generation(pcs, policy).written, hashes.known_template(template, None, policy).written
 
 
-def first(pcs):
-    return hashes.known(pcs).templates[pcs.spec.template.cliques[0].name]
+def first(pcs, policy=STANDARD):
+    return hashes.known(pcs, policy).templates[pcs.spec.template.cliques[0].name]
 
 
 @pytest.mark.parametrize("scheme", LEGACY, ids=str)
 @pytest.mark.parametrize("order", StartupType)
-def test_a_legacy_hash_of_the_present_template_is_current_and_not_what_is_written(scheme, order, monkeypatch):
+def test_a_legacy_hash_of_the_present_template_is_current_and_not_what_is_written(scheme, order):
     pcs = workload()
     pcs.spec.template.clique_startup_type = order
-    generation, template = stored(pcs, scheme, monkeypatch)
+    generation, template = stored(pcs, scheme)
     window = hashes.known(pcs)
     assert generation in window.generation and window.generation.foreign(generation) == scheme
     assert template in first(pcs) and first(pcs).foreign(template) == scheme
@@ -54,26 +53,26 @@ def test_what_is_written_is_current_and_nothing_to_be_replaced():
     assert known.foreign("4444") is None and "4444" not in known
 
 
-def test_where_both_hashes_are_one_it_is_the_written_one(monkeypatch):
+def test_where_both_hashes_are_one_it_is_the_written_one():
     pcs = workload({"containers": [{"name": "main"}]})
-    _, template = stored(pcs, SCHEMES["legacy-0.34"], monkeypatch)
+    _, template = stored(pcs, SCHEMES["legacy-0.34"])
     assert template == first(pcs).written
     assert first(pcs).foreign(template) is None
 
 
 @pytest.mark.parametrize("scheme", LEGACY, ids=str)
-def test_a_hash_of_another_template_is_not_current(scheme, monkeypatch):
+def test_a_hash_of_another_template_is_not_current(scheme):
     pcs, other = workload(), workload()
     other.spec.template.cliques[0].spec.pod_spec["containers"][0]["image"] = "other"
-    generation, template = stored(other, scheme, monkeypatch)
+    generation, template = stored(other, scheme)
     assert generation not in hashes.known(pcs).generation
     assert template not in first(pcs)
 
 
-def test_a_legacy_hash_of_another_order_is_not_current_for_who_has_not_seen_that_order(monkeypatch):
+def test_a_legacy_hash_of_another_order_is_not_current_for_who_has_not_seen_that_order():
     pcs, other = workload(), workload()
     other.spec.template.cliques[0].spec.pod_spec["containers"].reverse()
-    _, template = stored(other, SCHEMES["legacy-0.34"], monkeypatch)
+    _, template = stored(other, SCHEMES["legacy-0.34"])
     assert template not in first(pcs)
     earlier, window = hashes.known(other), hashes.known(pcs)
     assert template in earlier.templates[pcs.spec.template.cliques[0].name]
@@ -81,10 +80,10 @@ def test_a_legacy_hash_of_another_order_is_not_current_for_who_has_not_seen_that
     assert template in window.templates[pcs.spec.template.cliques[0].name]
 
 
-def test_a_change_that_means_something_forgets_what_was_current_before(monkeypatch):
+def test_a_change_that_means_something_forgets_what_was_current_before():
     pcs, other = workload(), workload()
     other.spec.template.cliques[0].spec.pod_spec["containers"][0]["image"] = "other"
-    generation, template = stored(other, SCHEMES["legacy-0.34"], monkeypatch)
+    generation, template = stored(other, SCHEMES["legacy-0.34"])
     earlier, window = hashes.known(other), hashes.known(pcs)
     assert generation in earlier.generation
     window.keep(earlier)
@@ -92,19 +91,19 @@ def test_a_change_that_means_something_forgets_what_was_current_before(monkeypat
     assert template not in window.templates[pcs.spec.template.cliques[0].name]
 
 
-def test_a_library_that_does_not_know_a_field_says_nothing_of_its_template(monkeypatch):
+def test_a_library_that_does_not_know_a_field_says_nothing_of_its_template():
     """Its hash would be the same before and after a change of just that field."""
     pcs = workload({**UNSORTED, "schedulingGroup": {"podGroupName": "a"}})
     for name in ("legacy-0.34", "legacy-0.35", "canonical-0.35"):
-        _, template = stored(pcs, SCHEMES[name], monkeypatch)
+        _, template = stored(pcs, SCHEMES[name])
         assert template not in first(pcs)
-    _, template = stored(pcs, SCHEMES["legacy-0.36"], monkeypatch)
+    _, template = stored(pcs, SCHEMES["legacy-0.36"])
     assert template in first(pcs)
 
 
-def test_the_old_version_knows_only_its_own_hashes(monkeypatch):
-    monkeypatch.setattr(hashes, "_policy", Policy(SCHEMES["legacy-0.34"], ()))
+def test_the_old_version_knows_only_its_own_hashes():
+    policy = Policy(SCHEMES["legacy-0.34"], ())
     pcs = workload()
-    generation, template = stored(pcs, CANONICAL, monkeypatch)
-    assert generation not in hashes.known(pcs).generation
-    assert template not in first(pcs)
+    generation, template = stored(pcs, CANONICAL)
+    assert generation not in hashes.known(pcs, policy).generation
+    assert template not in first(pcs, policy)

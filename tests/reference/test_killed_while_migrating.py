@@ -31,7 +31,6 @@ from kube.client import Client
 from kube.resource import NAMESPACES
 from reference_impl.api import models
 from reference_impl.control.operator import Operator
-from reference_impl.plan import hashes
 from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES
 from reference_impl.plan.hashing.window import Policy
 from reference_impl.scheduler.scheduler import GangScheduler
@@ -61,11 +60,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made.down()
 
 
-@pytest.fixture(autouse=True)
-def policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashes, "_policy", NEW)
-
-
 def the_set() -> dict[str, Any]:
     """Three replicas of a standalone clique and a scaling group, with all defaults said."""
     cliques = [template(name, takeover.pod_spec()) for name in ("z-solo", *takeover.MEMBERS)]
@@ -89,13 +83,13 @@ def the_set() -> dict[str, Any]:
 
 def start(kubeconfig: Path, policy: Policy, k: int = 0) -> tuple[asyncio.Task[None], Mortal]:
     """An operator with a policy of its own, which dies with its k-th write."""
-    hashes.use(policy)
     client = Mortal.from_kubeconfig(kubeconfig, user_agent=f"operator-{k}")
     client.k = k
 
     async def run() -> None:
         async with client:
-            await Operator(client, scheduler_name=SCHEDULER, init_image="registry.example/wait:1").run()
+            image = "registry.example/wait:1"
+            await Operator(client, scheduler_name=SCHEDULER, init_image=image, hash_policy=policy).run()
 
     return asyncio.create_task(run()), client
 

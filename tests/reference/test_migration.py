@@ -17,6 +17,7 @@ from kube.objects import Key
 from kube.resource import Resource
 from reference_impl.api.models import PodCliqueScalingGroup, PodCliqueSet, wire
 from reference_impl.control.cache import Cache
+from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.migration import EVENT, HashMigration
 from reference_impl.control.writer import Writer
@@ -83,8 +84,7 @@ def the_set() -> PodCliqueSet:
 
 def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     """Everything of a set as an operator with this policy leaves it."""
-    hashes.use(policy)
-    generation = hashes.known_generation(pcs).written
+    generation = hashes.known_generation(pcs, policy).written
     found: Objects = {}
 
     def put(kind: str, document: dict[str, Any], status: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -102,11 +102,13 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     pcs = msgspec.convert(whole, PodCliqueSet)
     manifests: list[dict[str, Any]] = []
     for index in range(2):
-        manifests += [children.standalone_clique(pcs, index, each) for each in children.standalone_templates(pcs)]
+        alone = children.standalone_templates(pcs)
+        manifests += [children.standalone_clique(pcs, index, each, policy=policy) for each in alone]
         for config in children.group_configs(pcs):
             own = {"currentPodCliqueSetGenerationHash": generation, "replicas": 1}
             group = put("PodCliqueScalingGroup", children.scaling_group(pcs, index, config), own)
-            manifests += children.member_cliques(pcs, msgspec.convert(group, PodCliqueScalingGroup), config)
+            of = msgspec.convert(group, PodCliqueScalingGroup)
+            manifests += children.member_cliques(pcs, of, config, policy=policy)
     for manifest in manifests:
         hash = manifest["metadata"]["labels"][labels.TEMPLATE_HASH]
         own = {"currentPodTemplateHash": hash, "currentPodCliqueSetGenerationHash": generation, "readyReplicas": 1}
@@ -119,7 +121,6 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
             "ownerReferences": [owner],
         }
         put("Pod", {"metadata": metadata, "spec": {}, "status": {}})
-    hashes.use(NEW)
     return found
 
 
@@ -137,7 +138,7 @@ class FakeOperator:
         self.of_kind = {informer.resource.kind: informer for informer in informers}
         self.woken: list[Key] = []
         writer = Writer(self.client, OperatorMetrics())  # type: ignore[arg-type]
-        self.migration = HashMigration(self.cache, writer, self.woken.append)
+        self.migration = HashMigration(self.cache, writer, self.woken.append, LastErrors(self.cache.sets, writer), NEW)
         for (kind, _), document in objects.items():
             informer = self.of_kind[kind]
             informer.observe(informer.decode(orjson.dumps(document)))
@@ -148,11 +149,6 @@ class FakeOperator:
     async def migrate(self) -> None:
         for pcs in self.one("PodCliqueSet"):
             await self.migration.migrate(pcs)
-
-
-@pytest.fixture(autouse=True)
-def policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashes, "_policy", NEW)
 
 
 def without_versions(objects: Objects) -> Objects:

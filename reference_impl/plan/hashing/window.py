@@ -1,7 +1,7 @@
-"""The compatibility window (spec HASH-145 to HASH-155): stored hashes that are those of a present template, whoever has
-written them and however, and what is written instead of them.
+"""The compatibility window (spec HASH-145 to HASH-155): which stored hashes count as hashes of the present template,
+whichever scheme wrote them, and which hash replaces them.
 
-What is recognised is a hash of the template as it is now: one of an earlier content is recognised by no scheme.
+Only hashes of the present template are recognised, never those of earlier contents.
 """
 
 from __future__ import annotations
@@ -16,25 +16,28 @@ from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES, Scheme, Temp
 
 @dataclass(frozen=True)
 class Policy:
-    """Which hashes an operator writes, and which others it takes for current."""
+    """Which scheme an operator writes, and which other schemes it recognises."""
 
     written: Scheme = CANONICAL
     recognised: tuple[Scheme, ...] = tuple(SCHEMES.values())
 
 
+STANDARD = Policy()
+"""The policy without any configuration."""
+
 _MOST_KEPT = 64
-"""Hashes of earlier orders of one content that are still recognised."""
+"""How many hashes of earlier orders of the same content are still recognised."""
 
 
 class Known:
-    """The hashes of one thing: the one that is written, and others by the scheme that gave them. Those are computed
-    when a stored hash is seen that is not the one that is written, which in a quiet life is never."""
+    """The hashes of one template or set: the one that is written, and others with the scheme that yields them. They
+    are computed only when a stored hash differs from the written one, which is rare."""
 
     def __init__(self, written: str, others: Callable[[], dict[str, Scheme]]) -> None:
         self.written, self._others = written, others
         self._kept: dict[str, Scheme] = {}
         self.migrating = False
-        """Whether a foreign hash has been seen."""
+        """Whether a hash of another scheme has been seen."""
 
     @cached_property
     def others(self) -> dict[str, Scheme]:
@@ -43,11 +46,11 @@ class Known:
         return found
 
     def __contains__(self, stored: object) -> bool:
-        """Whether a stored hash is one of the present content."""
+        """Whether a stored hash is a hash of the present content."""
         return stored == self.written or (isinstance(stored, str) and self.foreign(stored) is not None)
 
     def foreign(self, stored: str | None) -> Scheme | None:
-        """The scheme of a stored hash that is current, and not the one that is written."""
+        """The scheme of a stored hash that is current but not the written one; None for any other hash."""
         if not stored or stored == self.written:
             return None
         found = self.others.get(stored) or self._kept.get(stored)
@@ -55,7 +58,7 @@ class Known:
         return found
 
     def keep(self, earlier: Known) -> None:
-        """Takes over what was recognised before, if nothing but an order without meaning has changed since."""
+        """Keep recognising what `earlier` recognised, if only an order without meaning has changed since."""
         if earlier.written == self.written:
             kept = earlier._kept | earlier.others
             self._kept = dict(list(kept.items())[-_MOST_KEPT:])
@@ -64,19 +67,19 @@ class Known:
 
 @dataclass(frozen=True)
 class Window:
-    """The hashes of a set: of each clique's template by its name, and the generation hash."""
+    """The hashes of a set: the generation hashes, and those of each clique template by name."""
 
     generation: Known
     templates: dict[str, Known]
 
     @property
     def migrating(self) -> bool:
-        """Whether foreign hashes have been seen."""
+        """Whether hashes of other schemes have been seen."""
         return self.generation.migrating or any(known.migrating for known in self.templates.values())
 
     def keep(self, earlier: Window) -> None:
-        """Takes over what an earlier window of the set has recognised: a reorder in the middle of a migration rolls
-        nothing (HASH-156 done right)."""
+        """Keep recognising what an earlier window of the set recognised, so that a reorder in the middle of a migration
+        updates nothing (HASH-156)."""
         if not earlier.migrating:
             return
         self.generation.keep(earlier.generation)
@@ -103,8 +106,8 @@ def of_set(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> 
 
 
 def _candidates(templates: Sequence[Template], policy: Policy) -> list[Scheme]:
-    """The recognised schemes that see all of the templates, the oldest last, so that it names what several give. One
-    that leaves a field out would take a template for current in which just that has changed."""
+    """The recognised schemes that cover every field of the templates, the oldest last, so that it names a hash that
+    several schemes yield. A scheme that ignores a field would not notice a change of that field."""
     return [
         scheme
         for scheme in reversed(policy.recognised)

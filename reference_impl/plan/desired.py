@@ -1,0 +1,179 @@
+"""The desired state of a PodCliqueSet and of a scaling group, as a value.
+
+`of_set` and `of_group` compute which objects should exist, in order of creation. `control/` compares them with what
+exists and applies the difference: it creates what is missing, corrects what differs and deletes the surplus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from kube.objects import Object
+from reference_impl.api.models import CliqueTemplate, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
+from reference_impl.plan import autoscalers, children, claims, gangs, labels, mnnvl, names
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.claims import PlannedClaim
+from reference_impl.plan.gangs import PlannedGang
+from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.topology import Topology
+
+T = TypeVar("T", bound=Object)
+GroupReplicas = Callable[[str], int | None]
+"""The live replicas of a scaling group by the name of its object; None if there is no such object yet."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """One object that should exist."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class StandaloneClique(Child):
+    """A clique in no scaling group, and its template."""
+
+    template: CliqueTemplate
+
+
+@dataclass(frozen=True)
+class ScalingGroup(Child):
+    """A scaling group, and its configuration in the set."""
+
+    config: ScalingGroupConfig
+
+
+@dataclass(frozen=True)
+class Gang(Child):
+    """A PodGang, without its pod references."""
+
+    planned: PlannedGang
+
+
+@dataclass(frozen=True)
+class Autoscaler(Child):
+    """A HorizontalPodAutoscaler."""
+
+    manifest: Manifest
+    name_taken: bool
+    """Whether an earlier autoscaler of the set has the same name: a clique's and a scaling group's may (OBJ-123)."""
+
+
+@dataclass(frozen=True)
+class DesiredReplica:
+    """The objects of one replica of a set, in order of creation (OBJ-302)."""
+
+    index: int
+    objects: tuple[Child, ...]
+
+
+@dataclass(frozen=True)
+class DesiredDomain:
+    """The ComputeDomain of a group in a replica of the set."""
+
+    index: int
+    group: str
+
+
+@dataclass(frozen=True)
+class DesiredSet:
+    """What should exist for a set: its own claims and ComputeDomains, then the objects of each replica."""
+
+    pcs: PodCliqueSet
+    claims: tuple[PlannedClaim, ...]
+    domains: tuple[DesiredDomain, ...]
+    replicas: tuple[DesiredReplica, ...]
+
+    @cached_property
+    def names(self) -> frozenset[tuple[str, str]]:
+        """Kind and name of every object that may exist."""
+        pcs = self.pcs.metadata.name
+        found = {("ResourceClaim", claim.name) for claim in self.claims}
+        found |= {("ComputeDomain", names.compute_domain(pcs, each.index, each.group)) for each in self.domains}
+        found |= {(child.kind, child.name) for replica in self.replicas for child in replica.objects}
+        return frozenset(found)
+
+    def surplus(self, kind: str, present: Iterable[T]) -> Iterator[T]:
+        """The objects of a kind that should not exist and are not being deleted yet."""
+        for item in present:
+            if (kind, item.metadata.name) not in self.names and item.metadata.deletion_timestamp is None:
+                yield item
+
+
+def of_set(pcs: PodCliqueSet, group_replicas: GroupReplicas, levels: Topology, *, domains: bool = False) -> DesiredSet:
+    """The desired state of a set. `domains` says whether ComputeDomains are enabled."""
+    indices = range(pcs.spec.replicas)
+    groups = mnnvl.groups(pcs) if domains else []
+    taken: set[str] = set()
+    return DesiredSet(
+        pcs,
+        tuple(claims.of_set(pcs)),
+        tuple(DesiredDomain(index, group) for index in indices for group in groups),
+        tuple(_replica(pcs, index, group_replicas, levels, taken) for index in indices),
+    )
+
+
+def _replica(
+    pcs: PodCliqueSet, index: int, group_replicas: GroupReplicas, levels: Topology, taken: set[str]
+) -> DesiredReplica:
+    """The objects of one replica: service, cliques, scaling groups, gangs, then autoscalers. `taken` are the names of
+    the autoscalers of the replicas before it."""
+    name = pcs.metadata.name
+    objects = [
+        Child("Service", names.service(name, index)),
+        *(
+            StandaloneClique("PodClique", names.clique(name, index, template.name), template)
+            for template in children.standalone_templates(pcs)
+        ),
+        *(
+            ScalingGroup("PodCliqueScalingGroup", names.scaling_group(name, index, config.name), config)
+            for config in children.group_configs(pcs)
+        ),
+        *(Gang("PodGang", gang.name, gang) for gang in gangs.planned(pcs, index, group_replicas, levels)),
+    ]
+    for manifest in autoscalers.of_replica(pcs, index):
+        own = manifest["metadata"]["name"]
+        objects.append(Autoscaler(manifest["kind"], own, manifest, own in taken))
+        taken.add(own)
+    return DesiredReplica(index, tuple(objects))
+
+
+@dataclass(frozen=True)
+class DesiredMembers:
+    """What should exist for a scaling group: its claims, and the cliques of all its replicas, base and scaled."""
+
+    claims: tuple[PlannedClaim, ...] | None
+    """None if the group shares no resources."""
+    cliques: Mapping[str, Manifest]
+    """Manifests by name, in order of creation."""
+
+    def missing(self, present: Mapping[str, T]) -> list[Manifest]:
+        """The cliques that do not exist."""
+        return [manifest for name, manifest in self.cliques.items() if name not in present]
+
+    def surplus(self, present: Mapping[str, T]) -> list[T]:
+        """The cliques that should not exist and are not being deleted yet."""
+        return [
+            clique
+            for name, clique in present.items()
+            if name not in self.cliques and clique.metadata.deletion_timestamp is None
+        ]
+
+
+def of_group(
+    pcs: PodCliqueSet, group: PodCliqueScalingGroup, *, channels: bool = False, policy: Policy = STANDARD
+) -> DesiredMembers | None:
+    """The desired state of a scaling group; None if the set has no such group (any more). `channels` says whether
+    ComputeDomains are enabled."""
+    config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
+    if config is None:
+        return None
+    own = claims.of_group(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
+    made = children.member_cliques(pcs, group, config, channels=channels, policy=policy)
+    return DesiredMembers(
+        None if own is None else tuple(own), {manifest["metadata"]["name"]: manifest for manifest in made}
+    )
