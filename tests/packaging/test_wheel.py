@@ -38,6 +38,11 @@ def test_the_wheel_has_its_data(program: Path, tmp_path: Path) -> None:
     assert call([program, "validate"], tmp_path) == here
 
 
+def test_the_wheel_explains_from_its_own_specification(program: Path, tmp_path: Path) -> None:
+    text = call([program, "explain", "GANG-007"], tmp_path)
+    assert "docs/spec/objects.md#obj-321" in text and "mutants:" not in text
+
+
 def test_the_wheel_judges(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path / "state"))
     call([program, "run", "--id", "CORE-001", "--workers", "1"], tmp_path)
