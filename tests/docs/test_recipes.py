@@ -1,0 +1,117 @@
+"""The recipes of CONTRIBUTING.md work: they are applied to a copy of the tree, and their quick checks pass there.
+
+The first line of a block says what it is: a new file, an addition to a file, a replacement in a file, or commands.
+Commands that start a cluster are not run. A command of several recipes runs once, with the last of them: the changes of
+all recipes add up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from conformance.data import PROJECT
+
+PAGE = PROJECT / "CONTRIBUTING.md"
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "reports", ".hypothesis", ".*_cache")
+RECIPES = {
+    "Add a requirement",
+    "Add a conformance test",
+    "Add a mutant",
+    "Add a variant",
+    "Add a node profile",
+    "Add a pod behavior",
+    "Add a descriptor",
+    "Add an admission manifest",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: the recipe it belongs to, its language, its first line, and the other lines."""
+
+    recipe: str
+    language: str
+    head: str
+    body: str
+
+
+def blocks() -> Iterator[Block]:
+    """Yield the fenced blocks of the recipes in the order of the page."""
+    for section in re.split(r"^### ", PAGE.read_text("utf-8").split("\n## Recipes\n")[1], flags=re.M)[1:]:
+        recipe = section.partition("\n")[0]
+        for language, text in re.findall(r"^```(\w+)\n(.*?)^```$", section, re.M | re.S):
+            head, _, body = text.partition("\n")
+            yield Block(recipe, language, head, text if language == "sh" and not head.startswith("#") else body)
+
+
+def commands(block: Block) -> list[str]:
+    """Return the commands of a block that need no cluster."""
+    quick = block.language == "sh" and block.head != "# starts a cluster"
+    return block.body.splitlines() if quick else []
+
+
+def apply(block: Block, tree: Path) -> None:
+    """Change the file of the tree that a block names."""
+    verb, _, name = block.head.removeprefix("# ").partition(" ")
+    match block.language:
+        case "sh":
+            return
+        case "diff":
+            substitute(tree / block.head.removeprefix("--- "), block.body)
+        case _ if verb == "create":
+            assert not (tree / name).exists(), f"{name} exists already"
+            (tree / name).write_text(block.body, "utf-8")
+        case _:
+            assert block.head.startswith("# append to "), block.head
+            path = tree / block.head.removeprefix("# append to ")
+            path.write_text(path.read_text("utf-8") + block.body, "utf-8")
+
+
+def substitute(path: Path, lines: str) -> None:
+    """Replace each run of `-` lines, which must occur exactly once in the file, with the `+` lines that follow it."""
+    text = path.read_text("utf-8")
+    for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", lines, re.M):
+        before, after = (re.sub(r"^[-+]", "", part, flags=re.M).removesuffix("\n") for part in (old, new))
+        assert text.count(f"\n{before}") == 1, f"{path.name} has {before!r} {text.count(before)} times"
+        text = text.replace(f"\n{before}", f"\n{after}")
+    path.write_text(text, "utf-8")
+
+
+def run(command: str, tree: Path, recipe: str) -> None:
+    """Run a command in the tree, with its packages in place of the installed ones."""
+    if command.startswith("make "):
+        command = command.replace("make ", "make -s -o .venv/.ready ", 1)
+    done = subprocess.run(
+        command, shell=True, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{recipe}: {command}\n{done.stdout[-3000:]}{done.stderr[-2000:]}"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the project that uses its virtual environment."""
+    copy = tmp_path / "project"
+    shutil.copytree(PROJECT, copy, ignore=LEFT_OUT)
+    (copy / ".venv").symlink_to(sys.prefix)
+    return copy
+
+
+def test_every_recipe_works_and_leaves_a_tree_that_passes_the_quick_checks(tree: Path) -> None:
+    found = list(blocks())
+    assert {block.recipe for block in found} == RECIPES
+    for number, block in enumerate(found):
+        apply(block, tree)
+        later = {command for following in found[number + 1 :] for command in commands(following)}
+        for command in commands(block):
+            if command not in later:
+                run(command, tree, block.recipe)
+    run(".venv/bin/ruff check . && .venv/bin/ruff format --check .", tree, "all recipes")
