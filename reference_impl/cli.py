@@ -31,8 +31,12 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run the refe
 Kubeconfig = Annotated[Path, typer.Option(help="Kubeconfig of the cluster.", exists=True, dir_okay=False)]
 HealthPort = Annotated[int, typer.Option(help="Port on 127.0.0.1 for /healthz and /readyz.")]
 SchedulerName = Annotated[str, typer.Option(help="Scheduler name that pods get and that the gang scheduler serves.")]
-Mutants = Annotated[list[str] | None, typer.Option("--mutant", help="A deliberate wrong behavior; see `mutants`.")]
-Variants = Annotated[list[str] | None, typer.Option("--variant", help="A permitted difference; see `variants`.")]
+Mutants = Annotated[
+    list[str] | None, typer.Option("--mutant", help="Run with this mutant (repeatable); see `mutants`.")
+]
+Variants = Annotated[
+    list[str] | None, typer.Option("--variant", help="Run with this variant (repeatable); see `variants`.")
+]
 
 SCHEDULER_NAME = "grove-gang-scheduler"
 INIT_IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
