@@ -39,6 +39,8 @@ class Log:
         self._records: dict[str, list[Record]] = {CLUSTER: []}
         self._seq = 0
         self._started, self._started_wall = time.monotonic(), time.time()
+        self._stopped: float | None = None
+        """What `now` says once nothing more can happen."""
         self._failure: BaseException | None = None
         self._opened: set[str] | None = None
         """The namespaces whose records are kept; None for all."""
@@ -48,7 +50,7 @@ class Log:
 
     def now(self) -> float:
         """Seconds since the log began."""
-        return time.monotonic() - self._started
+        return time.monotonic() - self._started if self._stopped is None else self._stopped
 
     def append(
         self,
@@ -94,7 +96,7 @@ class Log:
             for record in records:
                 self._records.setdefault(record.namespace, []).append(record)
                 self._seq = record.seq
-            self._started = time.monotonic() - now
+            self._stopped = now
 
     def fail(self, error: BaseException) -> None:
         """Says that nothing more will come; who waits is told by `error`."""

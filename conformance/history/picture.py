@@ -50,10 +50,18 @@ DARK = {
 HATCHED = {"gated": "rise", "terminating": "fall", "torn": "rise", "ended": "fall"}
 
 
-def draw(history: History, failures: Sequence[tuple[float | None, str]] = (), title: str = "", pool: str = "") -> str:
-    """The picture. `failures` are failed checks with their moments (seconds since the recorder started)."""
+def draw(
+    history: History,
+    failures: Sequence[tuple[float | None, str]] = (),
+    title: str = "",
+    pool: str = "",
+    steps: Sequence[tuple[float, str]] = (),
+) -> str:
+    """The picture. `failures` are failed checks, `steps` the steps of a scene, both with their moments (seconds since
+    the recorder started)."""
     moments = [at for at, _ in failures if at is not None]
     shown = scene(history, max(moments, default=0.0), pool)
+    shown.changes += [Mark(max(0.0, at - shown.begin), name, "change") for at, name in steps]
     marks = [Mark(None if at is None else max(0.0, at - shown.begin), words, "failure") for at, words in failures]
     return Picture(shown, marks, title or history.namespace).text()
 

@@ -78,6 +78,16 @@ def all_bound(cliques: Sequence[Clique]) -> Predicate:
     return lambda view: _short(sizes(cliques), bound(view, cliques), "are bound")
 
 
+def none_bound(cliques: Sequence[Clique]) -> Predicate:
+    """No pod of the cliques is bound."""
+
+    def unbound(view: View) -> bool | Unmet:
+        found = [f"{count} pods of {name}" for name, count in bound(view, cliques).items() if count]
+        return not found or Unmet(f"bound: {', '.join(found)}")
+
+    return unbound
+
+
 def admitted(wanted: Expected, gang: Gang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
     cliques = wanted.of_gang(gang.name)

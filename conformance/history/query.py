@@ -214,6 +214,14 @@ class History:
         """Writes the history as JSON lines (storage.py)."""
         storage.save(path, self.namespace, self.now(), self.records())
 
+    def frozen(self) -> History:
+        """What has happened by now, as a history of its own: nothing is added to it, and its clock stands."""
+        log = Log()
+        log.restore(self.records(), self.now())
+        copy = History(log, self.namespace)
+        copy.unrest = list(self.unrest)
+        return copy
+
     @classmethod
     def load(cls, path: Path) -> History:
         """Reads what `save` wrote."""

@@ -68,6 +68,8 @@ def of(report: Report) -> list[Cause]:
             if not any(replace(failure, at=None) == replace(known, at=None) for known in cause.failures):
                 cause.failures.append(failure)
             ended[failure.test, f"{result.requirement.id} failed ({failure.what})"] = cause
+            if failure.scene:
+                ended[failure.scene, failure.what] = cause
     for result in report.results:
         if result.outcome is Outcome.BLOCKED:
             for by in result.ended_by:

@@ -103,6 +103,8 @@ class Failure:
     seen: object
     at: float | None
     bundle: str
+    scene: str = ""
+    """The scene that its test judges."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ class Result:
     missing: tuple[str, ...] = ()
     """Checks that were not made, because a test ended before them."""
     ended_by: tuple[tuple[str, str], ...] = ()
-    """Tests that ended before all was judged, each with the failed check that ended it."""
+    """Tests that ended before all was judged, each with the failed check that ended it; scenes, each with the step that
+    did not come."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +272,9 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     checks = test.checks.get(entry.id, [])
     end = test.finished
     bundle = end.bundle if end is not None else ""
-    failures = tuple(Failure(name, c.what, c.expected, c.seen, c.at, bundle) for c in checks if c.outcome == "failed")
+    scene = end.scene if end is not None else ""
+    failed = [c for c in checks if c.outcome == "failed"]
+    failures = tuple(Failure(name, c.what, c.expected, c.seen, c.at, bundle, scene) for c in failed)
     base = Result(entry, Outcome.NOT_RUN, tests=(name,), failures=failures, checks=len(checks))
     if failures:
         return replace(base, outcome=Outcome.FAILED)
@@ -289,10 +294,11 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     if end.outcome != "passed" and (missing or not checks):
         base = replace(base, outcome=Outcome.BLOCKED, missing=missing if checks else ())  # without checks: all of it
         if end.outcome == "blocked":
-            return replace(base, reason=end.reason, cause=end.cause)
-        by = end.ended_by or _first_failure(test)
-        reason = f"not judged to its end: {name} ended when {by}"
-        return replace(base, reason=reason, cause="implementation", ended_by=((name, by),))
+            by = ((scene, end.ended_by),) if end.ended_by else ()
+            return replace(base, reason=end.reason, cause=end.cause, ended_by=by)
+        check = end.ended_by or _first_failure(test)
+        reason = f"not judged to its end: {name} ended when {check}"
+        return replace(base, reason=reason, cause="implementation", ended_by=((name, check),))
     if checks:
         return replace(base, outcome=Outcome.PASSED)
     return replace(base, outcome=Outcome.HARNESS_ERROR, reason=f"{name} ended without an outcome for it")

@@ -20,6 +20,7 @@ from conformance.suite.ledger import (
     Check,
     HarnessFault,
     Phase,
+    ScenePlayed,
     Tail,
     TestFinished,
     TestStarted,
@@ -101,6 +102,9 @@ class Progress:
                 took = sum(event.seconds.values())
                 text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
                 self._say(event.wall, text, _STYLE.get(event.outcome, ""))
+            case ScenePlayed():
+                end = f', ended in waiting for "{event.ended_by}"' if event.ended_by else ""
+                self._say(event.wall, f"{event.worker}: played {event.scene} {event.seconds:.1f} s{end}", "dim")
             case WorkerLost():
                 self._workers.pop(event.worker, None)
                 self._say(event.wall, f"{event.worker}: died", "bold magenta")

@@ -44,14 +44,17 @@ def write(
     made: Sequence[tuple[str, Mapping[str, Any]]],
     logs: Mapping[str, tuple[Path, int]],
     reproduce: Iterable[str],
+    steps: Sequence[tuple[float, str]] = (),
 ) -> None:
-    """Writes a bundle. `logs`: name → file and the offset at which the test began."""
+    """Writes a bundle, or writes it again. `logs`: name → file and the offset at which the test began; `steps`: the
+    moments of a scene's steps."""
     folder.mkdir(parents=True, exist_ok=True)
     history.save(folder / "history.jsonl")
     failed = [check for check in checks if check.outcome != "passed"]
     marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
+    marks += [(at, f'step "{name}"') for at, name in steps]
     (folder / "timeline.txt").write_text(timeline.render(history, marks) + "\n", encoding="utf-8")
-    drawn = picture.draw(history, [(c.at, _sentence(c)) for c in failed], test, POOL)
+    drawn = picture.draw(history, [(c.at, _sentence(c)) for c in failed], test, POOL, steps)
     (folder / PICTURE).write_text(drawn, encoding="utf-8")
     if told := events.render(history):
         (folder / "events.txt").write_text(told, encoding="utf-8")

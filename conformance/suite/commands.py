@@ -34,7 +34,7 @@ from conformance.suite import explain as explanation
 from conformance.suite.selection import Scope, scope
 from conformance.suite.settings import RunSettings
 
-SUITE = ("suite", "history", "grove", "tests")
+SUITE = ("suite", "history", "grove", "testing", "tests")
 """The folders of `conformance/` that decide what a verdict means: they make the suite's digest."""
 
 SPACE = 64 << 20
@@ -128,7 +128,9 @@ def run(
             resolve_all(report)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    settings = _with(settings, workers=1 if where and count is None else _how_many(count, len(plan.selected)))
+    settings = _with(
+        settings, workers=1 if where and count is None else _how_many(count, len(set(plan.groups.values())))
+    )
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
     say = f"run {settings.run}: {judged.name} {judged.version}{after}, {len(plan.selected)} tests, "
     err.print(say + f"{settings.workers} workers, seed {settings.seed}", markup=False)

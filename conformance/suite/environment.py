@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from conformance.errors import HarnessError
 from conformance.suite.checks import Checks
-from conformance.suite.ledger import Ledger
+from conformance.suite.ledger import Check, Ledger
 from conformance.suite.settings import RunSettings
 
 
@@ -32,6 +32,12 @@ class Trial:
     seconds: dict[str, float] = field(default_factory=dict)
     namespace: str = ""
     bundle: Path | None = None
+    scene: str = ""
+    """The scene that it judges; empty for a test with an environment of its own."""
+    scene_ended_by: str = ""
+    """The step at which that scene ended early."""
+    keep: Callable[[Sequence[Check], Sequence[str]], None] = lambda checks, tests: None
+    """Writes the bundle of evidence: the checks that were made, and the tests by which it is seen again."""
     at_end: Callable[[bool], None] = lambda finished: None
     """What is judged after the test's own checks, told whether the test came to its end."""
 
@@ -48,8 +54,9 @@ class GivenUp(HarnessError):
 class Environment(Protocol):
     """One worker's place of work. Made when the first test needs it."""
 
-    def play(self, trial: Trial) -> AbstractContextManager[object]:
-        """Gives the `case` of a test; clears up when left, and keeps evidence of what is wrong by then.
+    def play(self, trial: Trial) -> AbstractContextManager[Any]:
+        """Gives the `case` of a test, or the environment of a scene; clears up when left, and keeps evidence of what is
+        wrong by then.
 
         Raises HarnessError (cluster), or checks.Blocked (the implementation cannot be run at all).
         """

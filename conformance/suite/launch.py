@@ -11,10 +11,11 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import psutil
 import pytest
@@ -24,6 +25,7 @@ from conformance.errors import Exit, HarnessError
 from conformance.report import document, model, terminal
 from conformance.report.progress import Progress
 from conformance.suite import checklist, ledger, plugin, requirement
+from conformance.suite.distribution import Distribution
 from conformance.suite.settings import RunSettings
 
 CONFIGURATION = Path(__file__).parent / "pytest.ini"
@@ -35,6 +37,8 @@ class Plan:
 
     collected: Mapping[str, tuple[str, ...]]
     selected: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """By test what one worker has to run it together with: its scene."""
 
 
 def collect(settings: RunSettings) -> Plan:
@@ -50,7 +54,7 @@ def collect(settings: RunSettings) -> Plan:
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise HarnessError(problems[0] + more, where=settings.registry)
-    return Plan(found.collected, found.selected)
+    return Plan(found.collected, found.selected, found.groups)
 
 
 def run(
@@ -86,7 +90,7 @@ def run(
         )
     )
     if plan.selected:
-        watch = _Watch(settings, book)
+        watch = _Watch(settings, book, plan.groups)
         with _stoppable(err), Progress(settings.ledger, len(plan.selected), err, begin):
             status = _pytest(settings, watch)
             interrupted = status == pytest.ExitCode.INTERRUPTED or watch.interrupted
@@ -115,7 +119,7 @@ def _pytest(settings: RunSettings, watch: _Watch) -> int:
     arguments = _arguments(settings)
     arguments += ["--junitxml", str(settings.folder / "junit.xml"), "--alluredir", str(settings.folder / "allure")]
     if settings.workers:
-        arguments += ["-n", str(settings.workers), "--dist", "worksteal", "--max-worker-restart", "4"]
+        arguments += ["-n", str(settings.workers), "--dist", "loadscope", "--max-worker-restart", "4"]
     with _quietly(settings.log):
         try:
             return int(pytest.main(arguments, plugins=[watch]))
@@ -150,9 +154,14 @@ class _Catcher:
 class _Watch:
     """Looks after the workers from the controlling process."""
 
-    def __init__(self, settings: RunSettings, book: ledger.Ledger) -> None:
+    def __init__(self, settings: RunSettings, book: ledger.Ledger, groups: Mapping[str, str]) -> None:
         self.interrupted = False
-        self._settings, self._book = settings, book
+        self._settings, self._book, self._groups = settings, book, groups
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
+        """Sends the tests of one scene to one worker."""
+        return Distribution(config, log, self._groups)
 
     def pytest_keyboard_interrupt(self) -> None:
         """Ctrl-C reaches the workers through the terminal, SIGTERM doesn't: each is told, and clears up by itself."""

@@ -117,6 +117,19 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
     bundle: str = ""
     """Folder of the failure bundle, relative to the run's folder."""
     namespace: str = ""
+    scene: str = ""
+    """The scene that it judges; then `ended_by` of a blocked test is the step at which the scene ended."""
+
+
+class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
+    """A scene was played, which several tests judge. `steps`: by name, in seconds of its history."""
+
+    scene: str
+    worker: str
+    seconds: float
+    steps: dict[str, float]
+    ended_by: str = ""
+    """The step that did not come; empty where the scene came to its end."""
 
 
 class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
@@ -142,7 +155,16 @@ class RunFinished(Event, tag="run-finished", kw_only=True, frozen=True):
 
 
 AnyEvent = (
-    RunStarted | WorkerStarted | Phase | TestStarted | Check | TestFinished | HarnessFault | WorkerLost | RunFinished
+    RunStarted
+    | WorkerStarted
+    | Phase
+    | TestStarted
+    | Check
+    | TestFinished
+    | ScenePlayed
+    | HarnessFault
+    | WorkerLost
+    | RunFinished
 )
 
 _decoder = msgspec.json.Decoder(AnyEvent)

@@ -20,8 +20,11 @@ from conformance.errors import HarnessError
 from conformance.suite import hooks, ledger, repeated, requirement, settings
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, Trial
+from conformance.suite.recorded import Recorded
 from conformance.suite.requirement import Requirement
-from conformance.suite.selection import scope
+from conformance.suite.scene import RUN, NotKept, Scene, scenes_of
+from conformance.suite.scenes import REPETITION, Scenes, key_of, scene_of, together
+from conformance.suite.selection import INVARIANT, scope
 
 NAME = "conformance-judge"
 _SEVERITY = {requirement.Level.MUST: "critical", requirement.Level.SHOULD: "normal", requirement.Level.MAY: "minor"}
@@ -57,6 +60,19 @@ def case(request: pytest.FixtureRequest) -> Iterator[object]:
     _attach(judge.trial)
 
 
+@pytest.fixture
+def run(request: pytest.FixtureRequest) -> Iterator[object]:
+    """The recording of the scene that a conformance test judges (`run: Recorded[ThatScene]`)."""
+    judge = request.config.pluginmanager.get_plugin(NAME)
+    if not isinstance(judge, Judge):
+        raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
+    try:
+        yield judge.recorded(request.node)
+    finally:
+        judge.scenes.keep(judge.trial)
+    _attach(judge.trial)
+
+
 class Judge:
     """The plugin's state in one process: the controller of a distributed run, a worker, or the only process."""
 
@@ -66,6 +82,8 @@ class Judge:
         self.collected: dict[str, tuple[str, ...]] = {}
         self.selected: dict[str, tuple[str, ...]] = {}
         self.judged: frozenset[str] = frozenset()
+        self.groups: dict[str, str] = {}
+        """What each test must be run together with: its scene."""
         self._failed: set[str] = set()
         self._trial: Trial | None = None
         self._bench: Environment | None = None
@@ -74,6 +92,8 @@ class Judge:
         self.worker = str(worker or "main")
         self.controls = worker is None and bool(getattr(config.option, "numprocesses", None))
         self._ledger = None if self.controls or config.option.collectonly else ledger.Ledger(run.ledger, self.worker)
+        self._scenes: Scenes | None = None
+        self._recorded: Recorded[Scene] | None = None
         if self._ledger is not None:
             self._ledger.write(ledger.WorkerStarted(worker=self.worker, pid=os.getpid()))
             if worker is not None:
@@ -85,6 +105,23 @@ class Judge:
     def trial(self) -> Trial:
         assert self._trial is not None, "no test is running"
         return self._trial
+
+    @property
+    def scenes(self) -> Scenes:
+        """The scenes that this worker plays."""
+        if self._scenes is None:
+            assert self._ledger is not None
+            invariants = [id for id in self.registry.requirements if id.startswith(INVARIANT)]
+            self._scenes = Scenes(self.environment, self._ledger, self.worker, invariants)
+        return self._scenes
+
+    def recorded(self, item: pytest.Item) -> Recorded[Scene]:
+        """The recording of the scene that a test judges."""
+        key, scene = self.groups[item.nodeid], scene_of(item)
+        assert scene is not None
+        others = {id for test, group in self.groups.items() if group == key for id in self.selected[test]}
+        self._recorded = self.scenes.recorded(key, scene, self.trial, others)
+        return self._recorded
 
     def environment(self) -> Environment:
         """The worker's bench, made at the first call. A bench that cannot be made is not tried again."""
@@ -103,9 +140,12 @@ class Judge:
     # -- collection ----------------------------------------------------------------------------------------------
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        if self.run.repeat > 1 and "case" in metafunc.fixturenames:
-            metafunc.fixturenames.append("repetition")
-            metafunc.parametrize("repetition", range(self.run.repeat), ids=repeated.marks(self.run.repeat))
+        scenes = scenes_of(metafunc.function)
+        if len(scenes) > 1:
+            metafunc.parametrize(RUN, scenes, indirect=True, ids=[scene.__name__ for scene in scenes])
+        if self.run.repeat > 1 and not {"case", RUN}.isdisjoint(metafunc.fixturenames):
+            metafunc.fixturenames.append(REPETITION)
+            metafunc.parametrize(REPETITION, range(self.run.repeat), ids=repeated.marks(self.run.repeat))
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
@@ -120,21 +160,27 @@ class Judge:
         self.judged = chosen.judged
         if drop:
             config.hook.pytest_deselected(items=drop)
-        items[:] = keep
+        tests = Path(self.run.tests).resolve()
+        self.groups = {item.nodeid: key_of(item, self.run.repeat, tests) for item in keep}
+        items[:] = together(keep, self.groups)
         for item in items:
             _label(item, [self.registry.requirements[i] for i in self.collected[item.nodeid]])
 
     # -- one test ------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
         assert self._ledger is not None
         ids = requirement.declared(item)
         asked = self.judged & set(ids)
         enough = asked if self.run.fail_fast else frozenset()
         self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough, asked))
         if self._spared(item):
-            return (yield)
+            result = yield
+            self._follow(nextitem)
+            return result
         self._ledger.write(ledger.TestStarted(test=trial.test, ids=ids, worker=self.worker))
         try:
             result = yield
@@ -143,7 +189,13 @@ class Judge:
             self._finish(trial)
             raise
         self._finish(trial)
+        self._follow(nextitem)
         return result
+
+    def _follow(self, item: pytest.Item | None) -> None:
+        """Clears the scene away after the last of its tests."""
+        if self._scenes is not None:
+            self._scenes.close("" if item is None else self.groups[item.nodeid])
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if self._spared(item):
@@ -156,7 +208,12 @@ class Judge:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         try:
-            result = yield
+            try:
+                result = yield
+            except NotKept:
+                if self.trial.scene_ended_by and self._recorded is not None:
+                    self._recorded.unreached()
+                raise
         except CheckFailed:
             last = self.trial.checks.failures[-1]
             self.trial.ended_by = f"{last.id} failed ({last.what})"
@@ -166,7 +223,7 @@ class Judge:
             raise
         except AssertionError as error:  # nothing that the implementation is to blame for
             first = str(error).partition("\n")[0]
-            raise HarnessError(f"a bare assert judged something: {first} (use case.expect)") from error
+            raise HarnessError(f"a bare assert judged something: {first} (use case.expect or run.expect)") from error
         self.trial.at_end(True)
         self.trial.checks.finish()
         return result
@@ -209,10 +266,11 @@ class Judge:
                 worker=self.worker,
                 reason=reason,
                 cause=cause,
-                ended_by=trial.ended_by,
+                ended_by=trial.scene_ended_by if outcome == "blocked" and trial.scene else trial.ended_by,
                 seconds=trial.seconds,
                 bundle=bundle,
                 namespace=trial.namespace,
+                scene=trial.scene,
             )
         )
 
@@ -228,6 +286,8 @@ class Judge:
             self._ledger.close()
 
     def _close(self) -> None:
+        if self._scenes is not None:
+            self._scenes.abandon()
         if self._bench is not None:
             self._close_bench()
 

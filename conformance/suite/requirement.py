@@ -130,6 +130,17 @@ def requirements(*ids: str) -> pytest.MarkDecorator:
     return mark
 
 
+def requirement(id: str) -> pytest.MarkDecorator:
+    """Declares the one requirement that a test judges."""
+    return requirements(id)
+
+
+def invariants(*ids: str) -> pytest.MarkDecorator:
+    """Has a test judge each of these invariants over the recording of its scene."""
+    given = [pytest.param(id, marks=requirements(id), id=id) for id in ids]
+    return pytest.mark.parametrize("invariant", given)
+
+
 def declared(item: pytest.Item) -> tuple[str, ...]:
     """The ids that a collected test declares, sorted; empty for a test without the decorator."""
     ids: set[str] = set()

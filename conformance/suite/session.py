@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from conformance.suite.api import Api, Loop, words
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import GivenUp, Trial, folder_name, randomness, short_name
-from conformance.suite.ledger import Ledger, Phase
+from conformance.suite.ledger import Check, Ledger, Phase
 from conformance.suite.settings import RunSettings
 from conformance.suite.silence import Silence
 from conformance.suite.wait_budget import WaitBudget
@@ -259,6 +259,7 @@ class ClusterBench:
                 self._invariants(trial, case, finished)
 
             trial.at_end = judge
+            trial.keep = partial(self._keep, trial, case, offsets)
             try:
                 yield case
             finally:
@@ -271,18 +272,8 @@ class ClusterBench:
     def _after(self, trial: Trial, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
         """Keeps evidence of what went wrong, then deletes what the test made (without waiting for it to be gone)."""
         case.history.end()
-        if trial.wrong:
-            folder = self._settings.folder / "bundles" / folder_name(trial.test)
-            bundle.write(
-                folder,
-                test=trial.test,
-                checks=trial.checks.made,
-                history=case.history,
-                made=case.made,
-                logs={name: (log, offsets[name]) for name, log in self._logs().items()},
-                reproduce=self._reproduce(trial),
-            )
-            trial.bundle = folder
+        if trial.wrong and not trial.bundle:
+            trial.keep(trial.checks.made, [trial.test])
         if trial.wrong and self._breaks():
             return  # no test is played on this cluster any more
         self.driver.alone()
@@ -292,6 +283,23 @@ class ClusterBench:
         except (ApiError, HarnessError) as error:
             if not trial.wrong:
                 raise HarnessError(f"the test's namespace or nodes cannot be deleted: {error}") from error
+
+    def _keep(
+        self, trial: Trial, case: Case, offsets: Mapping[str, int], checks: Sequence[Check], tests: Sequence[str]
+    ) -> None:
+        """Writes the bundle of a test or a scene, or writes it again with further checks."""
+        case.history.end()
+        trial.bundle = self._settings.folder / "bundles" / folder_name(trial.test)
+        bundle.write(
+            trial.bundle,
+            test=trial.test,
+            checks=checks,
+            history=case.history,
+            made=case.made,
+            logs={name: (log, offsets[name]) for name, log in self._logs().items()},
+            reproduce=self._reproduce(tests, [check.id for check in checks if check.outcome != "passed"]),
+            steps=[(step.at, step.name) for step in case.steps.values()],
+        )
 
     def _logs(self) -> dict[str, Path]:
         """All logs that belong into a bundle: of the implementation, and of the parts of a cluster of our own that act
@@ -327,10 +335,10 @@ class ClusterBench:
         except ApiError as error:
             raise HarnessError(f"the namespace {name} cannot be made: {words(error)}") from error
 
-    def _reproduce(self, trial: Trial) -> list[str]:
-        lines = ["# Runs this test again:"]
-        lines.append(f"{self._settings.reproduce} --test {shlex.quote(trial.test)}")
-        for id in trial.checks.declared:
+    def _reproduce(self, tests: Sequence[str], failed: Sequence[str]) -> list[str]:
+        lines = [f"# Runs {'this test' if len(tests) == 1 else 'these tests'} again:"]
+        lines.append(" ".join([self._settings.reproduce, *(f"--test {shlex.quote(test)}" for test in tests)]))
+        for id in dict.fromkeys(failed):
             entry = self._registry.requirements.get(id)
             if entry is not None and entry.reproduce:
                 lines += ["", f"# {id} by hand: {entry.text}", *entry.reproduce]

@@ -8,6 +8,7 @@ import msgspec
 
 from conformance.history.differences import reduced
 from conformance.history.query import UNASKED, History
+from conformance.history.record import Record
 from conformance.suite.checks import plain
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
@@ -22,3 +23,10 @@ def last_change(history: History, what: str, expected: object, seen: object) -> 
         if moments := [record.at for record in records if record.name in words]:
             return max(moments)
     return history.now()
+
+
+def since(history: History, what: str, expected: object, seen: object, at: Record | None = None) -> float | None:
+    """The moment of a comparison that fails: of the record, if there is one, or the last change of what differs."""
+    if at is not None:
+        return round(at.at, 3)
+    return round(last_change(history, what, expected, seen), 3) if plain(expected) != plain(seen) else None

@@ -16,16 +16,33 @@ import yaml
 BENCH = """
 import contextlib, os, signal
 from conformance.errors import HarnessError
+from conformance.history.log import Log
+from conformance.history.query import History
 from conformance.suite.checks import Blocked
+from conformance.suite.scene import SceneEnded, Step
 
 class Case:
     def __init__(self, trial):
         self.trial = trial
+        self.log, self.steps, self.revision = Log(), {}, 0
+        self.history = History(self.log, "fake")
         self.expect, self.holds = trial.checks.expect, trial.checks.holds
     def until(self, ids, what, seen):
         if seen is not True:
             raise self.trial.checks.fail(ids, what, what, seen, at=1.5)
         self.trial.checks.passed(ids, what)
+    def tell(self, resource, name):
+        self.revision += 1
+        about = dict(namespace="fake", name=name, uid=name, version=str(self.revision), raw=b"{}")
+        self.log.append("ADDED", resource, **about)
+    def mark(self, step):
+        self.steps[step] = Step.now(step, self.history)
+    def wait_for(self, step, seen):
+        if seen is not True:
+            raise SceneEnded(step, f"not seen within 1 s: {step}\\nnearest: {seen}", 1.5)
+        self.mark(step)
+    def refused(self):
+        raise self.trial.checks.fail(self.trial.checks.due(), "a set is accepted", "accepted", "refused")
 
 class Bench:
     def __init__(self, settings, worker, ledger):
@@ -34,11 +51,14 @@ class Bench:
     @contextlib.contextmanager
     def play(self, trial):
         trial.namespace = "fake"
-        yield Case(trial)
-        if trial.wrong:
+        def keep(checks, tests):
             trial.bundle = self.mark.parent / "bundles" / "one"
             trial.bundle.mkdir(parents=True, exist_ok=True)
             (trial.bundle / "timeline.txt").write_text("a line")
+        trial.keep = keep
+        yield Case(trial)
+        if trial.wrong and not trial.bundle:
+            keep(trial.checks.made, [trial.test])
     def close(self):
         self.mark.write_text("")
 

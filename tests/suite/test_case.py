@@ -16,8 +16,9 @@ from conformance.history.verdict import Verdict
 from conformance.implementation import descriptor
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.suite.case import CALM, OWN, Case
+from conformance.suite.case import Case
 from conformance.suite.checks import Blocked, CheckFailed, Checks
+from conformance.suite.scene_environment import CALM, OWN
 from conformance.suite.silence import Silence
 from conformance.suite.wait_budget import WaitBudget
 from tests.history.scripted import Scripted

@@ -8,7 +8,7 @@ from conformance.grove import served
 from conformance.grove.fields import Document
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 
 CRDS = "customresourcedefinitions"
 POD = "POD-"

@@ -11,7 +11,7 @@ from conformance.history.record import DELETED
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
-from conformance.tests.core.comparison import of, same
+from conformance.testing.comparison import of, same
 
 References = dict[str, list[str] | Absent | None]
 """By PodGroup: the pods, as namespace/name."""

@@ -24,7 +24,7 @@ from conformance.history import predicates
 from conformance.history.record import ADDED, Record
 from conformance.history.view import View
 from conformance.suite.case import Case
-from conformance.tests.core.comparison import of, same, same_labels
+from conformance.testing.comparison import of, same, same_labels
 
 PLURALS = {
     "PodCliqueSet": "podcliquesets",

@@ -10,7 +10,7 @@ from conformance.grove.fields import Document, controller, labels, name, text
 from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
-from conformance.tests.core.comparison import same, same_labels
+from conformance.testing.comparison import same, same_labels
 
 
 def check_pods(case: Case, wanted: Expected, view: View, set_name: str) -> None:

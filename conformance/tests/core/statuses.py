@@ -12,7 +12,7 @@ from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 
 Statuses = dict[str, dict[str, dict[str, object] | Absent]]
 """By requirement and object: what a status says; nothing where there is no such object."""

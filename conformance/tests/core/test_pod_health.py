@@ -15,7 +15,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 
 SET = "health"
 SCHEDULED, BREACHED = "PodCliqueScheduled", "MinAvailableBreached"

@@ -1,83 +1,147 @@
-"""Scaled gangs wait for their base gang, even where they would fit and it does not."""
+"""Scaled PodGangs wait for their base PodGang.
+
+A scaled gang holds the replicas of a scaling group above minAvailable. It must not take capacity that its base gang
+still needs, even where it would fit and the base gang does not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, condition_is, number, text
 from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import of, same
+from conformance.suite.recorded import Recorded
+from conformance.suite.requirement import invariants, requirement
+from conformance.suite.scene import Scene
+from conformance.suite.scene_environment import SceneEnvironment
+from conformance.testing.comparison import of
 from conformance.tests.resources.observed import there
 
 Statuses = dict[str, dict[str, object]]
-"""By clique: what its status says."""
+"""What the status of each clique says."""
 BREACHED = "MinAvailableBreached"
 
 
-@requirements(
-    "GANG-001",
-    "GANG-006",
-    "GANG-007",
-    "GANG-008",
-    "SCHED-001",
-    "SCHED-002",
-    "SCHED-005",
-    "CORE-027",
-    "CORE-028",
-    "INV-001",
-    "INV-002",
-    "INV-003",
-    "INV-004",
-    "INV-005",
-    "INV-008",
-    "INV-010",
-)
-def test_scaled_gangs_wait_for_their_base_gang(case: Case) -> None:
-    # Each replica of the workers fills a node. The base gang has two of them, each scaled gang one: on the one node
-    # that there is, a scaled gang fits and the base gang does not. One more prefill pod of each is beyond the floor.
-    case.nodes("dgx-h100", 1)
-    workload = case.workload(
-        "disaggregated", routers=1, workers=4, workersFloor=2, prefills=2, prefillsFloor=1, prefillGpus=4, decodeGpus=4
-    )
-    wanted = expected(workload)
-    [base] = wanted.base_gangs
-    based = wanted.of_gang(base.name)
-    scaled = [clique for gang in wanted.scaled_gangs for clique in wanted.of_gang(gang.name)]
-    case.create(workload)
-    case.until("GANG-007", "all pods exist, those of the scaled gangs too", predicates.all_exist([*based, *scaled]))
-    gangs = case.settled("all gangs exist", there("podgangs", wanted.gangs)).names("podgangs")
-    case.expect("GANG-001", "gangs by name", sorted(wanted.gangs), gangs)
-    case.until("GANG-006", "the pods of the waiting base gang lose their gates", predicates.all_ungated(based))
+class BaseGangShortOfNodes(Scene):
+    """One node, later more. Each replica of the workers fills a node: the base gang needs two nodes, each scaled gang
+    would fit on the first one. A replica has one prefill pod above its minimum."""
 
-    # A later set that becomes bound proves that operator and scheduler have gone on working.
-    later = case.workload("frontend", setName="later")
-    case.create(later)
-    case.until(
-        "SCHED-005", "a later gang that fits is bound", predicates.all_bound(list(expected(later).cliques.values()))
-    )
-    view = case.quiet(1)
-    waiting(case, scaled, view)
-    bound = predicates.bound(view, based)
-    case.expect("SCHED-001", "bound pods of the base gang", dict.fromkeys(bound, 0), bound)
-    view = case.settled("the statuses say that nothing is scheduled", _unscheduled(based, scaled))
-    same(case, "CORE-027", "statuses of cliques without scheduled pods", *_statuses(based, scaled, view))
-    case.expect("CORE-028", "scaling groups that were called sound while no pod was scheduled", [], _sound(case))
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 1)
+        workload = env.workload(
+            "disaggregated",
+            routers=1,
+            workers=4,
+            workersFloor=2,
+            prefills=2,
+            prefillsFloor=1,
+            prefillGpus=4,
+            decodeGpus=4,
+        )
+        self.wanted = expected(workload)
+        [self.base] = self.wanted.base_gangs
+        self.based = self.wanted.of_gang(self.base.name)
+        self.scaled = [clique for gang in self.wanted.scaled_gangs for clique in self.wanted.of_gang(gang.name)]
+        env.create(workload)
+        env.wait_for("all pods exist", predicates.all_exist([*self.based, *self.scaled]))
+        env.settle("all gangs exist", there("podgangs", self.wanted.gangs))
+        env.wait_for("base gang ungated", predicates.all_ungated(self.based))
 
-    # There is room for just the floors of the base gang, and that is enough for the scaled gangs to lose their gates.
-    case.nodes("dgx-h100", 1)
-    case.until("SCHED-002", "the base gang is bound once it fits", predicates.admitted(wanted, base))
-    case.until("GANG-008", "then all pods of the scaled gangs lose their gates", predicates.all_ungated(scaled))
-    case.nodes("dgx-h100", 4)
-    case.until("SCHED-002", "and the scaled gangs are bound", predicates.all_bound(scaled))
+        # A later set that becomes bound proves that operator and scheduler have gone on working.
+        later = env.workload("frontend", setName="later")
+        env.create(later)
+        env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
+        env.quiet(1)
+        env.mark("nothing moves")
+        env.settle("statuses at rest", _unscheduled(self.based, self.scaled))
+
+        # Now just the minimum of the base gang fits, and that is enough for the scaled gangs to lose their gates.
+        env.nodes("dgx-h100", 1)
+        env.wait_for("base gang bound", predicates.admitted(self.wanted, self.base))
+        env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
+        env.nodes("dgx-h100", 4)
+        env.wait_for("scaled gangs bound", predicates.all_bound(self.scaled))
 
 
-def _statuses(based: list[Clique], scaled: list[Clique], view: View) -> tuple[Statuses, Mapping[str, object]]:
-    """What the cliques are to say of pods that nobody has scheduled, and what they say."""
+@requirement("GANG-001")
+def test_each_replica_above_the_minimum_has_its_own_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """Replicas of a scaling group below minAvailable MUST be in the base gang, and each further one in its own gang."""
+    run.expect("gangs by name", sorted(run.scene.wanted.gangs), run.at("all gangs exist").names("podgangs"))
+
+
+@requirement("GANG-006")
+def test_a_waiting_base_gang_is_ungated(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """The gates of a base gang's pods MUST be removed once the gang is complete, whether or not it fits."""
+    run.reached("base gang ungated")
+
+
+@requirement("GANG-007")
+def test_scaled_pods_keep_their_gate(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """Until the base gang is scheduled, the pods of a scaled gang MUST exist, keep their gate, and not be bound.
+
+    A scaled gang would fit on the only node: what was bound too early would keep the base gang from ever fitting.
+    """
+    scaled = run.scene.scaled
+    run.reached("all pods exist")
+    run.always("no pod of a scaled gang is bound", predicates.none_bound(scaled), until="nothing moves")
+    gated = predicates.gated(run.at("nothing moves"), scaled)
+    run.expect("gated pods of the scaled gangs", predicates.sizes(scaled), gated)
+
+
+@requirement("GANG-008")
+def test_scaled_pods_lose_their_gate_after_the_base_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """Once the minimum of the base gang is scheduled, the gates of all pods of its scaled gangs MUST be removed.
+
+    Only the minimum fits at that time: the pod above it need not be scheduled.
+    """
+    run.reached("scaled gangs ungated")
+
+
+@requirement("SCHED-001")
+def test_a_base_gang_that_does_not_fit_binds_nothing(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """If a gang's minimum does not fit, the scheduler MUST NOT bind any of its pods."""
+    run.always("no pod of the base gang is bound", predicates.none_bound(run.scene.based), until="nothing moves")
+
+
+@requirement("SCHED-002")
+def test_gangs_are_bound_once_nodes_appear(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """A waiting gang MUST be bound once nodes appear on which its minimum fits."""
+    run.reached("base gang bound")
+    run.reached("scaled gangs bound")
+
+
+@requirement("SCHED-005")
+def test_a_later_set_is_bound(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """A gang that does not fit MUST NOT keep a later gang that fits from being bound."""
+    run.reached("later set bound")
+
+
+@requirement("CORE-027")
+def test_statuses_say_that_nothing_is_scheduled(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """A clique with fewer than minAvailable scheduled pods MUST say so in its conditions, and count its gated pods."""
+    right, seen = _statuses(run.scene.based, run.scene.scaled, run.at("statuses at rest"))
+    run.same("statuses of cliques without scheduled pods", right, seen)
+
+
+@requirement("CORE-028")
+def test_no_group_is_called_sound_before_a_pod_is_scheduled(run: Recorded[BaseGangShortOfNodes]) -> None:
+    """As long as none of its pods is scheduled, a scaling group MUST NOT report MinAvailableBreached=False."""
+    records = run.until("statuses at rest").records("podcliquescalinggroups")
+    sound = [str(record) for record in records if condition_is(record.object, BREACHED) == "False"]
+    run.expect("scaling groups that were called sound while no pod was scheduled", [], sound)
+
+
+@invariants("INV-001", "INV-002", "INV-003", "INV-004", "INV-005", "INV-008", "INV-010")
+def test_invariants(run: Recorded[BaseGangShortOfNodes], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _statuses(based: Sequence[Clique], scaled: Sequence[Clique], view: View) -> tuple[Statuses, Mapping[str, object]]:
+    """What the cliques have to report while none of their pods is scheduled, and what they do report."""
     right: Statuses = {}
     seen: dict[str, object] = {}
     for clique in (*based, *scaled):
@@ -88,30 +152,21 @@ def _statuses(based: list[Clique], scaled: list[Clique], view: View) -> tuple[St
             "PodCliqueScheduled": ["False", "InsufficientScheduledPods"],
             BREACHED: ["True", "ScheduledReplicasBelowMinAvailable"],
         }
-        told: dict[str, object] = {
+        reported: dict[str, object] = {
             key: number(found, "status", key) for key in ("scheduledReplicas", "scheduleGatedReplicas")
         }
         for kind in ("PodCliqueScheduled", BREACHED):
             one = condition(found, kind)
-            told[kind] = [text(one, "status"), text(one, "reason")]
-        seen[clique.name] = of(found, told)
+            reported[kind] = [text(one, "status"), text(one, "reason")]
+        seen[clique.name] = of(found, reported)
     return right, seen
 
 
-def _unscheduled(based: list[Clique], scaled: list[Clique]) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        right, told = _statuses(based, scaled, view)
-        return right == told or Unmet("the statuses are behind")
+def _unscheduled(based: Sequence[Clique], scaled: Sequence[Clique]) -> predicates.Predicate:
+    """The statuses of all cliques are those of cliques without scheduled pods."""
 
-    return seen
+    def reported(view: View) -> bool | Unmet:
+        right, seen = _statuses(based, scaled, view)
+        return right == seen or Unmet("the statuses are behind")
 
-
-def _sound(case: Case) -> list[str]:
-    records = case.history.records("podcliquescalinggroups")
-    return [str(record) for record in records if condition_is(record.object, BREACHED) == "False"]
-
-
-def waiting(case: Case, scaled: list[Clique], view: View) -> None:
-    """The scaled pods are all there, all gated, none bound."""
-    case.expect("GANG-007", "gated pods of the scaled gangs", predicates.sizes(scaled), predicates.gated(view, scaled))
-    case.expect("GANG-007", "bound pods of the scaled gangs", predicates.none(scaled), predicates.bound(view, scaled))
+    return reported

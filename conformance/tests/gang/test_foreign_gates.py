@@ -1,4 +1,4 @@
-"""Gates of others: something else than Grove may hold a pod back, too."""
+"""Scheduling gates of others: something else than Grove may hold a pod back, too."""
 
 from __future__ import annotations
 
@@ -7,36 +7,55 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, text
 from conformance.history import predicates
 from conformance.suite.api import Object
-from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
-from conformance.suite.requirement import requirements
+from conformance.suite.recorded import Recorded
+from conformance.suite.requirement import invariants, requirement
+from conformance.suite.scene import Scene
+from conformance.suite.scene_environment import SceneEnvironment
 
 GATE = "example.com/quota"
 ATTEMPTS = 300
 
 
-@requirements("GANG-020", "INV-001", "INV-004", "INV-005")
-def test_the_gates_of_others_stay(case: Case) -> None:
-    # Kubernetes lets nobody add a gate to a pod that exists: a policy of the API server puts it on each new pod.
-    case.nodes("tiny", 1)
-    policy, binding = _policy(case.namespace)
-    if not case.dry_run.ask(case.dry_run.create(policy)).accepted:
-        raise Blocked("the API server has no MutatingAdmissionPolicy, so that nothing can add a gate", "circumstances")
-    for one in (policy, binding):
-        case.create(one)
-    try:
-        _wait_for_policy(case)
-        workload = case.workload("frontend", setName="held")
-        cliques = list(expected(workload).cliques.values())
-        case.create(workload)
-        case.until("GANG-020", "Grove's gate goes", predicates.all_ungated(cliques))
-        view = case.quiet(1)
-        pods = [pod for clique in cliques for pod in predicates.pods_of(view, clique.name)]
-        gates = {name(pod): [text(gate, "name") for gate in items(pod, "spec", "schedulingGates")] for pod in pods}
-        case.expect("GANG-020", "gates that are left", {pod: [GATE] for pod in gates}, gates)
-    finally:
-        case.delete("mutatingadmissionpolicybindings", case.namespace)
-        case.delete("mutatingadmissionpolicies", case.namespace)
+class PodsWithAGateOfSomebodyElse(Scene):
+    """A policy of the API server puts a gate on each new pod of the namespace: Kubernetes lets nobody add one to a pod
+    that exists."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        policy, binding = _policy(env.namespace)
+        if not env.dry_run.ask(env.dry_run.create(policy)).accepted:
+            reason = "the API server has no MutatingAdmissionPolicy, so that nothing can add a gate"
+            raise Blocked(reason, "circumstances")
+        for one in (policy, binding):
+            env.create(one)
+        try:
+            _wait_for_policy(env)
+            workload = env.workload("frontend", setName="held")
+            self.cliques = list(expected(workload).cliques.values())
+            env.create(workload)
+            env.wait_for("Grove's gate removed", predicates.all_ungated(self.cliques))
+            env.quiet(1)
+            env.mark("nothing moves")
+        finally:
+            env.delete("mutatingadmissionpolicybindings", env.namespace)
+            env.delete("mutatingadmissionpolicies", env.namespace)
+
+
+@requirement("GANG-020")
+def test_only_groves_own_gate_is_removed(run: Recorded[PodsWithAGateOfSomebodyElse]) -> None:
+    """The operator MUST remove only Grove's own scheduling gate from a pod; a gate of somebody else MUST stay."""
+    run.reached("Grove's gate removed")
+    view = run.at("nothing moves")
+    pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique.name)]
+    gates = {name(pod): [text(gate, "name") for gate in items(pod, "spec", "schedulingGates")] for pod in pods}
+    run.expect("gates that are left", {pod: [GATE] for pod in gates}, gates)
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[PodsWithAGateOfSomebodyElse], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
 
 
 def _policy(namespace: str) -> tuple[Object, Object]:
@@ -53,12 +72,12 @@ def _policy(namespace: str) -> tuple[Object, Object]:
     return policy, {"apiVersion": api, "kind": "MutatingAdmissionPolicyBinding", "metadata": metadata, "spec": bound}
 
 
-def _wait_for_policy(case: Case) -> None:
+def _wait_for_policy(env: SceneEnvironment) -> None:
     """Until a pod would get the gate; the API server takes a second to heed a policy, and says nowhere that it does."""
     pod = {"containers": [{"name": "main", "image": "registry.example/probe:1"}]}
-    probe = case.dry_run.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
+    probe = env.dry_run.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
     for _ in range(ATTEMPTS):
-        if items(case.dry_run.ask(probe).object, "spec", "schedulingGates"):
+        if items(env.dry_run.ask(probe).object, "spec", "schedulingGates"):
             return
-        case.quiet(0.2, real=True)
-    raise HarnessError("the API server does not heed the policy that adds a gate", where=case.namespace)
+        env.quiet(0.2, real=True)
+    raise HarnessError("the API server does not heed the policy that adds a gate", where=env.namespace)

@@ -1,59 +1,76 @@
-"""What a scheduler that looks at one pod at a time does to an inference service: it binds what fits, and the service is
-torn: GPUs are taken, and nothing is served. Both scenes show it whatever the order of the pods.
+"""An inference service that fits only in part is not torn apart.
+
+A scheduler that looks at one pod at a time binds what fits: GPUs are taken, and nothing is served. Both scenes show it
+whatever the order of the pods.
 """
 
 from __future__ import annotations
 
-from conformance.grove import pods
-from conformance.grove.expected import Expected, expected
-from conformance.grove.fields import label
-from conformance.grove.labels import CLIQUE
+from conformance.grove.expected import expected
 from conformance.history import predicates
-from conformance.history.record import Record
 from conformance.suite.api import Object
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
+from conformance.suite.recorded import Recorded
+from conformance.suite.requirement import invariants, requirement
+from conformance.suite.scene import Scene
+from conformance.suite.scene_environment import SceneEnvironment
 
 
-@requirements("SCHED-005", "SCHED-007", "INV-003", "INV-010")
-def test_no_prefill_pod_is_bound_where_no_decode_pod_fits(case: Case) -> None:
-    # Each of the ten prefill pods fits on one of the ten nodes. A decode pod needs two GPUs, and no node has them.
-    case.nodes("single", 10)
-    workload = case.workload("serve", prefills=10, decodes=2, decodeGpus=2)
-    _stays_unbound(case, "SCHED-007", workload)
+class ServiceThatDoesNotFit(Scene):
+    """A service that the scheduler has tried, and a later set without GPUs that is bound."""
+
+    def create(self, env: SceneEnvironment, workload: Object) -> None:
+        """Creates the service; the later set proves that the scheduler had its chance."""
+        self.service = list(expected(workload).cliques.values())
+        env.create(workload)
+        env.wait_for("service ungated", predicates.all_ungated(self.service))
+        later = env.workload("frontend", setName="later")
+        env.create(later)
+        env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
+        env.quiet(1)
+        env.mark("service tried")
 
 
-@requirements("SCHED-005", "SCHED-008", "INV-003", "INV-010")
-def test_a_service_over_six_nodes_waits_for_the_sixth(case: Case) -> None:
-    # Four prefill and two decode pods, all of them floors, and five nodes with a GPU each. Any group fits alone.
-    case.nodes("single", 5)
-    workload = case.workload("serve", prefills=4, prefillsFloor=4, decodes=2, decodesFloor=2)
-    wanted = _stays_unbound(case, "SCHED-008", workload)
-    case.nodes("single", 1)
-    case.until("SCHED-008", "the gang is bound on six nodes", predicates.all_bound(list(wanted.cliques.values())))
+class NoDecodePodFits(ServiceThatDoesNotFit):
+    """Ten nodes with one GPU each. Each of the ten prefill pods fits; a decode pod needs two GPUs on one node."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("single", 10)
+        self.create(env, env.workload("serve", prefills=10, decodes=2, decodeGpus=2))
 
 
-def _stays_unbound(case: Case, id: str, workload: Object) -> Expected:
-    """Has the scheduler try the set, and a later one without GPUs, which proves that it had its chance."""
-    wanted = expected(workload)
-    cliques = list(wanted.cliques.values())
-    case.create(workload)
-    case.until(id, "the pods of the gang may be scheduled", predicates.all_ungated(cliques))
-    later = case.workload("frontend", setName="later")
-    case.create(later)
-    case.until(
-        "SCHED-005", "a later gang that fits is bound", predicates.all_bound(list(expected(later).cliques.values()))
-    )
-    bound = predicates.bound(case.quiet(1), cliques)
-    case.expect(id, "bound pods of a gang that does not fit", predicates.none(cliques), bound, at=_first(case, wanted))
-    return wanted
+class OneNodeShort(ServiceThatDoesNotFit):
+    """Five nodes with one GPU each, later six. The minimum is four prefill and two decode pods: each PodGroup fits
+    alone, both together need six nodes."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("single", 5)
+        self.create(env, env.workload("serve", prefills=4, prefillsFloor=4, decodes=2, decodesFloor=2))
+        env.nodes("single", 1)
+        env.wait_for("service bound on six nodes", predicates.all_bound(self.service))
 
 
-def _first(case: Case, wanted: Expected) -> Record | None:
-    """The first binding of a pod of the set."""
-    found = (
-        record
-        for record in case.history.records("pods")
-        if label(record.object, CLIQUE) in wanted.cliques and pods.bound(record.object)
-    )
-    return next(found, None)
+@requirement("SCHED-007")
+def test_no_prefill_pod_is_bound_where_no_decode_pod_fits(run: Recorded[NoDecodePodFits]) -> None:
+    """If no pod of one PodGroup fits, the scheduler MUST NOT bind pods of the others, however many of them fit."""
+    run.reached("service ungated")
+    run.always("no pod of the service is bound", predicates.none_bound(run.scene.service), until="service tried")
+
+
+@requirement("SCHED-008")
+def test_a_service_over_six_nodes_waits_for_the_sixth(run: Recorded[OneNodeShort]) -> None:
+    """If PodGroups fit one by one and not together, their gang MUST NOT be bound; if all fit together, it MUST be."""
+    run.reached("service ungated")
+    run.always("no pod of the service is bound", predicates.none_bound(run.scene.service), until="service tried")
+    run.reached("service bound on six nodes")
+
+
+@requirement("SCHED-005")
+def test_a_later_set_is_bound(run: Recorded[NoDecodePodFits | OneNodeShort]) -> None:
+    """A gang that does not fit MUST NOT keep a later gang that fits from being bound."""
+    run.reached("later set bound")
+
+
+@invariants("INV-003", "INV-010")
+def test_invariants(run: Recorded[NoDecodePodFits | OneNodeShort], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

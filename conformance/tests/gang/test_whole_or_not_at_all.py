@@ -1,93 +1,136 @@
-"""A gang is bound whole or not at all: it waits without holding anything, and is bound once there is room."""
+"""A gang is bound as a whole or not at all: it waits without holding capacity, and is bound once it fits."""
 
 from __future__ import annotations
 
-from conformance.grove.expected import Expected, expected
+from conformance.grove.expected import Clique, Expected, expected
 from conformance.history import predicates
-from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
+from conformance.suite.recorded import Recorded
+from conformance.suite.requirement import invariants, requirement
+from conformance.suite.scene import Scene
+from conformance.suite.scene_environment import SceneEnvironment
 
 GPUS = 8
-"""Of one dgx-h100 node: every GPU pod here fills a node, so that counting nodes is counting pods."""
+"""GPUs of one dgx-h100 node. Every GPU pod here fills a node, so that counting nodes is counting pods."""
 
 
-@requirements(
-    "GANG-004",
-    "GANG-006",
-    "SCHED-001",
-    "SCHED-002",
-    "SCHED-003",
-    "SCHED-004",
-    "SCHED-005",
-    "SCHED-006",
-    "INV-001",
-    "INV-003",
-    "INV-004",
-    "INV-005",
-    "INV-009",
-    "INV-010",
-)
-def test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appear(case: Case) -> None:
-    # Floors: a router, 2 prefill and 1 decode pods, so 3 nodes; 2 more pods are beyond the floors. There are 2 nodes.
-    case.nodes("dgx-h100", 2)
-    large = case.workload(
-        "disaggregated",
-        setName="large",
-        routers=1,
-        workers=1,
-        prefills=3,
-        prefillsFloor=2,
-        prefillGpus=GPUS,
-        decodes=2,
-        decodesFloor=1,
-        decodeGpus=GPUS,
-    )
-    wanted = expected(large)
-    [gang] = wanted.gangs.values()
-    pods = wanted.of_gang(gang.name)
-    case.create(large)
-    case.until("GANG-004", "the waiting gang is initialized", predicates.initialized(gang.name))
-    case.until("GANG-006", "every pod of the waiting gang loses its gate", predicates.all_ungated(pods))
+class GangLargerThanThePool(Scene):
+    """Two nodes, later more, and a large set whose minimum needs three nodes: a router, two prefill pods and a decode
+    pod. Two further pods are above the minimum. Smaller sets come later and fit."""
 
-    # A gang that comes later and fits proves that the scheduler is at work; it has had its chance with the large one.
-    small = case.workload("frontend", setName="small")
-    case.create(small)
-    case.until("SCHED-005", "a later gang that fits is bound", _bound(expected(small)))
-    nothing_bound(case, wanted, case.quiet(1), "while it does not fit")
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        large = env.workload(
+            "disaggregated",
+            setName="large",
+            routers=1,
+            workers=1,
+            prefills=3,
+            prefillsFloor=2,
+            prefillGpus=GPUS,
+            decodes=2,
+            decodesFloor=1,
+            decodeGpus=GPUS,
+        )
+        wanted = expected(large)
+        [self.gang] = wanted.gangs.values()
+        self.large = wanted.of_gang(self.gang.name)
+        env.create(large)
+        env.wait_for("large gang initialized", predicates.initialized(self.gang.name))
+        env.wait_for("large gang ungated", predicates.all_ungated(self.large))
 
-    # And one that needs all GPUs that there are proves that the large one holds none of them back.
-    filler = case.workload("frontend", setName="filler", gpus=GPUS)
-    case.create(filler)
-    case.until("SCHED-004", "a gang that needs every GPU of the nodes is bound", _bound(expected(filler)))
-    nothing_bound(case, wanted, case.quiet(1), "while the nodes are full")
+        # A gang that comes later and fits proves that the scheduler is at work, and has tried the large one.
+        small = env.workload("frontend", setName="small")
+        env.create(small)
+        env.wait_for("small set bound", predicates.all_bound(_cliques(expected(small))))
+        env.quiet(1)
 
-    # A gang that waits in vain is looked at again when nodes appear. The large one does not fit on these either.
-    late = case.workload("frontend", setName="late", gpus=GPUS)
-    case.create(late)
-    case.until(
-        "GANG-006",
-        "the late gang's pods lose their gates",
-        predicates.all_ungated(list(expected(late).cliques.values())),
-    )
-    nothing_bound(case, expected(late), case.quiet(1), "while the nodes are full")
-    case.nodes("dgx-h100", 2)
-    case.until("SCHED-002", "the late gang is bound once nodes appear", _bound(expected(late)))
-    nothing_bound(case, wanted, case.quiet(1), "while it still does not fit")
+        # One that needs all GPUs proves that the large one holds none of them back.
+        filler = env.workload("frontend", setName="filler", gpus=GPUS)
+        env.create(filler)
+        env.wait_for("nodes filled", predicates.all_bound(_cliques(expected(filler))))
+        env.quiet(1)
 
-    case.nodes("dgx-h100", 3)
-    case.until("SCHED-003", "the gang is bound where just its floors fit", predicates.admitted(wanted, gang))
-    view = case.quiet(1)
-    case.expect("SCHED-003", "bound pods where only the floors fit", dict(gang.floors), predicates.bound(view, pods))
+        # A gang that waits is tried again when nodes appear. The large one does not fit on these either.
+        late = env.workload("frontend", setName="late", gpus=GPUS)
+        self.late = _cliques(expected(late))
+        env.create(late)
+        env.wait_for("late set ungated", predicates.all_ungated(self.late))
+        env.quiet(1)
+        env.mark("two nodes more")
+        env.nodes("dgx-h100", 2)
+        env.wait_for("late set bound", predicates.all_bound(self.late))
+        env.quiet(1)
 
-    case.nodes("dgx-h100", 2)
-    case.until("SCHED-006", "the pods beyond the floors are bound", predicates.all_bound(pods))
+        env.mark("room for the minimum")
+        env.nodes("dgx-h100", 3)
+        env.wait_for("large gang's minimum bound", predicates.admitted(wanted, self.gang))
+        env.quiet(1)
+        env.mark("room for all pods")
+        env.nodes("dgx-h100", 2)
+        env.wait_for("all pods of the large gang bound", predicates.all_bound(self.large))
 
 
-def nothing_bound(case: Case, wanted: Expected, view: View, when: str) -> None:
-    bound = predicates.bound(view, list(wanted.cliques.values()))
-    case.expect("SCHED-001", f"bound pods of the gang {when}", dict.fromkeys(bound, 0), bound)
+@requirement("GANG-004")
+def test_a_gang_whose_pods_exist_is_initialized(run: Recorded[GangLargerThanThePool]) -> None:
+    """A PodGang whose pods all exist MUST have the condition Initialized=True, also if it does not fit."""
+    run.reached("large gang initialized")
 
 
-def _bound(wanted: Expected) -> predicates.Predicate:
-    return predicates.all_bound(list(wanted.cliques.values()))
+@requirement("GANG-006")
+def test_waiting_gangs_are_ungated(run: Recorded[GangLargerThanThePool]) -> None:
+    """The gates of a base gang's pods MUST be removed once the gang is complete, whether or not it fits."""
+    run.reached("large gang ungated")
+    run.reached("late set ungated")
+
+
+@requirement("SCHED-001")
+def test_a_gang_that_does_not_fit_binds_nothing(run: Recorded[GangLargerThanThePool]) -> None:
+    """If a gang's minimum does not fit, the scheduler MUST NOT bind any of its pods.
+
+    Neither while other gangs are bound beside it, nor when nodes appear that are not enough.
+    """
+    large, late = predicates.none_bound(run.scene.large), predicates.none_bound(run.scene.late)
+    run.always("no pod of the large gang is bound", large, until="room for the minimum")
+    run.always("no pod of the late gang is bound while the nodes are full", late, until="two nodes more")
+
+
+@requirement("SCHED-002")
+def test_a_waiting_gang_is_bound_once_nodes_appear(run: Recorded[GangLargerThanThePool]) -> None:
+    """A waiting gang MUST be bound once nodes appear on which its minimum fits."""
+    run.reached("late set bound")
+
+
+@requirement("SCHED-003")
+def test_pods_above_the_minimum_take_no_room_of_the_minimum(run: Recorded[GangLargerThanThePool]) -> None:
+    """Pods above minReplicas MUST NOT take capacity that the minimum of their own gang needs."""
+    run.reached("large gang's minimum bound")
+    bound = predicates.bound(run.at("room for all pods"), run.scene.large)
+    run.expect("bound pods where only the minimum fits", dict(run.scene.gang.floors), bound)
+
+
+@requirement("SCHED-004")
+def test_a_waiting_gang_holds_no_capacity(run: Recorded[GangLargerThanThePool]) -> None:
+    """A waiting gang MUST NOT hold capacity back: another gang that fits on the same nodes is bound."""
+    run.reached("nodes filled")
+
+
+@requirement("SCHED-005")
+def test_a_later_gang_that_fits_is_bound(run: Recorded[GangLargerThanThePool]) -> None:
+    """A gang that does not fit MUST NOT keep a later gang that fits from being bound."""
+    run.reached("small set bound")
+
+
+@requirement("SCHED-006")
+def test_pods_above_the_minimum_are_bound(run: Recorded[GangLargerThanThePool]) -> None:
+    """Pods above minReplicas MUST be bound as soon as there is capacity for them."""
+    run.reached("all pods of the large gang bound")
+
+
+@invariants("INV-001", "INV-003", "INV-004", "INV-005", "INV-009", "INV-010")
+def test_invariants(run: Recorded[GangLargerThanThePool], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _cliques(wanted: Expected) -> list[Clique]:
+    return list(wanted.cliques.values())

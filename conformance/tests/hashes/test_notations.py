@@ -6,7 +6,7 @@ from conformance.grove import template_pairs
 from conformance.history import incarnations
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.hashes import sets
 from conformance.tests.hashes.test_order_without_meaning import has_second
 

@@ -7,7 +7,7 @@ from conformance.grove.fields import name, number, terminating, uid
 from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.lifecycle.deleted import all_gone, made_late, outlived
 from conformance.tests.resources.observed import all_of, gone
 from conformance.tests.scaling.scaled import pods_are

@@ -10,7 +10,7 @@ from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
-from conformance.tests.core.comparison import carried, of, same
+from conformance.testing.comparison import carried, of, same
 
 PLURALS = {
     "PodCliqueSet": "podcliquesets",

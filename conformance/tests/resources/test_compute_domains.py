@@ -9,7 +9,7 @@ from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import of, same
+from conformance.testing.comparison import of, same
 from conformance.tests.resources import observed
 
 DOMAINS = "computedomains"

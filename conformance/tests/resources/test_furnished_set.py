@@ -13,7 +13,7 @@ from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import carried, of, same
+from conformance.testing.comparison import carried, of, same
 from conformance.tests.resources import observed
 
 OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClassName": "other.example.com"}}]}}

@@ -9,7 +9,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import of
+from conformance.testing.comparison import of
 from conformance.tests.resources import observed
 from conformance.tests.resources.test_secondary import trigger
 

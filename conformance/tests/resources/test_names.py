@@ -13,8 +13,8 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing.comparison import same
 from conformance.tests.core import objects
-from conformance.tests.core.comparison import same
 from conformance.tests.resources import observed
 
 TIER = "example.com/tier"

@@ -12,7 +12,7 @@ from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import of, same
+from conformance.testing.comparison import of, same
 from conformance.tests.resources import observed
 
 LEVELS = {"zone": "example.com/zone", "rack": "example.com/rack", "host": "example.com/host"}

@@ -10,7 +10,7 @@ from conformance.history import incarnations, predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import of, same
+from conformance.testing.comparison import of, same
 from conformance.tests.resources.observed import all_of, gone, there
 from conformance.tests.scaling.scaled import pods_are, scale
 from conformance.tests.termination import scenes

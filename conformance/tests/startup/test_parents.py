@@ -12,7 +12,7 @@ from conformance.history.differences import differing
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import of
+from conformance.testing.comparison import of
 
 
 @requirements(

@@ -8,7 +8,7 @@ from conformance.history import incarnations, predicates
 from conformance.history.record import Record
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.resources.observed import all_of
 from conformance.tests.termination import scenes
 from conformance.tests.termination.scenes import CLIQUES

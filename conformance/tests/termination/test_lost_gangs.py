@@ -17,7 +17,7 @@ from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.resources.observed import all_of
 from conformance.tests.scaling.scaled import pods_are, scale
 from conformance.tests.termination import delays, scenes

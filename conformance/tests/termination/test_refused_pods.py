@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.quotas import limit_pods
 from conformance.tests.resources import observed
 from conformance.tests.scaling.scaled import pods_are

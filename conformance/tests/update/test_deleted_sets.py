@@ -8,7 +8,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.lifecycle.deleted import all_gone, made_late
 from conformance.tests.resources.observed import all_of
 from conformance.tests.update import changes

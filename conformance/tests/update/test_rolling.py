@@ -15,7 +15,7 @@ from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.scaling.scaled import pods_are
 from conformance.tests.termination import scenes
 from conformance.tests.termination.scenes import BREACHED

@@ -7,7 +7,7 @@ from conformance.grove.template_hashes import LEGACY
 from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.hashes import sets
 from conformance.tests.hashes.sets import Object
 from conformance.tests.hashes.test_order_without_meaning import has_second

@@ -6,7 +6,7 @@ from conformance.grove.template_hashes import LEGACY
 from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.core.comparison import same
+from conformance.testing.comparison import same
 from conformance.tests.upgrade import takeover
 from conformance.tests.upgrade.takeover import FRONT, SOLO, pod_spec
 from conformance.tests.upgrade.test_earlier_versions import rolled_out

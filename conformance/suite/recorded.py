@@ -1,0 +1,191 @@
+"""What a test judges: the recording of a scene, and the spans between its steps. Nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, NoReturn, TypeVar
+
+from conformance.errors import HarnessError
+from conformance.history.differences import differing
+from conformance.history.order import server_order
+from conformance.history.query import History, Unmet
+from conformance.history.record import Record
+from conformance.history.verdict import Verdict
+from conformance.history.view import View
+from conformance.suite.checks import Blocked, Checks
+from conformance.suite.scene import Invariant, Played, Scene, SceneBroken, SceneEnded, Step
+from conformance.suite.since import since
+
+S = TypeVar("S", bound=Scene, covariant=True)
+
+
+class Span:
+    """A part of a history: what happened after one step (None: from the beginning) and until another."""
+
+    def __init__(self, history: History, begin: Step | None, end: Step) -> None:
+        self._history, self._begin, self._end = history, begin, end
+
+    def records(self, resource: str | None = None, name: str | None = None) -> list[Record]:
+        """The records of the span, of a resource and a name where given, in the order in which they arrived."""
+        return [
+            record
+            for record in self._history.records(resource, name)
+            if self._end.includes(record) and not (self._begin is not None and self._begin.includes(record))
+        ]
+
+    def view(self) -> View:
+        """The state at the end of the span."""
+        return _state(self._history, self._end)
+
+    def states(self) -> Iterator[View]:
+        """The state at the beginning of the span, then after each of its records in the order of the server's writes.
+        It is the same view that moves on: keep `copy()` of it."""
+        view = View() if self._begin is None else _state(self._history, self._begin)
+        yield view
+        own = self.records()
+        for record in server_order(own) or own:
+            view.apply(record)
+            yield view
+
+
+class Recorded(Generic[S]):
+    """The recording of a scene, as one test with one requirement judges it. A step that was not reached blocks the
+    test, by the name of the step at which the scene ended."""
+
+    def __init__(self, played: Played, scene: S, checks: Checks) -> None:
+        self.scene = scene
+        """The scene, with what it has kept in its attributes."""
+        self.history = played.history
+        """All that was recorded."""
+        self._played, self._checks = played, checks
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def at(self, step: str) -> View:
+        """The state at a step."""
+        return _state(self.history, self._step(step))
+
+    def between(self, begin: str, end: str) -> Span:
+        """What happened between two steps."""
+        return Span(self.history, self._step(begin), self._step(end))
+
+    def until(self, step: str) -> Span:
+        """What happened from the beginning of the scene until a step."""
+        return Span(self.history, None, self._step(step))
+
+    def after(self, step: str) -> Span:
+        """What happened after a step, until the end of the scene."""
+        begin = self._step(step)
+        return Span(self.history, begin, self._end())
+
+    def whole(self) -> Span:
+        """What happened in the whole scene."""
+        return Span(self.history, None, self._end())
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def reached(self, step: str) -> None:
+        """Requires that a step came: a failure if the scene ended in waiting for it."""
+        ended = self._played.ended
+        if isinstance(ended, SceneEnded) and ended.step == step:
+            raise self._checks.fail(self._id, step, step, ended.seen, at=round(ended.at, 3))
+        self._checks.passed(self._id, step, at=round(self._step(step).at, 3))
+
+    def expect(self, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
+        """Equality; the test goes on. A failure says since when it is so: `at`, or the last change of the objects that
+        the values differ in."""
+        return self._checks.expect(self._id, what, expected, seen, at=since(self.history, what, expected, seen, at))
+
+    def same(self, what: str, wanted: Mapping[str, object], seen: Mapping[str, object]) -> None:
+        """As `expect` for many objects by name: a report shows only those that differ."""
+        self.expect(what, *differing(wanted, seen))
+
+    def always(
+        self, what: str, condition: Callable[[View], object], *, after: str | None = None, until: str | None = None
+    ) -> bool:
+        """A condition that holds in every state of the scene, or in those after or until a step. A failure names the
+        first record that breaks it, also where the scene ended before the step `until`."""
+        begin = None if after is None else self._step(after)
+        end = self._played.steps.get(until) if until is not None else None
+        for view in Span(self.history, begin, end or self._last()).states():
+            answer = condition(view)
+            if answer is None or answer is False or isinstance(answer, Unmet):
+                at = round(view.last.at, 3) if view.last is not None else None
+                reason = answer.reason if isinstance(answer, Unmet) else "it does not hold"
+                return self._checks.holds(self._id, what, False, f"{reason} (since {view.last})", at=at)
+        if until is not None:
+            self._step(until)
+        else:
+            self._end()
+        return self._checks.holds(self._id, what, True)
+
+    def holds(self, what: str, verdict: Verdict | bool | None) -> bool:
+        """A three-valued verdict; unknown (None) is not a pass."""
+        if isinstance(verdict, Verdict):
+            at = round(verdict.records[-1].at, 3) if verdict.records else None
+            return self._checks.holds(self._id, what or verdict.what, verdict.holds, str(verdict), at=at)
+        return self._checks.holds(self._id, what, verdict)
+
+    def invariant(self) -> bool:
+        """The invariant that the test is declared for, over the history of the scene. Where the scene ended early,
+        only a broken one is judged."""
+        found = self._played.verdicts.get(self._id)
+        if found is None or (self._played.ended is not None and found.holds is not False):
+            self._end()
+            raise HarnessError(f"the scene has no verdict on {self._id}", where=self._checks.test)
+        return self._invariant(found)
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    @property
+    def _id(self) -> str:
+        return self._checks.declared[0]
+
+    def _invariant(self, found: Invariant) -> bool:
+        return self._checks.holds(self._id, found.what, found.holds, found.seen, at=found.at)
+
+    def _step(self, name: str) -> Step:
+        if name in self._played.steps:
+            return self._played.steps[name]
+        if self._played.ended is None:
+            known = ", ".join(self._played.steps)
+            raise HarnessError(f"the scene has no step {name!r} (it has {known})", where=self._checks.test)
+        self.unreached()
+
+    def _end(self) -> Step:
+        """The end of a scene that came to its end."""
+        if self._played.ended is not None:
+            self.unreached()
+        return self._last()
+
+    def _last(self) -> Step:
+        """The last moment of the recording."""
+        return Step("the end", self.history.mark(), None, self.history.now())
+
+    def unreached(self) -> NoReturn:
+        """Ends the test because the scene ended before what it asks for."""
+        match self._played.ended:
+            case SceneBroken() as broken:
+                raise self._checks.fail(self._id, broken.what, broken.expected, broken.seen, at=broken.at)
+            case SceneEnded() as ended:
+                reason = f'the scene ended in waiting for "{ended.step}": {_nearest(ended.seen)}'
+                raise Blocked(reason, "implementation")
+            case Blocked() as blocked:
+                raise blocked
+            case other:
+                raise HarnessError(f"the scene ended: {other}", where=self._played.key)
+
+
+def _state(history: History, step: Step) -> View:
+    view = View()
+    for record in history.records():
+        if step.includes(record):
+            view.apply(record)
+    return view
+
+
+def _nearest(seen: str) -> str:
+    """What a wait in vain came nearest to."""
+    lines = seen.splitlines()
+    near = [line for line in lines if line.startswith("nearest: ")]
+    return near[0] if near else lines[0] if lines else ""

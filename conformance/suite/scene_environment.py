@@ -1,0 +1,391 @@
+"""What a scene works with, and a test beside its checks: namespace, nodes, writes and waits.
+
+Nothing here sleeps: whatever is waited for is asked of the history.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from conformance.cluster import nodes, pod_behaviors
+from conformance.cluster.audit import AuditLog
+from conformance.cluster.init_wait import LOST
+from conformance.errors import HarnessError, UsageError
+from conformance.grove import pods, workloads
+from conformance.grove.fields import condition_is, text
+from conformance.grove.labels import BY_HAND
+from conformance.grove.scheduling.manifests import Testbed
+from conformance.history.query import MOVING, History, Unmet, WaitTimeout
+from conformance.history.record import Record
+from conformance.history.view import View
+from conformance.implementation.driver import Driver
+from conformance.suite.api import Api, NotServed, Object, words
+from conformance.suite.checks import Checks
+from conformance.suite.dry_run import DryRun
+from conformance.suite.premises import Premises
+from conformance.suite.roles import Roles
+from conformance.suite.scene import InVain, SceneEnded, Step
+from conformance.suite.silence import Silence
+from conformance.suite.wait_budget import WaitBudget
+from conformance.suite.waits import Waits
+from kube.errors import ApiError
+from kube.resource import NODES
+
+R = TypeVar("R")
+
+CALM = 0.5
+"""Seconds below which no time scale shortens a silence: on a busy machine less is no sign of rest."""
+OWN = 5.0
+"""Seconds within which the recorder has what we have written ourselves."""
+
+
+class SceneEnvironment:
+    """The namespace, the pool of nodes and the history of one scene or test. Time-outs are in seconds at time scale 1.
+
+    `sound` raises HarnessError if the cluster, or the suite itself, did not work at some time of the test; told True it
+    looks at every component first.
+    """
+
+    def __init__(
+        self,
+        *,
+        checks: Checks,
+        namespace: str,
+        pool: str,
+        history: History,
+        api: Api,
+        driver: Driver,
+        kubeconfig: Path,
+        sound: Callable[[bool], None],
+        wait_budget: WaitBudget,
+        time_scale: float,
+        randomness: random.Random,
+        audit: AuditLog | None = None,
+        silence: Silence | None = None,
+    ) -> None:
+        self.checks, self.namespace, self.pool = checks, namespace, pool
+        self.history, self.random = history, randomness
+        self.made: list[tuple[str, Object]] = []
+        """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
+        self._excused: set[str] = set()
+        self.implementation = driver.descriptor
+        self.audit = audit
+        """The API server's audit log; None where the cluster is not ours."""
+        self.premises = Premises(history, namespace, pool, audit)
+        self.roles = Roles(driver, namespace, history, checks, self._blame)
+        self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
+        self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale)
+        self._nodes: dict[str, int] = {}
+        self.steps: dict[str, Step] = {}
+        """The steps of a scene that were reached, by name."""
+
+    @property
+    def time_scale(self) -> float:
+        """What every time-out is multiplied by."""
+        return self._scale
+
+    @cached_property
+    def kubernetes(self) -> Any:
+        """The official client (`kubernetes.client.ApiClient`), for use with dicts: models break on odd objects."""
+        from kubernetes import config
+
+        make: Callable[..., Any] = config.new_client_from_config
+        return make(str(self._kubeconfig))
+
+    @cached_property
+    def dry_run(self) -> DryRun:
+        """Dry-run requests: what the API server would answer."""
+        return DryRun(self._api, self.namespace)
+
+    # -- making and changing -------------------------------------------------------------------------------------
+
+    def nodes(self, profile: str, count: int) -> list[str]:
+        """Adds nodes to the test's own pool and returns their names when they are Ready and schedulable."""
+        begin = self._nodes.get(profile, 0)
+        wanted = nodes.manifests(profile, begin + count, self.pool)[begin:]
+        self._nodes[profile] = begin + count
+        return self.fleet(wanted)
+
+    def fleet(self, wanted: Sequence[Object]) -> list[str]:
+        """Adds nodes by their manifests, which say of which pool they are (`ground`); as `nodes`."""
+        names, count = [str(node["metadata"]["name"]) for node in wanted], len(wanted)
+        try:
+            self._api.create_all(NODES, wanted)
+        except ApiError as error:
+            raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
+
+        def ready(view: View) -> bool | Unmet:
+            late = [name for name in names if not nodes.schedulable(view.get("nodes", name))]
+            return not late or Unmet(f"{len(late)} of {count} nodes are not Ready, the first: {late[0]}")
+
+        try:
+            self.history.wait(
+                f"{count} nodes are Ready",
+                ready,
+                60 * max(1.0, self._scale),
+                resources=("nodes",),
+                hopeless=self._hopeless,
+            )
+        except WaitTimeout as error:
+            self._blame()
+            self.require_premises([node for node in names if not nodes.schedulable(error.view.get("nodes", node))])
+            raise HarnessError(error.unmet or str(error), where=f"pool {self.pool}") from error
+        self.history.stir()
+        return names
+
+    def testbed(self, scenario: str) -> Testbed:
+        """Where a scenario of gang scheduling is played: nodes in the test's pool that are the scenario's alone."""
+        return Testbed(
+            self.namespace,
+            f"{self.pool}-{scenario}",
+            self.implementation.scheduler_name,
+            prefix=scenario,
+            selector={nodes.POOL: self.pool, BY_HAND: scenario},
+            taints=({"key": nodes.POOL, "value": self.pool, "effect": "NoSchedule"},),
+            tolerations=(nodes.toleration(self.pool),),
+            gates=True,
+        )
+
+    def workload(self, name: str, **values: object) -> Object:
+        """A PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. Not created."""
+        return self.placed(dict(workloads.load(name, values)))
+
+    def placed(self, obj: Object) -> Object:
+        """A PodCliqueSet as one of the test's namespace, with pods that go to the test's own nodes."""
+        obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
+        for clique in obj["spec"]["template"]["cliques"]:
+            pod = clique["spec"]["podSpec"]
+            pod["nodeSelector"] = {**pod.get("nodeSelector", {}), nodes.POOL: self.pool}
+            pod["tolerations"] = [*pod.get("tolerations", []), nodes.toleration(self.pool)]
+        return obj
+
+    def set_behavior(self, workload: Object, clique: str, behavior: str, **parameters: str | int) -> Object:
+        """Gives the pods of a clique one of the behaviors of `kwok-profiles/behaviors.yaml`, for example
+        `case.set_behavior(workload, "web", "crash-loop", restart_after="2s")`. Raises UsageError for an unknown one."""
+        annotations = pod_behaviors.annotated(behavior, **parameters)
+        for template in workload["spec"]["template"]["cliques"]:
+            if template["name"] == clique:
+                template["annotations"] = {**template.get("annotations", {}), **annotations}
+                return workload
+        raise UsageError(f"no clique is called {clique!r}", where=str(workload["metadata"]["name"]))
+
+    def fail_node(self, node: str) -> None:
+        """The kubelet of a node is gone: the node is Unknown and its pods are not Ready, when this returns. Nothing on
+        the node moves until `bring_back`; taints and evictions come from Kubernetes."""
+        self._turn(node, lost=True)
+
+    def recover_node(self, node: str) -> None:
+        """The kubelet of a lost node is there again: the node is Ready and has lost its taints, when this returns."""
+        self._turn(node, lost=False)
+
+    def create(self, obj: Object) -> Object:
+        """Creates an object; a refusal fails every id of the test that is still open."""
+        metadata = obj.get("metadata", {})
+        for mistake in pod_behaviors.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
+            raise mistake
+        self.made.append(("create", obj))
+        return self._attempt(f"{obj.get('kind')} {metadata.get('name')} is accepted", lambda: self._create(obj))
+
+    def create_all(self, objects: Sequence[Object]) -> None:
+        """Creates many objects with a namespace at once, and then writes their `status` where they have one."""
+        self.made += [("create", obj) for obj in objects]
+        self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects))
+
+    def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
+        """A JSON merge patch on an object of the test's namespace (or on a cluster-scoped one). The history has it when
+        this returns: what is waited for next is not found in the state before."""
+        self.made.append((f"patch {resource}/{name}", dict(patch)))
+        written = self._attempt(
+            f"a patch of {resource}/{name} is accepted",
+            lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
+        )
+        version = text(written, "metadata", "resourceVersion")
+        with contextlib.suppress(WaitTimeout):
+            self.history.wait("our own write", lambda view: _known(view.record(resource, name), version), OWN)
+        return written
+
+    def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
+        self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
+        if resource == "pods":
+            self._excused.add(name)
+        self._attempt(
+            f"the deletion of {resource}/{name} is accepted",
+            lambda: self._api.delete(resource, self._place(resource), [name], propagation),
+        )
+
+    def evict(self, pod: str) -> str:
+        """Asks for the eviction of a pod, as `kubectl drain` does. Empty, or why it was refused."""
+        self.made.append((f"evict pods/{pod}", {}))
+        self._excused.add(pod)
+        try:
+            self._api.evict(self.namespace, pod)
+        except ApiError as error:
+            self._blame()
+            return words(error)
+        self.history.stir()
+        return ""
+
+    def outdate(self, pod: str) -> None:
+        """Says that the test has given a pod the hash of another template: who replaces it has a cause."""
+        self._excused.add(pod)
+
+    def excused_pods(self) -> frozenset[str]:
+        """Names of the pods that the test itself has deleted or outdated, or that went under an earlier version."""
+        return frozenset(self._excused | self.roles.went_earlier())
+
+    # -- waiting -------------------------------------------------------------------------------------------------
+
+    def wait_for(
+        self,
+        step: str,
+        condition: Callable[[View], R | Unmet | None],
+        timeout: float = 60,
+        *,
+        resources: Sequence[str] | None = None,
+        real: bool = False,
+    ) -> R:
+        """Waits until the condition holds, and marks the moment as a step of the scene. A step that does not come ends
+        the scene, and fails nothing by itself: that is for the requirement that asks for it. The wait ends early when
+        a process of the implementation ends. `real`: no time scale shortens it."""
+        try:
+            answer = self._wait(step, condition, timeout, resources=resources, real=real)
+        except InVain as error:
+            raise SceneEnded(step, str(error), self.history.now()) from None
+        self.mark(step)
+        return answer
+
+    def settle(
+        self, step: str, condition: Callable[[View], object], timeout: float = 30, *, real: bool = False
+    ) -> View:
+        """Waits until the condition holds or time is up, and marks the moment as a step in either case."""
+        self.settled(step, condition, timeout, real=real)
+        self.mark(step)
+        return self.history.view()
+
+    def mark(self, step: str) -> None:
+        """Marks the present as a step of the scene."""
+        if step in self.steps:
+            raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
+        self.steps[step] = Step.now(step, self.history)
+
+    def settled(
+        self, what: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
+    ) -> View:
+        """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself. `real`
+        as in `until`."""
+        with contextlib.suppress(WaitTimeout):
+            self._waits.wait(what, predicate, timeout, hopeless=self._hopeless, real=real)
+        return self.history.view()
+
+    def quiet(
+        self, seconds: float = 2, timeout: float = 30, *, real: bool = False, of: Collection[str] = MOVING
+    ) -> View:
+        """The state once nothing `of` these has changed for `seconds`, or when time is up. `real`: whatever the time
+        scale, for what Kubernetes writes in whole seconds. It shows that nothing more happens, never that something
+        has: on a busy machine that is still to come, and is waited for by itself."""
+        calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
+        with contextlib.suppress(WaitTimeout):
+            self.history.quiet(calm, timeout * max(1.0, self._scale), resources=of)
+        self._sound(False)
+        return self.history.view()
+
+    def _wait(
+        self,
+        what: str,
+        condition: Callable[[View], R | Unmet | None],
+        timeout: float,
+        *,
+        resources: Sequence[str] | None,
+        real: bool,
+    ) -> R:
+        """Raises InVain with what was seen instead."""
+        try:
+            return self._waits.wait(
+                what, condition, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
+            )
+        except WaitTimeout as error:
+            self._blame()
+            dead = self.roles.dead() or self._waits.lifeless()
+            silent = "" if dead else self._waits.silent(timeout)
+            raise InVain("\n".join(filter(None, (dead, str(error), silent)))) from None
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _turn(self, node: str, *, lost: bool) -> None:
+        self.patch("nodes", node, {"metadata": {"labels": {LOST: "yes" if lost else None}}})
+
+        def turned(view: View) -> bool | Unmet:
+            found = view.get("nodes", node)
+            if not lost:
+                return nodes.schedulable(found) or Unmet(f"node {node} is not Ready, or has its taints still")
+            if condition_is(found, "Ready") != "Unknown":
+                return Unmet(f"node {node} is not Ready=Unknown")
+            late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
+            return not late or Unmet(f"{late} pods are still Ready on the lost node {node}")
+
+        try:
+            self.history.wait(
+                f"node {node} is {'lost' if lost else 'back'}",
+                turned,
+                60 * max(1.0, self._scale),
+                hopeless=self._hopeless,
+            )
+        except WaitTimeout as error:
+            self._blame()
+            raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
+
+    def _create(self, obj: Object) -> Object:
+        if "namespace" not in obj.get("metadata", {}) and self._api.of_object(obj).namespaced:
+            obj = {**obj, "metadata": {**obj.get("metadata", {}), "namespace": self.namespace}}
+        return self._api.create(obj)
+
+    def _attempt(self, what: str, action: Callable[[], R]) -> R:
+        try:
+            done = action()
+            self.history.stir()
+            return done
+        except (ApiError, NotServed) as error:
+            self._blame()
+            dead = self.roles.dead()
+            seen = words(error) + (f"; {dead}" if dead else "")
+            raise self.checks.fail(self.checks.due(), what, "accepted", seen, at=round(self.history.now(), 3)) from None
+
+    def _place(self, resource: str) -> str | None:
+        try:
+            return self.namespace if self._api.of_plural(resource).namespaced else None
+        except NotServed:
+            return self.namespace
+
+    def _hopeless(self) -> bool:
+        """Ends a wait at once if the cluster does not work, or if somebody has deleted nodes of the test."""
+        self._sound(False)
+        if self.premises.gone():
+            self._blame()
+        return False
+
+    def _hopeless_or_dead(self) -> bool:
+        """As `_hopeless`; also whether a process of the implementation has ended by itself."""
+        return self._hopeless() or bool(self.roles.dead())
+
+    def _blame(self) -> None:
+        """Before the implementation is blamed for what was waited for: raises HarnessError if the cluster itself was
+        not well, and fails what is open if the implementation has deleted what the test stands on."""
+        self._sound(True)
+        self.require_premises()
+
+    def require_premises(self, unusable: Sequence[str] = ()) -> None:
+        """Fails what is open if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
+        `unusable`."""
+        if seen := self.premises.accusation(unusable):
+            what = "nobody but the suite touches the namespace and the nodes of a test"
+            raise self.checks.fail(self.checks.due(), what, what, seen, at=round(self.history.now(), 3))
+
+
+def _known(record: Record | None, version: str) -> bool:
+    """Whether a record is of this resource version or a later one. What is not recorded, or gone, is known."""
+    return record is None or not version.isdigit() or record.revision >= int(version)

@@ -1,0 +1,162 @@
+"""Plays the scenes of one worker: each once for all tests that judge it, with one bundle of evidence for those that
+fail. The tests of a scene follow each other; the scene is cleared away after the last of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.errors import HarnessError
+from conformance.suite import ledger, repeated
+from conformance.suite.checks import Blocked
+from conformance.suite.environment import Environment, Trial
+from conformance.suite.recorded import Recorded
+from conformance.suite.scene import RUN, Played, Scene, SceneBroken, SceneChecks, SceneEnded, scenes_of
+
+REPETITION = "repetition"
+
+
+def scene_of(item: pytest.Item) -> type[Scene] | None:
+    """The scene that a collected test judges."""
+    given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    scenes = scenes_of(getattr(item, "function", None) or (lambda: None))
+    return given.get(RUN, scenes[0]) if scenes else None
+
+
+def key_of(item: pytest.Item, repeat: int, tests: Path) -> str:
+    """The name of the scene that a test judges, or of the test where it brings its own environment: what has one name
+    belongs to one worker."""
+    scene = scene_of(item)
+    if scene is None:
+        return item.nodeid
+    number = getattr(item, "callspec", None) and item.callspec.params.get(REPETITION)  # type: ignore[attr-defined]
+    mark = f"[{repeated.marks(repeat)[number]}]" if repeat > 1 and number is not None else ""
+    return f"{_file(scene, tests)}::{scene.__qualname__}{mark}"
+
+
+def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pytest.Item]:
+    """The tests in their order, those of one scene behind the first of them."""
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        groups.setdefault(keys[item.nodeid], []).append(item)
+    return [item for group in groups.values() for item in group]
+
+
+@dataclass
+class _Open:
+    """The scene whose tests are running. `problem` stands for a scene that could not be played."""
+
+    key: str
+    trial: Trial
+    clearing: ExitStack = field(default_factory=ExitStack)
+    played: Played | None = None
+    problem: BaseException | None = None
+    failed: list[ledger.Check] = field(default_factory=list)
+    """What was judged by the tests that failed."""
+    tests: list[str] = field(default_factory=list)
+
+
+class Scenes:
+    """The scenes that one worker plays, one at a time."""
+
+    def __init__(
+        self, environment: Callable[[], Environment], book: ledger.Ledger, worker: str, invariants: Collection[str]
+    ) -> None:
+        self._environment, self._book, self._worker = environment, book, worker
+        self._invariants = tuple(sorted(invariants))
+        self._open: _Open | None = None
+
+    def recorded(self, key: str, scene: type[Scene], trial: Trial, others: Collection[str]) -> Recorded[Scene]:
+        """The recording of a scene for one test; the first test of the scene has it played. `others` are the ids that
+        tests of this scene judge: a broken invariant that none of them declares fails the test that played it."""
+        fresh = self._open is None or self._open.key != key
+        if fresh:
+            self.close()
+            self._open = self._play(key, scene)
+        found = self._open
+        assert found is not None
+        trial.namespace = found.trial.namespace
+        if found.problem is not None:
+            if fresh or isinstance(found.problem, Blocked):
+                raise found.problem
+            raise HarnessError(f"the scene {key} could not be played: {found.problem}") from found.problem
+        assert found.played is not None
+        trial.scene, trial.scene_ended_by = key, found.played.ended_by
+        for id, verdict in found.played.verdicts.items() if fresh else ():
+            if verdict.holds is False and id not in others:
+                trial.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
+        return Recorded(found.played, found.played.scene, trial.checks)
+
+    def keep(self, trial: Trial) -> None:
+        """Keeps evidence of a test that failed: the scene's bundle, with the failures of all its tests so far."""
+        found = self._open
+        if found is None or not (trial.checks.failures or found.problem):
+            return
+        found.failed += trial.checks.made
+        found.tests.append(trial.test)
+        found.trial.keep(found.failed, found.tests)
+        trial.bundle = found.trial.bundle
+
+    def close(self, following: str = "") -> None:
+        """Clears the scene away, unless the following test belongs to it."""
+        found = self._open
+        if found is None or found.key == following:
+            return
+        self._open = None
+        try:
+            found.clearing.close()
+        except HarnessError as error:
+            self._book.write(ledger.HarnessFault(worker=self._worker, what=str(error)))
+
+    def abandon(self) -> None:
+        """Leaves a scene whose tests were interrupted."""
+        if self._open is not None:
+            self._open.trial.problem = KeyboardInterrupt()
+            self.close()
+
+    def _play(self, key: str, scene: type[Scene]) -> _Open:
+        checks = SceneChecks(key, self._invariants)
+        found = _Open(key, Trial(key, checks))
+        begin = time.monotonic()
+        try:
+            environment = self._environment()
+            begin = time.monotonic()  # the time of the scene, without that of bringing a cluster up
+            env = found.clearing.enter_context(environment.play(found.trial))
+            found.played = _played(key, scene(), found.trial, checks, env)
+        except Exception as error:
+            found.trial.problem = found.problem = error
+        except BaseException as error:  # nothing is kept or cleared away in a hurry: the cluster goes as a whole
+            found.trial.problem = error
+            found.clearing.close()
+            raise
+        if found.played is not None:
+            self._book.write(found.played.event(self._worker, time.monotonic() - begin))
+        return found
+
+
+def _played(key: str, scene: Scene, trial: Trial, checks: SceneChecks, env: Any) -> Played:
+    """Plays a scene, and judges the invariants over its history. Raises what is no fault of the implementation."""
+    ended: Exception | None = None
+    try:
+        scene.play(env)
+    except (SceneEnded, SceneBroken, Blocked) as error:
+        ended = error
+    try:
+        trial.at_end(ended is None)
+    except SceneBroken as error:
+        ended = error
+    return Played(key, scene, env.history.frozen(), dict(env.steps), dict(checks.verdicts), ended)
+
+
+def _file(scene: type[Scene], tests: Path) -> str:
+    """The file of a scene, as node ids of tests have it."""
+    path = Path(inspect.getfile(scene)).resolve()
+    return path.relative_to(tests).as_posix() if path.is_relative_to(tests) else path.name

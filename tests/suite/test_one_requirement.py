@@ -1,0 +1,73 @@
+"""A test function judges one requirement. Modules with functions that judge several are listed, until converted."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from conformance.suite.settings import TESTS
+
+LISTED = {
+    "admission/test_authorizer.py",
+    "admission/test_served.py",
+    "admission/test_stored_sets.py",
+    "core/test_changes_of_pods.py",
+    "core/test_disaggregated_set.py",
+    "core/test_pod_health.py",
+    "hashes/test_equal_templates.py",
+    "hashes/test_notations.py",
+    "hashes/test_order_without_meaning.py",
+    "hashes/test_real_changes.py",
+    "lifecycle/test_deleted_by_hand.py",
+    "lifecycle/test_deletion.py",
+    "nodes/test_lost_nodes.py",
+    "operations/test_two_operators.py",
+    "resources/test_autoscalers.py",
+    "resources/test_claims.py",
+    "resources/test_compute_domains.py",
+    "resources/test_furnished_set.py",
+    "resources/test_gang_mirror.py",
+    "resources/test_names.py",
+    "resources/test_secondary.py",
+    "resources/test_topology.py",
+    "scaling/test_replicas.py",
+    "scaling/test_victims.py",
+    "scheduler/test_reasons.py",
+    "scheduler/test_scenarios.py",
+    "startup/test_parents.py",
+    "startup/test_waiting.py",
+    "termination/test_countdown.py",
+    "termination/test_lost_gangs.py",
+    "termination/test_refused_pods.py",
+    "topology/test_domains.py",
+    "topology/test_hierarchy.py",
+    "update/test_beginnings.py",
+    "update/test_deleted_sets.py",
+    "update/test_pods.py",
+    "update/test_replicas.py",
+    "update/test_rolling.py",
+    "upgrade/test_earlier_versions.py",
+    "upgrade/test_foreign_hashes.py",
+}
+"""Modules with test functions that judge several requirements. This list only shrinks."""
+
+
+def several(path: Path) -> bool:
+    """Whether a test function of a module declares several requirements that are spanned by no parameter."""
+    marks = [
+        mark
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for mark in (node.decorator_list if isinstance(node, ast.FunctionDef) else ())
+        if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "requirements"
+    ]
+    return any(len(mark.args) > 1 or isinstance(mark.args[0], ast.Starred) for mark in marks)
+
+
+def modules() -> set[str]:
+    """The modules with tests that judge several requirements."""
+    return {path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py") if several(path)}
+
+
+def test_a_test_judges_one_requirement() -> None:
+    """Only the modules that are listed have tests with several requirements, and each listed one still has."""
+    assert sorted(modules()) == sorted(LISTED)

@@ -1,0 +1,201 @@
+"""Scenes on a fake cluster: played once, judged by many tests, each for itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from faked import Faked, Ran
+
+from conformance.suite.scene import Scene, scenes_of
+
+SCENE = """
+    from conformance.suite.recorded import Recorded
+    from conformance.suite.requirement import invariants, requirement
+    from conformance.suite.scene import Scene
+
+    class Shortage(Scene):
+        \"\"\"Something is scarce.\"\"\"
+
+        def play(self, env):
+            self.early = "early"
+            env.tell("pods", "one")
+            env.wait_for("first", True)
+            env.tell("pods", "two")
+            env.wait_for("second", SECOND)
+            self.late = "late"
+            env.wait_for("third", True)
+
+    @requirement("AA-001")
+    def test_first(run: Recorded[Shortage]):
+        run.reached("first")
+        run.expect("pods at the first step", ["one"], run.at("first").names("pods"))
+        run.expect("pods after it", ["two"], [r.name for r in run.between("first", "second").records("pods")])
+
+    @requirement("AA-002")
+    def test_second(run: Recorded[Shortage]):
+        run.reached("second")
+
+    @requirement("AA-003")
+    def test_third(run: Recorded[Shortage]):
+        run.reached("third")
+
+    @requirement("AA-004")
+    def test_value(run: Recorded[Shortage]):
+        run.expect("value", "early", run.scene.early)
+
+    @requirement("AA-005")
+    def test_late_value(run: Recorded[Shortage]):
+        run.expect("value", "late", run.scene.late)
+"""
+
+
+def write(faked: Faked, second: str = "True", more: str = "", ids: int = 5) -> None:
+    faked.write(SCENE.replace("SECOND", second) + more, ids=ids)
+
+
+def played(ran: Ran) -> list[str]:
+    """The scenes that were played, by name."""
+    lines = [json.loads(line) for p in (ran.folder / "ledger").glob("*.jsonl") for line in p.read_text().splitlines()]
+    return sorted(line["scene"] for line in lines if line["event"] == "scene-played")
+
+
+def test_a_scene_is_played_once_for_all_its_tests(faked: Faked) -> None:
+    write(faked)
+    ran = faked.run()
+    assert ran.exit == 0, ran.err
+    assert set(ran.outcomes.values()) == {"passed"} and len(ran.outcomes) == 5
+    assert played(ran) == ["test_fake.py::Shortage"]
+    assert "main: played test_fake.py::Shortage" in ran.err
+
+
+def test_a_failing_test_hides_no_other(faked: Faked) -> None:
+    write(faked)
+    place = faked.folder / "tests" / "test_fake.py"
+    place.write_text(place.read_text().replace('["one"], run.at', '["none"], run.at'))
+    ran = faked.run()
+    assert ran.exit == 1
+    assert ran.outcomes == {"AA-001": "failed", **dict.fromkeys(["AA-002", "AA-003", "AA-004", "AA-005"], "passed")}
+    [failure] = ran.report["verdict"]["requirements"][0]["failures"]
+    assert failure["bundle"] == "bundles/one" and failure["expected"] == ["none"] and failure["seen"] == ["one"]
+
+
+def test_a_step_that_does_not_come_fails_who_asks_for_it_and_blocks_who_needs_a_later_one(faked: Faked) -> None:
+    write(faked, second='"two of three"')
+    ran = faked.run()
+    assert ran.exit == 1
+    outcomes = {"AA-001": "blocked", "AA-002": "failed", "AA-003": "blocked", "AA-004": "passed", "AA-005": "blocked"}
+    assert ran.outcomes == outcomes
+    reasons = {r["id"]: r.get("reason", "") for r in ran.report["verdict"]["requirements"]}
+    assert reasons["AA-003"] == 'the scene ended in waiting for "second": nearest: two of three'
+    assert "two of three" in ran.report["verdict"]["requirements"][1]["failures"][0]["seen"]
+    assert 'ended in waiting for "second"' in ran.err
+
+
+def test_a_refused_write_fails_whoever_needs_a_later_step(faked: Faked) -> None:
+    write(faked, second="env.refused()")
+    ran = faked.run()
+    outcomes = {"AA-001": "failed", "AA-002": "failed", "AA-003": "failed", "AA-004": "passed", "AA-005": "failed"}
+    assert ran.outcomes == outcomes
+
+
+def test_the_tests_of_a_scene_go_to_one_worker(faked: Faked) -> None:
+    others = """
+    @requirement("AA-006")
+    def test_by_itself(case):
+        case.expect("AA-006", "x", 1, 1)
+
+    class Other(Shortage):
+        pass
+
+    @requirement("AA-007")
+    def test_other(run: Recorded[Other]):
+        run.reached("third")
+
+    @requirement("AA-007")
+    def test_other_again(run: Recorded[Other]):
+        run.reached("second")
+    """
+    write(faked, more=others, ids=7)
+    ran = faked.run(workers=3)
+    assert ran.exit == 0, ran.err
+    assert played(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
+
+
+def test_each_repetition_plays_its_own_scene(faked: Faked) -> None:
+    write(faked)
+    ran = faked.run(repeat=3, workers=2)
+    assert ran.exit == 0, ran.err
+    assert played(ran) == [f"test_fake.py::Shortage[{n} of 3]" for n in (1, 2, 3)]
+
+
+def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> None:
+    others = """
+    class Other(Shortage):
+        pass
+
+    @requirement("AA-006")
+    def test_other(run: Recorded[Other]):
+        run.reached("third")
+    """
+    write(faked, more=others, ids=6)
+    ran = faked.run(ids=["AA-006"])
+    assert played(ran) == ["test_fake.py::Other"]
+    assert ran.outcomes["AA-006"] == "passed" and ran.outcomes["AA-001"] == "not-run"
+
+
+def test_a_test_may_judge_several_scenes(faked: Faked) -> None:
+    others = """
+    class Other(Shortage):
+        pass
+
+    @requirement("AA-006")
+    def test_both(run: Recorded[Shortage | Other]):
+        run.reached("third")
+    """
+    write(faked, more=others, ids=6)
+    ran = faked.run()
+    assert ran.exit == 0, ran.err
+    assert played(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
+    tests = ran.report["verdict"]["requirements"][5]["tests"]
+    assert tests == ["test_fake.py::test_both[Other]", "test_fake.py::test_both[Shortage]"]
+
+
+def test_a_broken_scene_is_a_harness_error_of_all_its_tests(faked: Faked) -> None:
+    write(faked, second="1 / 0")
+    ran = faked.run()
+    assert ran.exit == 3
+    assert set(ran.outcomes.values()) == {"harness-error"}
+
+
+def test_a_step_that_no_scene_has_is_a_harness_error(faked: Faked) -> None:
+    write(faked)
+    place = faked.folder / "tests" / "test_fake.py"
+    place.write_text(place.read_text().replace('run.reached("third")', 'run.reached("thrid")'))
+    ran = faked.run()
+    assert ran.exit == 3
+    assert ran.outcomes["AA-003"] == "harness-error" and ran.outcomes["AA-002"] == "passed"
+
+
+def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked) -> None:
+    others = """
+    class Other(Shortage):
+        pass
+
+    @requirement("AA-002")
+    def test_other(run: Recorded[Other]):
+        run.reached("third")
+    """
+    write(faked, second='"nothing"', more=others)
+    ran = faked.run(fail_fast=True, ids=["AA-002"])
+    assert ran.exit == 1
+    assert played(ran) == ["test_fake.py::Shortage"]
+
+
+def test_a_test_names_its_scene() -> None:
+    with pytest.raises(TypeError, match="annotate run"):
+        scenes_of(_unnamed)
+
+
+def _unnamed(run: Scene) -> None:
+    pass
