@@ -46,7 +46,7 @@ def _nothing(capacity: Any, name: str) -> None:
 
 @mutant("delay-default-short", "operator", "gives sets a termination delay of one hour", "ADM-001")
 def _delay_default_short() -> None:
-    replace_data(defaults, "TERMINATION_DELAY", "1h0m0s", read_by=(defaults, "_termination_delay"))
+    replace_data(defaults, "DEFAULT_DELAY", "1h0m0s", read_by=(defaults, "_termination_delay"))
 
 
 @mutant("delay-not-rewritten", "operator", "stores durations as they are given", "ADM-001", "ADM-037")

@@ -20,7 +20,7 @@ from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import children, gangs, gates, labels, pods, statuses, template_drift, topology
+from reference_impl.plan import children, gangs, gates, labels, pods, statuses, template_drift, termination, topology
 
 Manifest = children.Manifest
 
@@ -138,7 +138,7 @@ def _shortage_unsaid() -> None:
 @mutant("silence-is-sound", "operator", "takes a clique that has said nothing yet for sound", "CORE-028")
 def _silence_is_sound() -> None:
     right = statuses.group_status
-    sound = Condition(type=statuses.BREACHED, status="False", reason="", message="", last_transition_time="")
+    sound = Condition(type=termination.BREACHED, status="False", reason="", message="", last_transition_time="")
 
     def group_status(group: Any, pcs: Any, clique: Callable[[str], PodClique | None], now: str) -> Any:
         def trusting(name: str) -> PodClique | None:

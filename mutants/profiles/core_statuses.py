@@ -17,7 +17,7 @@ from reference_impl.control import operator
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.writer import Writer
-from reference_impl.plan import conditions, gangs, pods, reconcile_error, statuses
+from reference_impl.plan import conditions, gangs, pods, reconcile_error, statuses, termination
 
 
 @mutant("binding-unseen", "operator", "counts a pod as scheduled once a container has reported", "CORE-016")
@@ -34,7 +34,7 @@ def _binding_unseen() -> None:
 
 @mutant("crash-unseen", "operator", "takes a crashed pod for one that is on its way", "CORE-017")
 def _crash_unseen() -> None:
-    replace(statuses, "_failing", lambda pod: False)
+    replace(termination, "_failing", lambda pod: False)
 
 
 @mutant("crash-never-forgiven", "operator", "takes a pod that has crashed once for broken for good", "CORE-017")
@@ -43,7 +43,7 @@ def _crash_never_forgiven() -> None:
         found = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
         return any(status.failed for status in found)
 
-    replace(statuses, "_failing", failing)
+    replace(termination, "_failing", failing)
 
 
 @mutant("init-crash-unseen", "operator", "does not look at init containers", "CORE-017")
@@ -51,7 +51,7 @@ def _init_crash_unseen() -> None:
     def failing(pod: Pod) -> bool:
         return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
 
-    replace(statuses, "_failing", failing)
+    replace(termination, "_failing", failing)
 
 
 @mutant("any-end-is-a-crash", "operator", "takes a container that ended well for crashed", "CORE-017")
@@ -64,12 +64,12 @@ def _any_end_is_a_crash() -> None:
 
 @mutant("start-is-enough", "operator", "takes a started container for a ready one", "CORE-017")
 def _start_is_enough() -> None:
-    replace(statuses, "_stalled", lambda pod: False)
+    replace(termination, "_stalled", lambda pod: False)
 
 
 @mutant("only-ready-counts", "operator", "takes minAvailable for breached until enough pods are ready", "CORE-017")
 def _only_ready_counts() -> None:
-    replace(statuses, "_stalled", lambda pod: not pod.ready)
+    replace(termination, "_stalled", lambda pod: not pod.ready)
 
 
 @mutant("leaving-counted", "operator", "counts pods that are being deleted as ready", "CORE-018")
@@ -128,7 +128,7 @@ def _group_always_sound() -> None:
     def group_status(group: Any, *rest: Any) -> Any:
         status = right(group, *rest)
         sound = [
-            msgspec.structs.replace(c, status="False") if c.type == statuses.BREACHED else c
+            msgspec.structs.replace(c, status="False") if c.type == termination.BREACHED else c
             for c in status.conditions or ()
         ]
         return msgspec.structs.replace(status, conditions=sound)

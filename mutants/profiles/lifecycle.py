@@ -14,7 +14,7 @@ from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import children, conditions, labels, statuses
+from reference_impl.plan import children, conditions, labels, termination
 
 
 @mutant("foreground-forgotten", "operator", "goes on making cliques for a set that is being deleted", "LIFE-005")
@@ -43,7 +43,7 @@ def _countdown_first() -> None:
             for clique in self._cache.cliques:
                 own = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
                 told = clique.status.conditions if clique.status else None
-                if own and clique.metadata.namespace == key[0] and conditions.is_true(told, statuses.BREACHED):
+                if own and clique.metadata.namespace == key[0] and conditions.is_true(told, termination.BREACHED):
                     return 0.5
         return await right(self, key)
 

@@ -17,7 +17,7 @@ from reference_impl.api.models import PodClique, PodCliqueSet
 from reference_impl.api.pods import Pod
 from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueReconciler
-from reference_impl.plan import labels, pods, statuses
+from reference_impl.plan import labels, pods, statuses, termination
 
 _BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
@@ -88,21 +88,21 @@ def _lost_pods_deleted() -> None:
 
     def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
         missing, surplus = right(clique, found)
-        return missing, [*surplus, *(pod for pod in found if pod.active and statuses._lost(pod))]
+        return missing, [*surplus, *(pod for pod in found if pod.active and termination._lost(pod))]
 
     replace(pods, "difference", difference)
 
 
 @mutant("lost-for-good", "operator", "takes pods that were lost once for lost ever after", "NODE-004")
 def _lost_for_good() -> None:
-    right, known = statuses._lost, set[str]()
+    right, known = termination._lost, set[str]()
 
     def lost(pod: Pod) -> bool:
         if right(pod):
             known.add(pod.metadata.uid)
         return pod.metadata.uid in known
 
-    replace(statuses, "_lost", lost)
+    replace(termination, "_lost", lost)
 
 
 @mutant("cordon-evacuates", "operator", "deletes the pods of nodes that take no more", "NODE-005")

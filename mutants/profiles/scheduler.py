@@ -9,7 +9,7 @@ import msgspec
 
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.control.writer import now
+from reference_impl.runtime.clock import now
 from reference_impl.scheduler import cycle, placing, preemption, unschedulable
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import OtherPods, Plan

@@ -13,7 +13,7 @@ from mutants.replacement import replace, replace_data
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.termination import Termination
 from reference_impl.plan import children, conditions, statuses, termination, timestamps
-from reference_impl.plan.statuses import CliqueOf
+from reference_impl.plan.children import CliqueOf
 
 
 @mutant("never-terminated", "operator", "never terminates anything", "TERM-001", "TERM-008", "TERM-011", "TERM-013")
@@ -61,11 +61,13 @@ def _groups_terminated() -> None:
 
 @mutant("silence-is-recovery", "operator", "takes cliques that have said nothing yet for recovered", "TERM-004")
 def _silence_is_recovery() -> None:
-    right = statuses._complete_replicas
+    right = termination.complete_replicas
 
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
         return sum(
-            not any(conditions.is_true(m.status.conditions if m.status else None, statuses.BREACHED) for m in members)
+            not any(
+                conditions.is_true(m.status.conditions if m.status else None, termination.BREACHED) for m in members
+            )
             for members in right(group, clique)
         )
 
@@ -92,8 +94,8 @@ def _flags_cleared_late() -> None:
 
     def group_status(group: PodCliqueScalingGroup, *rest: Any) -> Any:
         status = right(group, *rest)
-        old = conditions.find(group.status.conditions if group.status else None, statuses.TERMINATING)
-        if old is not None and conditions.find(status.conditions, statuses.TERMINATING) is None:
+        old = conditions.find(group.status.conditions if group.status else None, termination.TERMINATING)
+        if old is not None and conditions.find(status.conditions, termination.TERMINATING) is None:
             status.conditions = conditions.put(status.conditions, msgspec.structs.replace(old, status="False"))
         return status
 
@@ -105,7 +107,7 @@ def _terminated_stays_gone() -> None:
     right = children.member_cliques
 
     def member_cliques(pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **how: Any) -> Iterator[children.Manifest]:
-        if not conditions.is_true(group.status.conditions if group.status else None, statuses.TERMINATING):
+        if not conditions.is_true(group.status.conditions if group.status else None, termination.TERMINATING):
             yield from right(pcs, group, *rest, **how)
 
     replace(children, "member_cliques", member_cliques)
@@ -135,7 +137,7 @@ def _any_loss_counts() -> None:
 
     def cause_of_clique(clique: PodClique) -> float | None:
         found = clique.status.conditions if clique.status else None
-        breached = conditions.find(found, statuses.BREACHED)
+        breached = conditions.find(found, termination.BREACHED)
         if clique.status and breached and clique.status.scheduled_replicas < clique.spec.replicas:
             return timestamps.seconds(breached.last_transition_time)
         return right(clique)
@@ -160,17 +162,17 @@ def _both_levels() -> None:
 
 @mutant("crash-is-no-loss", "operator", "never terminates for pods that crash", "TERM-013")
 def _crash_is_no_loss() -> None:
-    replace(statuses, "_failing", lambda pod: False)
+    replace(termination, "_failing", lambda pod: False)
 
 
 @mutant("silent-nodes-trusted", "operator", "takes pods of nodes that are silent for ready", "TERM-014", "NODE-003")
 def _silent_nodes_trusted() -> None:
-    replace(statuses, "_lost", lambda pod: False)
+    replace(termination, "_lost", lambda pod: False)
 
 
 @mutant("impatient", "operator", "takes pods that have still to start for lost", "TERM-015")
 def _impatient() -> None:
-    replace(statuses, "_lost", lambda pod: not pod.ready)
+    replace(termination, "_lost", lambda pod: not pod.ready)
 
 
 def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
@@ -179,7 +181,7 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
         known = conditions.find(old, new.type)
-        if known is None or new.type != statuses.BREACHED:
+        if known is None or new.type != termination.BREACHED:
             return right(old, new)
         timestamp = new.last_transition_time if moves(known, new) else known.last_transition_time
         new = msgspec.structs.replace(new, last_transition_time=timestamp)

@@ -22,6 +22,7 @@ from reference_impl.plan import (
     hashes,
     revisions,
     statuses,
+    termination,
     timestamps,
     update_clique_pods,
     update_group_replicas,
@@ -172,7 +173,7 @@ def _selection_kept() -> None:
 
 @mutant("breach-told-in-updates", "operator", "says of what is being updated that nothing is breached", "UPD-011")
 def _breach_told_in_updates() -> None:
-    right = statuses._breached_condition
+    right = termination.breached_condition
     replace(statuses, "_updating", lambda now: right(1, 1, 1, now))
 
 

@@ -11,6 +11,7 @@ from mutants.replacement import replace
 from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
 from reference_impl.control.migration import HashMigration, Write
 from reference_impl.plan import hashes, migration, revisions, statuses
+from reference_impl.plan.children import CliqueOf
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
 from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window
 from reference_impl.runtime import configuration
@@ -123,7 +124,7 @@ def _groups_left() -> None:
     right = statuses.group_status
 
     def group_status(
-        group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: statuses.CliqueOf, now: str
+        group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: CliqueOf, now: str
     ) -> ScalingGroupStatus:
         found = right(group, pcs, clique, now)
         stored = group.status.current_pod_clique_set_generation_hash if group.status else None

@@ -10,8 +10,9 @@ from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Key
 from reference_impl.api.models import wire
-from reference_impl.control.writer import Writer, now
+from reference_impl.control.writer import Writer
 from reference_impl.plan.reconcile_error import ReconcileError, last_errors
+from reference_impl.runtime.clock import now
 
 RETRY_SECONDS = 5.0
 """What stands in the way may be an object that the cache doesn't follow: its end is no event."""

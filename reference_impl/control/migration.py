@@ -123,7 +123,7 @@ class HashMigration:
     async def _tell(self, pcs: PodCliqueSet, scheme: Scheme) -> None:
         note = f"Rewriting stored hashes ({scheme}) in the current scheme ({self._policy.written}); no pod is restarted"
         log.info("%s/%s: %s", pcs.metadata.namespace, pcs.metadata.name, note)
-        await self._writer.tell(PODCLIQUESETS, pcs, "Normal", EVENT, note)
+        await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", EVENT, note)
 
     def _of_all(self, window: Window, pcs: PodCliqueSet) -> Iterator[Write]:
         own = self._cache.groups.indexed(OWNER, pcs.metadata.uid)

@@ -14,7 +14,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.migration import HashMigration
-from reference_impl.control.writer import Writer, now, together
+from reference_impl.control.writer import Writer, together
 from reference_impl.plan import (
     children,
     claims,
@@ -28,6 +28,7 @@ from reference_impl.plan import (
 )
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
+from reference_impl.runtime.clock import now
 
 STATUS_SECONDS = 1.0
 """What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A

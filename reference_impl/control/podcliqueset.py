@@ -22,7 +22,7 @@ from reference_impl.control.last_errors import LastErrors, earliest
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.secondary_resources import SecondaryResources
 from reference_impl.control.termination import Termination
-from reference_impl.control.writer import Writer, now, together
+from reference_impl.control.writer import Writer, together
 from reference_impl.plan import (
     children,
     conditions,
@@ -41,6 +41,7 @@ from reference_impl.plan.desired import Child, DesiredReplica, DesiredSet
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.plan.revisions import Revision
+from reference_impl.runtime.clock import now
 
 Write = Callable[[], Awaitable[None]]
 

@@ -15,8 +15,9 @@ from kube.objects import Key
 from reference_impl.api.models import PodGang, PodGangStatus, wire
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import GANG, Cache, key_text
-from reference_impl.control.writer import Writer, now
+from reference_impl.control.writer import Writer
 from reference_impl.plan import conditions, gangs
+from reference_impl.runtime.clock import now
 
 PATIENCE_SECONDS = 5.0
 """How long a gang may fill up before its status says that it is not complete: in an ordinary start it never has to."""

@@ -15,7 +15,7 @@ from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.last_errors import LastErrors, earliest
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.termination import Termination
-from reference_impl.control.writer import Writer, now, together
+from reference_impl.control.writer import Writer, together
 from reference_impl.plan import (
     children,
     claims,
@@ -30,6 +30,7 @@ from reference_impl.plan.claims import PlannedClaim
 from reference_impl.plan.desired import DesiredMembers
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
+from reference_impl.runtime.clock import now
 
 
 class GroupReconciler:

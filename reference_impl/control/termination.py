@@ -14,8 +14,9 @@ from collections.abc import Collection, Iterable
 from kube.errors import ApiError
 from reference_impl.api.models import PODCLIQUESETS, PodClique, PodCliqueScalingGroup, PodCliqueSet, wire
 from reference_impl.control.cache import OWNER, Cache
-from reference_impl.control.writer import Writer, now, together
-from reference_impl.plan import conditions, statuses, termination
+from reference_impl.control.writer import Writer, together
+from reference_impl.plan import conditions, termination
+from reference_impl.runtime.clock import now
 
 log = logging.getLogger(__name__)
 TRIES = 10
@@ -57,7 +58,7 @@ class Termination:
         await together(self._flag(group, index) for group in groups)
         await self._cliques([clique for clique in cliques if clique.metadata.uid in causes])
         note = f"PodCliqueSet replica {index} deleted"
-        await self._writer.tell(PODCLIQUESETS, pcs, "Normal", termination.TERMINATED, note)
+        await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", termination.TERMINATED, note)
 
     async def _cliques(self, cliques: Iterable[PodClique], last: Collection[str] = ()) -> None:
         """Deletes cliques, those with these uids after the others."""
@@ -74,7 +75,7 @@ class Termination:
         for _ in range(TRIES):
             found = await self._writer.fresh(self._cache.groups, group)
             old = found.status.conditions if found is not None and found.status else None
-            if found is None or conditions.is_true(old, statuses.TERMINATING):
+            if found is None or conditions.is_true(old, termination.TERMINATING):
                 return
             body = {"status": {"conditions": wire(conditions.put(old, termination.flag(index, now())))}}
             try:

@@ -1,43 +1,33 @@
-"""The operator's writes, and the few reads that no cache answers. The answer to a write goes into the watch cache, so
-that the next reconcile sees it."""
+"""The operator's writes, and the few reads that no cache answers. The answer to each write is stored in the watch
+cache, so that the next reconcile sees it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable
-from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from kube.client import JSON_PATCH, Client
-from kube.errors import REQUEST_FAILED, ApiError
+from kube.errors import ApiError
 from kube.informer import Informer
 from kube.objects import Object
-from kube.resource import EVENTS, PODS, Resource
+from kube.resource import PODS, Resource
 from reference_impl.api import models
 from reference_impl.control.metrics import OperatorMetrics
-from reference_impl.plan import drift, events, reconcile_error
+from reference_impl.plan import drift, reconcile_error
+from reference_impl.runtime.events import EventRecorder, EventType
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
 CONTROLLER = "grove-operator"
-"""Who events come from."""
-
-
-def now() -> str:
-    """The present time as Kubernetes writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def precise_now() -> str:
-    """The present time with microseconds, as events have it."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+"""The reporting controller of events."""
 
 
 async def together(writes: Iterable[Awaitable[Any]]) -> None:
-    """Awaits all writes, then raises the first error, if any: one failure must not hide the others' results."""
+    """Await all writes, then raise the first error, if any: one failure must not cancel the others."""
     for result in await asyncio.gather(*writes, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
@@ -48,10 +38,11 @@ class Writer:
 
     def __init__(self, client: Client, metrics: OperatorMetrics) -> None:
         self._client, self.metrics = client, metrics
+        self._events = EventRecorder(client, CONTROLLER)
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Creates an object. One of ours that exists already is left to the next reconcile, which will see it. Raises
-        ReconcileError where somebody else's has the name."""
+        """Create an object. If one of ours exists already, the next reconcile will see it. Raises ReconcileError if an
+        object that is not ours has the name."""
         try:
             answer = await self._client.create(informer.resource, manifest)
         except ApiError as error:
@@ -63,7 +54,7 @@ class Writer:
             informer.observe(informer.decode(answer))
 
     async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Raises ReconcileError if the object that has the manifest's name is not ours."""
+        """Raise ReconcileError if the existing object of the manifest's name is not ours."""
         namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
         answer = await self._client.get_or_none(informer.resource, namespace, name)
         if answer is not None:
@@ -73,8 +64,8 @@ class Writer:
         log.info("%s %s exists already", informer.resource.kind, name)
 
     async def ensure(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Creates the object, or corrects what of it differs from the manifest. One that is on its way out is waited
-        for: its end is an event. Raises ReconcileError where somebody else's has the name."""
+        """Create the object, or correct what differs from the manifest. A terminating object is left alone: its removal
+        is an event. Raises ReconcileError if an object that is not ours has the name."""
         metadata = manifest["metadata"]
         found = informer.get(metadata["namespace"], metadata["name"])
         if found is None:
@@ -86,12 +77,12 @@ class Writer:
             raise reconcile_error.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
         body = drift.correction(manifest, found)
         if "roleRef" in body:
-            await self.delete(informer, found)  # cannot be changed; its end brings us back
+            await self.delete(informer, found)  # immutable; its removal triggers the next reconcile
         elif body:
             await self.patch(informer, found, body)
 
     async def fresh(self, informer: Informer[T], item: T) -> T | None:
-        """The object as the API server has it, None when it has gone or is another one by now."""
+        """The object as the API server has it; None if it is gone, or another object has its name."""
         answer = await self._client.get_or_none(informer.resource, item.metadata.namespace, item.metadata.name)
         found = None if answer is None else informer.decode(answer)
         if found is None or found.metadata.uid != item.metadata.uid:
@@ -100,11 +91,11 @@ class Writer:
         return found
 
     async def pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
-        """Pods as the API server has them, whole: the cache keeps just what every reconcile needs."""
+        """Complete pods from the API server: the cache holds only the fields that every reconcile needs."""
         return await self._client.list(PODS, namespace, selector=selector)
 
     async def settle(self, informer: Informer[T], manifests: list[dict[str, Any]], present: list[T]) -> None:
-        """Ensures all of these objects, and deletes those that are present and not among them."""
+        """Ensure all of these objects, and delete the present ones that are not among them."""
         wanted = {manifest["metadata"]["name"] for manifest in manifests}
         surplus = [
             item for item in present if item.metadata.name not in wanted and item.metadata.deletion_timestamp is None
@@ -119,8 +110,8 @@ class Writer:
     async def patch(
         self, informer: Informer[T], item: T, body: dict[str, Any], *, status: bool = False, guard: bool = False
     ) -> None:
-        """Patches by JSON merge patch. With `guard` only if nobody has changed the object since the cache saw it: the
-        patch holds a whole list that others write too. An object that is gone is no error."""
+        """Apply a JSON merge patch. With `guard` it fails if the object has changed since the cache saw it: the patch
+        contains a list that others write as well. A missing object is no error."""
         meta = item.metadata
         own: dict[str, Any] = {"uid": meta.uid}
         if guard:
@@ -129,8 +120,8 @@ class Writer:
         await self._send_patch(informer, item, body, "status" if status else None)
 
     async def renew(self, informer: Informer[T], item: T, manifest: dict[str, Any]) -> None:
-        """Gives exactly this clique the pod spec, labels and annotations of its manifest, all at once and whole: what
-        the manifest doesn't say goes. An object that is gone is no error."""
+        """Replace pod spec, labels and annotations of exactly this clique by those of its manifest, in one write. A
+        missing object is no error."""
         meta = manifest["metadata"]
         body = [
             {"op": "test", "path": "/metadata/uid", "value": item.metadata.uid},
@@ -141,13 +132,13 @@ class Writer:
         await self._send_patch(informer, item, body, None, JSON_PATCH)
 
     async def strategic(self, informer: Informer[T], item: T, body: dict[str, Any]) -> None:
-        """Patches a built-in object by strategic merge patch (lists by their keys)."""
+        """Apply a strategic merge patch to a built-in object (lists are merged by their keys)."""
         body = {**body, "metadata": {"uid": item.metadata.uid}}
         await self._send_patch(informer, item, body, None, "application/strategic-merge-patch+json")
 
     async def remove_finalizer(self, informer: Informer[T], item: T, finalizer: str) -> None:
-        """Takes one finalizer away from this very object, if it is there. The tests before the removal keep others'
-        finalizers, and those of an object that has been made anew under the name: a patch may arrive late."""
+        """Remove one finalizer of exactly this object. The test operations protect finalizers of others, and those of a
+        recreated object of the same name: a patch may arrive late."""
         finalizers = item.metadata.finalizers or []
         if finalizer not in finalizers:
             return
@@ -185,7 +176,7 @@ class Writer:
             informer.observe(informer.decode(answer))
 
     async def status(self, informer: Informer[Any], item: Any, status: msgspec.Struct, *, guard: bool = False) -> bool:
-        """Writes a status where it differs from the one in the cache; says whether it did. `guard`: see `patch`."""
+        """Write a status if it differs from the cached one; returns whether it was written. `guard`: see `patch`."""
         if item.status == status:
             return False
         before = msgspec.to_builtins(item.status) if item.status is not None else {}
@@ -197,30 +188,15 @@ class Writer:
         return True
 
     async def warn(self, resource: Resource, item: Object, reason: str, note: str) -> None:
-        """Says in an event what is wrong with an object."""
-        await self.tell(resource, item, "Warning", reason, note)
+        """Post a Warning event about an object."""
+        await self.post_event(resource, item, "Warning", reason, note)
 
-    async def tell(
-        self, resource: Resource, item: Object, kind: Literal["Normal", "Warning"], reason: str, note: str
-    ) -> None:
-        """Says something about an object in an event. That it cannot be said stops nothing."""
-        manifest = events.event(
-            resource,
-            item.metadata,
-            kind=kind,
-            reason=reason,
-            action="Reconcile",
-            note=note,
-            controller=CONTROLLER,
-            timestamp=precise_now(),
-        )
-        try:
-            await self._client.create(EVENTS, manifest)
-        except REQUEST_FAILED as error:
-            log.info("no event for %s: %s", item.metadata.name, error)
+    async def post_event(self, resource: Resource, item: Object, kind: EventType, reason: str, note: str) -> None:
+        """Post an event about an object. A failure is logged only."""
+        await self._events.record(resource, item.metadata, kind, reason, note, action="Reconcile")
 
     async def delete(self, informer: Informer[T], item: T) -> None:
-        """Deletes exactly this object, in the background."""
+        """Delete exactly this object, with background propagation."""
         meta = item.metadata
         await self._client.delete(informer.resource, meta.namespace, meta.name, uid=meta.uid)
         informer.observe_deletion(item)

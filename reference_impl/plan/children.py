@@ -3,7 +3,7 @@ OBJ-254). Each function gives complete manifests; the reconcilers create what is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kube.objects import ObjectMeta
@@ -14,6 +14,10 @@ from reference_impl.plan import labels, mnnvl, names, revisions, startup
 from reference_impl.plan.hashing.window import STANDARD, Policy
 
 Manifest = dict[str, Any]
+CliqueOf = Callable[[str], PodClique | None]
+"""Finds a clique by name."""
+GroupOf = Callable[[str], PodCliqueScalingGroup | None]
+"""Finds a scaling group by name."""
 
 
 def owner_reference(api_version: str, kind: str, metadata: ObjectMeta) -> Manifest:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from reference_impl.plan import durations, notation
+from reference_impl.plan.termination import DEFAULT_DELAY
 
 Operation = dict[str, Any]
-TERMINATION_DELAY = "4h0m0s"
 GRACE_SECONDS = 30
 ROOT = "/spec/template"
 
@@ -66,9 +66,9 @@ def _template(template: dict[str, Any]) -> Iterator[Operation]:
 
 
 def _termination_delay(given: Any) -> Iterator[Operation]:
-    """Absent becomes four hours; what is given is written as Go writes it; what is no duration stays."""
+    """Default the delay; write a given one as Go does; leave an invalid one for validation."""
     if given is None:
-        yield _add(f"{ROOT}/terminationDelay", TERMINATION_DELAY)
+        yield _add(f"{ROOT}/terminationDelay", DEFAULT_DELAY)
     elif isinstance(given, str):
         try:
             written = durations.canonical(durations.parse(given))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import msgspec
 
 from reference_impl.api.models import (
@@ -17,19 +15,13 @@ from reference_impl.api.models import (
     SetUpdateProgress,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import conditions, labels, names, revisions, timestamps, update_progress
-from reference_impl.plan.children import group_configs, standalone_templates
+from reference_impl.plan import conditions, labels, names, revisions, termination, timestamps, update_progress
+from reference_impl.plan.children import CliqueOf, GroupOf, group_configs, standalone_templates
 from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.termination import BREACHED, SCHEDULED, TERMINATING, complete_replicas, sound_replicas
 
-SCHEDULED = "PodCliqueScheduled"
-BREACHED = "MinAvailableBreached"
-TERMINATING = "GangTerminationInProgress"
-"""A condition of a group whose replica of the set is made anew, until it is sound again (CHG-GT-26)."""
 ALL_LOST = "AllScheduledReplicasLost"
 """Reason of the event when a clique or group that had scheduled replicas has none left (OBJ-801, OBJ-802)."""
-
-CliqueOf = Callable[[str], PodClique | None]
-GroupOf = Callable[[str], PodCliqueScalingGroup | None]
 
 
 def _selector(pcs: str, key: str, value: str) -> str:
@@ -49,9 +41,14 @@ def clique_status(
     own = revisions.of_pods(clique, current)
     updated = sum(own.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
     minimum = clique.spec.minimum
-    broken = sum(_failing(pod) or _stalled(pod) or _lost(pod) for pod in living if pod.scheduled)
-    found = scheduled - broken
-    told = _dated(old.conditions, _scheduled_condition(scheduled, minimum, now), clique.metadata.creation_timestamp)
+    healthy = termination.healthy_pods(living)
+    created = clique.metadata.creation_timestamp
+    placed = _dated(old.conditions, _scheduled_condition(scheduled, minimum, now), created)
+    breach = (
+        _updating(now)
+        if update_progress.running(clique)
+        else termination.breached_condition(scheduled, healthy, minimum, now)
+    )
     status = msgspec.structs.replace(
         old,
         observed_generation=clique.metadata.generation,
@@ -60,10 +57,7 @@ def clique_status(
         scheduled_replicas=scheduled,
         schedule_gated_replicas=sum(pod.gated and not pod.scheduled for pod in living),
         updated_replicas=updated,
-        conditions=conditions.put(
-            conditions.put(old.conditions, told),
-            _updating(now) if update_progress.running(clique) else _breached_condition(scheduled, found, minimum, now),
-        ),
+        conditions=conditions.put(conditions.put(old.conditions, placed), breach),
     )
     if not clique.metadata.label(labels.SCALING_GROUP):
         status.hpa_pod_selector = _selector(
@@ -73,31 +67,6 @@ def clique_status(
         status.current_pod_template_hash = clique.metadata.label(labels.TEMPLATE_HASH)
         status.current_pod_clique_set_generation_hash = pcs.status.current_generation_hash if pcs.status else None
     return status
-
-
-def _failing(pod: Pod) -> bool:
-    """Not ready, and a container's last run ended with an error (OBJ-854)."""
-    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-    return not pod.ready and any(status.failed for status in statuses)
-
-
-def _stalled(pod: Pod) -> bool:
-    """Not failing, and a main container has started without becoming ready (OBJ-855)."""
-    if pod.ready or _failing(pod):
-        return False
-    return any(status.started and not status.ready for status in pod.status.container_statuses or ())
-
-
-def _lost(pod: Pod) -> bool:
-    """Not ready though its containers are: nobody hears of its node any more, and the node controller has said so
-    (CHG-DF21 done right). A pod that waits for a readiness gate is on its way and not lost."""
-    if pod.ready or _failing(pod) or _stalled(pod):
-        return False
-    told = next((c for c in pod.status.conditions or () if c.type == "Ready"), None)
-    if told is None or told.status != "False" or told.reason == "ReadinessGatesNotReady":
-        return False
-    containers = pod.status.container_statuses or ()
-    return bool(containers) and all(container.ready for container in containers)
 
 
 def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> Condition:
@@ -139,19 +108,6 @@ def _updating(now: str) -> Condition:
     )
 
 
-def _breached_condition(scheduled: int, found: int, minimum: int, now: str) -> Condition:
-    if scheduled < minimum:
-        status, reason = "True", "ScheduledReplicasBelowMinAvailable"
-        message = f"Scheduled replicas ({scheduled}) below MinAvailable ({minimum})"
-    elif found < minimum:
-        status, reason = "True", "InsufficientReadyPods"
-        message = f"Insufficient ready or starting pods. expected at least: {minimum}, found: {found}"
-    else:
-        status, reason = "False", "SufficientReadyPods"
-        message = f"Either sufficient ready or starting pods found. expected at least: {minimum}, found: {found}"
-    return Condition(type=BREACHED, status=status, reason=reason, message=message, last_transition_time=now)
-
-
 def _clique_available(clique: PodClique | None) -> bool:
     return (
         clique is not None
@@ -161,30 +117,6 @@ def _clique_available(clique: PodClique | None) -> bool:
     )
 
 
-def _complete_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterator[list[PodClique]]:
-    """The cliques of each replica of a group that has all of them."""
-    for j in range(group.spec.replicas):
-        members = [
-            member
-            for name in group.spec.clique_names
-            if (member := clique(names.member_clique(group.metadata.name, j, name))) is not None
-            and member.metadata.deletion_timestamp is None
-        ]
-        if len(members) == len(group.spec.clique_names):
-            yield members
-
-
-def sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
-    """How many replicas of a group are complete and not breached (OBJ-771). A member that has not said yet that it is
-    sound is not (OBJ-773 done right)."""
-
-    def sound(member: PodClique) -> bool:
-        told = conditions.find(member.status.conditions if member.status else None, BREACHED)
-        return told is not None and told.status != "True"
-
-    return sum(all(map(sound, members)) for members in _complete_replicas(group, clique))
-
-
 def group_status(
     group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: CliqueOf, now: str
 ) -> ScalingGroupStatus:
@@ -192,7 +124,7 @@ def group_status(
     old = group.status or ScalingGroupStatus()
     generation_hash = update_progress.generation(pcs) if pcs is not None else ""
     scheduled = available = updated = 0
-    for members in _complete_replicas(group, clique):
+    for members in complete_replicas(group, clique):
         statuses = [member.status.conditions if member.status else None for member in members]
         if all(conditions.is_true(s, SCHEDULED) for s in statuses):
             scheduled += 1

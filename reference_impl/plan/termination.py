@@ -1,38 +1,52 @@
-"""Gang termination: what has been below its minimum for too long, and so is made anew (spec CHG-GT-20 to CHG-GT-35 done
-right).
+"""When is a gang terminated? All of the rule is in this file (spec CHG-GT-20 to CHG-GT-35).
 
-Two levels look at one count. A scaling group makes single replicas anew as long as enough of its replicas are sound;
-once they are not, its own condition says so and the whole replica of the set is made anew, with all that is in it.
+A replica of a set, or a single replica of a scaling group, is deleted and recreated when all of this is true:
 
-What never ran is left alone, and nothing but conditions remembers whether it did: `statuses` dates them by the creation
-of their object until they change for the first time.
+1. A clique in it is *breached*: fewer than `minAvailable` of its pods are scheduled and healthy (`healthy_pods`). The
+   clique's condition MinAvailableBreached says so; it is Unknown during an update, which terminates nothing.
+2. It has been breached without interruption for the set's `terminationDelay`, by default `DEFAULT_DELAY` (`delay`).
+3. It was scheduled before. What never ran is not terminated (`cause_of_clique`, `cause_of_group`).
+
+The level follows from one count, `sound_replicas`. While at least `minAvailable` replicas of a scaling group are sound,
+the group terminates single replicas (`due_in_group`). With fewer, the group itself is breached, and the whole replica
+of the set is terminated with everything in it (`due_in_set`). A breached standalone clique has the same effect.
+
+Conditions are the only memory. `statuses` dates a condition that has never changed by the creation of its object, so
+rule 3 survives restarts. `control/termination.py` deletes what is due; the work queue waits for what is not due yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from reference_impl.api.models import Condition, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from reference_impl.api.pods import Pod
 from reference_impl.plan import conditions, durations, labels, names, timestamps
-from reference_impl.plan.statuses import BREACHED, SCHEDULED, TERMINATING, CliqueOf, sound_replicas
+from reference_impl.plan.children import CliqueOf
 
+DEFAULT_DELAY = "4h0m0s"
+"""The `terminationDelay` of a set that has none (CHG-GT-20), in Go's notation."""
+
+SCHEDULED = "PodCliqueScheduled"
+BREACHED = "MinAvailableBreached"
+TERMINATING = "GangTerminationInProgress"
+"""A condition of a scaling group, from the termination of its replica of the set to its recovery (CHG-GT-26)."""
 REASON = "GangTerminationActive"
 TERMINATED = "PodCliqueSetReplicaDeleteSuccessful"
-"""Reason of the event about a replica of a set that was terminated (CHG-EV-08)."""
-DEFAULT_DELAY = 4 * 3600.0
+"""Reason of the event about a terminated replica of a set (CHG-EV-08)."""
 
 
 @dataclass
 class Due:
-    """What is to be terminated now, by replica index, and in how many seconds the next comes to be (None: nothing
-    counts down)."""
+    """The replicas that are to be terminated now, and the seconds until the next one is (None: no delay is running)."""
 
     causes: dict[int, set[str]] = field(default_factory=dict)
-    """Replica index → uids of what gives cause."""
+    """Replica index → uids of the breached objects."""
     wait: float | None = None
 
     def note(self, index: int, uid: str, left: float) -> None:
+        """Record a breached object whose delay ends in `left` seconds."""
         if left <= 0:
             self.causes.setdefault(index, set()).add(uid)
         elif self.wait is None or left < self.wait:
@@ -40,17 +54,87 @@ class Due:
 
 
 def delay(pcs: PodCliqueSet) -> float:
-    """Seconds that something may be below its minimum (CHG-GT-20)."""
+    """The termination delay of a set in seconds (CHG-GT-20)."""
     try:
         found = durations.parse(pcs.spec.template.termination_delay or "")
     except ValueError:
-        return DEFAULT_DELAY
-    return found / 1e9 if found > 0 else DEFAULT_DELAY
+        found = 0
+    return (found if found > 0 else durations.parse(DEFAULT_DELAY)) / 1e9
+
+
+def healthy_pods(pods: Sequence[Pod]) -> int:
+    """How many pods are scheduled and neither failing, stalled nor lost. Pods that are still starting are healthy."""
+    scheduled = [pod for pod in pods if pod.scheduled]
+    return sum(not (_failing(pod) or _stalled(pod) or _lost(pod)) for pod in scheduled)
+
+
+def _failing(pod: Pod) -> bool:
+    """Not Ready, and the last run of a container ended with an error (OBJ-854)."""
+    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    return not pod.ready and any(status.failed for status in statuses)
+
+
+def _stalled(pod: Pod) -> bool:
+    """Not failing, and a main container is started but not ready (OBJ-855)."""
+    if pod.ready or _failing(pod):
+        return False
+    return any(status.started and not status.ready for status in pod.status.container_statuses or ())
+
+
+def _lost(pod: Pod) -> bool:
+    """Not Ready although all its containers are: its node is silent, and the node controller has marked the pod
+    (CHG-DF21). A pod that waits for a readiness gate is not lost."""
+    if pod.ready or _failing(pod) or _stalled(pod):
+        return False
+    ready = next((c for c in pod.status.conditions or () if c.type == "Ready"), None)
+    if ready is None or ready.status != "False" or ready.reason == "ReadinessGatesNotReady":
+        return False
+    containers = pod.status.container_statuses or ()
+    return bool(containers) and all(container.ready for container in containers)
+
+
+def breached_condition(scheduled: int, healthy: int, minimum: int, now: str) -> Condition:
+    """The condition MinAvailableBreached of a clique that is not being updated: True if fewer than `minimum` pods are
+    scheduled, or if fewer are healthy."""
+    if scheduled < minimum:
+        status, reason = "True", "ScheduledReplicasBelowMinAvailable"
+        message = f"Scheduled replicas ({scheduled}) below MinAvailable ({minimum})"
+    elif healthy < minimum:
+        status, reason = "True", "InsufficientReadyPods"
+        message = f"Insufficient ready or starting pods. expected at least: {minimum}, found: {healthy}"
+    else:
+        status, reason = "False", "SufficientReadyPods"
+        message = f"Either sufficient ready or starting pods found. expected at least: {minimum}, found: {healthy}"
+    return Condition(type=BREACHED, status=status, reason=reason, message=message, last_transition_time=now)
+
+
+def complete_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterator[list[PodClique]]:
+    """The cliques of each replica of a scaling group in which all of them exist."""
+    for j in range(group.spec.replicas):
+        members = [
+            member
+            for name in group.spec.clique_names
+            if (member := clique(names.member_clique(group.metadata.name, j, name))) is not None
+            and member.metadata.deletion_timestamp is None
+        ]
+        if len(members) == len(group.spec.clique_names):
+            yield members
+
+
+def sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
+    """How many replicas of a scaling group are complete and not breached (OBJ-771). A clique without the condition
+    MinAvailableBreached counts as breached (OBJ-773)."""
+
+    def sound(member: PodClique) -> bool:
+        breached = conditions.find(member.status.conditions if member.status else None, BREACHED)
+        return breached is not None and breached.status != "True"
+
+    return sum(all(map(sound, members)) for members in complete_replicas(group, clique))
 
 
 def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: CliqueOf, now: float) -> Due:
-    """The replicas of a scaling group that it terminates itself (CHG-GT-21). None while the group is breached by the
-    count that its own condition goes by, which is the set's business (CHG-DF05 done right), or being updated."""
+    """The replicas of a scaling group that it terminates itself (CHG-GT-21): none while the group is being updated, or
+    has too few sound replicas, which terminates the set's replica instead (CHG-DF05)."""
     due = Due()
     if updating(group) or sound_replicas(group, clique) < group.spec.min_available:
         return due
@@ -65,7 +149,7 @@ def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: Clique
 def due_in_set(
     pcs: PodCliqueSet, cliques: Iterable[PodClique], groups: Iterable[PodCliqueScalingGroup], now: float
 ) -> Due:
-    """The replicas of a set that are terminated (CHG-GT-23). `cliques` are the standalone ones."""
+    """The replicas of a set that are to be terminated (CHG-GT-23). `cliques` are the standalone ones."""
     due = Due()
     allowed = delay(pcs)
     found = [(index_of(clique), clique.metadata.uid, cause_of_clique(clique)) for clique in cliques]
@@ -77,7 +161,7 @@ def due_in_set(
 
 
 def cause_of_clique(clique: PodClique) -> float | None:
-    """Since when a clique that was scheduled once is breached; None where it gives no cause (CHG-GT-30)."""
+    """Since when a clique has been breached; None if it is not, or was never scheduled (CHG-GT-30)."""
     found = clique.status.conditions if clique.status else None
     if clique.metadata.deletion_timestamp is not None or not conditions.is_true(found, BREACHED):
         return None
@@ -90,7 +174,8 @@ def cause_of_clique(clique: PodClique) -> float | None:
 
 
 def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
-    """As `cause_of_clique`, for a scaling group that was sound once and has not been terminated for it (CHG-GT-26)."""
+    """Since when a scaling group has been breached; None if it is not, never was sound, or has been terminated for it
+    already (CHG-GT-26)."""
     found = group.status.conditions if group.status else None
     if group.metadata.deletion_timestamp is not None or not conditions.is_true(found, BREACHED):
         return None
@@ -101,12 +186,13 @@ def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
 
 
 def updating(group: PodCliqueScalingGroup) -> bool:
+    """Whether an update of the group is running."""
     progress = group.status.update_progress if group.status else None
     return progress is not None and progress.update_ended_at is None
 
 
 def members(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterable[tuple[int, PodClique]]:
-    """The cliques of a group's replicas that exist, with the index of their replica."""
+    """The existing cliques of a scaling group, each with the index of its replica."""
     for index in range(group.spec.replicas):
         for name in group.spec.clique_names:
             found = clique(names.member_clique(group.metadata.name, index, name))
@@ -115,13 +201,13 @@ def members(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterable[tuple[in
 
 
 def index_of(item: PodClique | PodCliqueScalingGroup) -> int:
-    """The index of the set's replica that something belongs to, -1 where no label says it."""
+    """The index of the set's replica that an object belongs to, -1 if its label is missing."""
     text = item.metadata.label(labels.REPLICA_INDEX)
     return int(text) if text.isdigit() else -1
 
 
 def flag(index: int, now: str) -> Condition:
-    """What a group says from its termination to its recovery (CHG-GT-26)."""
+    """The condition of a scaling group from its termination to its recovery (CHG-GT-26)."""
     message = (
         f"Gang termination fired at PCS-replica scope for PCS replica {index}; this PCSG's PodCliques were deleted as "
         "part of the recycle"
@@ -130,7 +216,7 @@ def flag(index: int, now: str) -> Condition:
 
 
 def _changed(created: str | None, condition: Condition) -> bool:
-    """Whether a condition has ever been otherwise."""
+    """Whether a condition has ever changed."""
     then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
     return then is not None and moved is not None and moved > then
 

@@ -21,8 +21,8 @@ from reference_impl.api.models import (
 )
 from reference_impl.api.pods import Pod
 from reference_impl.plan import labels, names, update_clique_pods, update_progress
+from reference_impl.plan.children import CliqueOf
 from reference_impl.plan.hashing.window import STANDARD, Policy
-from reference_impl.plan.statuses import CliqueOf
 
 PodsOf = Callable[[PodClique], list[Pod]]
 

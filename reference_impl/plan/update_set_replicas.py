@@ -14,9 +14,8 @@ from reference_impl.api.models import (
     SetUpdateProgress,
 )
 from reference_impl.plan import names, termination, update_progress
-from reference_impl.plan.children import group_configs, standalone_templates
+from reference_impl.plan.children import CliqueOf, GroupOf, group_configs, standalone_templates
 from reference_impl.plan.revisions import Revision
-from reference_impl.plan.statuses import CliqueOf, GroupOf
 
 
 class Found:

@@ -1,4 +1,4 @@
-"""The gang scheduler: cycles over the watch caches, bindings, conditions, and an event that says why a gang waits."""
+"""The gang scheduler: scheduling cycles over the watch caches, bindings, conditions, and events about waiting gangs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from time import perf_counter
 from kube.client import Client
 from kube.errors import REQUEST_FAILED, ApiError
 from kube.informer import Informer, typed
-from kube.resource import EVENTS, NODES, PODS
+from kube.resource import NODES, PODS
 from reference_impl.api import models
 from reference_impl.api.models import PodGang, wire
-from reference_impl.control.writer import now, precise_now
-from reference_impl.plan import events, labels
+from reference_impl.plan import labels
 from reference_impl.runtime import logs
+from reference_impl.runtime.clock import now
+from reference_impl.runtime.events import EventRecorder
 from reference_impl.scheduler import cycle, gang_status, snapshot
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.gang import Gang, score
@@ -27,14 +28,16 @@ from reference_impl.scheduler.unschedulable import Unschedulable, reasons
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 0.02
-"""Events that arrive together are answered by one cycle."""
+"""Watch events that arrive within this time are handled by one cycle."""
 STATUS_SECONDS = 0.2
-"""Conditions are written at most this often: what a gang passes through in between goes into one write."""
+"""Conditions are written at most this often, so that intermediate states of a gang share one write."""
+RESOLVE_SECONDS = 1.0
+"""Interval between requests about pods whose binding got no answer."""
 GANG = "gang"
 
 
 class GangScheduler:
-    """Places the gangs that name this scheduler, until cancelled."""
+    """Schedules the gangs that name this scheduler."""
 
     def __init__(self, client: Client, *, name: str) -> None:
         self._client, self._name = client, name
@@ -48,11 +51,15 @@ class GangScheduler:
         self._assumed: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
         self._claims: set[str] = set()
-        """Gangs that pods have been evicted for, and that wait for them to go."""
+        """Gangs that wait for the termination of pods evicted in their favour."""
         self._preempted: dict[str, str] = {}
-        """Gang whose pods are just being evicted → for whom."""
-        self._told: dict[str, str] = {}
-        self._unschedulable = Unschedulable(client, self._pods, name)
+        """Gang whose pods are being evicted → the preempting gang."""
+        self._posted: dict[str, str] = {}
+        self._events = EventRecorder(client, name)
+        self._unschedulable = Unschedulable(client, self._pods, self._events)
+        self._unresolved: dict[str, Pod] = {}
+        """Pods (by uid) whose binding got no answer: bound or not, only the API server knows."""
+        self._unresolved_event = asyncio.Event()
         self._changed = asyncio.Event()
         self._stale: set[tuple[str, str]] = set()
         self._stale_event = asyncio.Event()
@@ -62,10 +69,11 @@ class GangScheduler:
         self._gangs.add_handler(self._on_gang)
 
     async def run(self) -> None:
+        """Watch the cluster and schedule until cancelled."""
         async with asyncio.TaskGroup() as group:
             for informer in (self._nodes, self._pods, self._gangs):
                 group.create_task(informer.run())
-            # How a preference is widened is no reason to wait, and not every cluster has such bindings.
+            # Only preferences need topology bindings, and not every cluster serves them: nothing waits for their cache.
             group.create_task(self._bindings.run())
             for informer in (self._nodes, self._pods, self._gangs):
                 await informer.synced()
@@ -73,6 +81,7 @@ class GangScheduler:
             self.ready.set()
             group.create_task(self._write_statuses())
             group.create_task(self._unschedulable.run())
+            group.create_task(self._resolve_bindings())
             while True:
                 await self._changed.wait()
                 await asyncio.sleep(SETTLE_SECONDS)
@@ -107,7 +116,7 @@ class GangScheduler:
 
     def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
         if kind == "DELETED":
-            self._told.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
+            self._posted.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
         elif old is None or old.spec != item.spec or not snapshot.served(old, self._name):
             self._changed.set()
 
@@ -122,7 +131,7 @@ class GangScheduler:
         return snapshot.gang(item, pods, self._name, self._assumed, levels)
 
     async def _cycle(self) -> None:
-        """One decision over everything that waits, then the bindings."""
+        """Run one scheduling cycle: decide over all waiting gangs, then evict and bind."""
         began = perf_counter()
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
@@ -145,7 +154,7 @@ class GangScheduler:
         )
         self._claims |= {eviction.preemptor for eviction in plan.evictions}
         await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})
-        # Base gangs first, so that at no moment a scaled gang is there without its base (GS-03).
+        # Base gangs are bound first, so that a scaled gang never runs without its base gang (GS-03).
         scaled = {name for name, (g, _) in gangs.items() if g.base}
         for turn in (False, True):
             mine = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is turn]
@@ -155,38 +164,49 @@ class GangScheduler:
         for name in touched | set(plan.waiting):
             self._mark(gangs[name][1].metadata.key)
         for name, reason in self._waiting.items():
-            await self._tell(gangs[name][1], reason)
+            await self._post_event(gangs[name][1], reason)
 
     def _domain(self, key: str, node: str) -> str:
-        """The domain of a node; of a node without the label it is the node itself."""
+        """The domain of a node; a node without the label is a domain of its own."""
         found = self._nodes.get("", node)
         return (found.metadata.label(key) if found else "") or node
 
     async def _preempt(self, evictions: list[Eviction], items: dict[str, PodGang]) -> None:
-        """Deletes pods that have to go for gangs of higher priority. Gangs that end with it say so before (GS-33)."""
+        """Evict pods in favour of gangs of higher priority. Gangs that are evicted completely get their condition first
+        (GS-33)."""
         self._preempted = {e.gang: e.preemptor for e in evictions if e.whole and e.gang in items}
         await asyncio.gather(*(self._write_status(items[name].metadata.key) for name in self._preempted))
         await asyncio.gather(*(self._evict(eviction) for eviction in evictions))
         for name, preemptor in {e.gang: e.preemptor for e in evictions if e.gang in items}.items():
             text = f"evicted {sum(e.gang == name for e in evictions)} pods in favour of {preemptor}"
-            await self._tell(items[name], text, "Preempted")
+            await self._post_event(items[name], text, "Preempted")
         self._preempted = {}
 
     async def _evict(self, eviction: Eviction) -> None:
-        """Deletes a pod; its capacity is free once it is gone."""
+        """Delete a pod. Its capacity is free when it has terminated."""
         pod, meta = eviction.pod, eviction.pod.metadata
-        log.debug("evicting %s/%s from %s for %s", meta.namespace, meta.name, eviction.node, eviction.preemptor)
+        log.debug(
+            "evicting pod %s/%s from node %s in favour of gang %s",
+            meta.namespace,
+            meta.name,
+            eviction.node,
+            eviction.preemptor,
+        )
         try:
             await self._client.delete(PODS, meta.namespace, meta.name, uid=meta.uid)
         except REQUEST_FAILED as error:
             if not isinstance(error, ApiError) or not error.conflict:
-                log.warning("evicting %s/%s: %s", meta.namespace, meta.name, error)
+                log.warning("cannot evict pod %s/%s: %s", meta.namespace, meta.name, error)
             self._changed.set()
         else:
             self._pods.observe_deletion(pod)
 
     async def _bind(self, pod: Pod, node: str) -> bool:
-        """Binds a pod; False where that failed and its capacity is free again."""
+        """Bind a pod; returns False if the API server refused and its capacity is free again.
+
+        A request without an answer may have bound the pod. Its capacity stays reserved until `_resolve_bindings` or the
+        watch knows.
+        """
         meta = pod.metadata
         logs.concern("gang-scheduler", meta.namespace, meta.name)
         body = {
@@ -198,36 +218,54 @@ class GangScheduler:
         try:
             await self._client.create(PODS, body, subresource="binding")
         except REQUEST_FAILED as error:
-            log.warning("binding %s/%s to %s: %s", meta.namespace, meta.name, node, error)
-            self._assumed.pop(meta.uid, None)
+            log.warning("cannot bind pod %s/%s to node %s: %s", meta.namespace, meta.name, node, error or repr(error))
             self.metrics.unbound.inc()
-            return isinstance(error, ApiError) and error.not_found
+            if not isinstance(error, ApiError) or error.status >= 500:
+                self._unresolved[meta.uid] = pod
+                self._unresolved_event.set()
+                return True
+            self._assumed.pop(meta.uid, None)
+            return error.not_found
         self.metrics.bound.inc()
         return True
 
-    async def _tell(self, item: PodGang, reason: str, kind: str = "GangWaiting") -> None:
-        """An event with the reason why a gang waits, or has to go, once for each reason."""
+    async def _resolve_bindings(self) -> None:
+        """Ask the API server about pods whose binding got no answer, until it is known whether they are bound."""
+        while True:
+            await self._unresolved_event.wait()
+            self._unresolved_event.clear()
+            await asyncio.gather(*(self._resolve(pod) for pod in list(self._unresolved.values())))
+            if self._unresolved:
+                self._unresolved_event.set()
+                await asyncio.sleep(RESOLVE_SECONDS)
+
+    async def _resolve(self, pod: Pod) -> None:
+        """Free the capacity of a pod that is not bound. For a bound one, the watch cache is updated."""
+        meta = pod.metadata
+        if meta.uid in self._assumed:
+            try:
+                answer = await self._client.get_or_none(PODS, meta.namespace, meta.name)
+            except REQUEST_FAILED as error:
+                log.info("binding of pod %s/%s is still unknown: %s", meta.namespace, meta.name, error or repr(error))
+                return
+            found = None if answer is None else self._pods.decode(answer)
+            if found is not None and found.metadata.uid == meta.uid and found.spec.node_name:
+                self._pods.observe(found)
+            else:
+                self._assumed.pop(meta.uid, None)
+                self._changed.set()
+        self._unresolved.pop(meta.uid, None)
+
+    async def _post_event(self, item: PodGang, note: str, reason: str = "GangWaiting") -> None:
+        """Post an event that says why a gang waits or is preempted, once per note."""
         name = f"{item.metadata.namespace}/{item.metadata.name}"
-        if self._told.get(name) == reason:
+        if self._posted.get(name) == note:
             return
-        self._told[name] = reason
-        event = events.event(
-            models.PODGANGS,
-            item.metadata,
-            kind="Warning",
-            reason=kind,
-            action="Scheduling",
-            note=reason,
-            controller=self._name,
-            timestamp=precise_now(),
-        )
-        try:
-            await self._client.create(EVENTS, event)
-        except REQUEST_FAILED as error:
-            log.info("no event for %s: %s", name, error)
+        self._posted[name] = note
+        await self._events.record(models.PODGANGS, item.metadata, "Warning", reason, note, action="Scheduling")
 
     async def _write_statuses(self) -> None:
-        """Writes the conditions of gangs whose standing has changed."""
+        """Write the conditions of gangs whose status has changed."""
         while True:
             await self._stale_event.wait()
             await asyncio.sleep(STATUS_SECONDS)
@@ -262,10 +300,10 @@ class GangScheduler:
         try:
             answer = await self._client.patch(models.PODGANGS, meta.namespace, meta.name, body, subresource="status")
         except REQUEST_FAILED as error:
-            if isinstance(error, ApiError) and error.conflict:  # the operator wrote in between: look again
+            if isinstance(error, ApiError) and error.conflict:  # the operator wrote in between: try again
                 self._mark(key)
             elif not isinstance(error, ApiError) or not error.not_found:
-                log.warning("status of %s/%s: %s", *key, error)
+                log.warning("cannot write status of gang %s/%s: %s", *key, error)
                 self._mark(key)
         else:
             self._gangs.observe(self._gangs.decode(answer))

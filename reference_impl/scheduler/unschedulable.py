@@ -1,7 +1,7 @@
-"""Tells pods why they wait: the condition PodScheduled=False, reason Unschedulable, and an event, as every scheduler
-that people know does it. Cluster autoscalers look for it, and `kubectl get pods` shows it.
+"""Report why pods wait: condition PodScheduled=False with reason Unschedulable, and an event, as other schedulers do.
+Cluster autoscalers look for it, and `kubectl get pods` shows it.
 
-Each reason is written once. Most pods wait for an instant only, so a pod must have waited for a while first.
+Each reason is written once, and only after a while: most pods wait for less than a second.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from kube.client import STRATEGIC_PATCH, Client
 from kube.errors import REQUEST_FAILED, ApiError
 from kube.informer import Informer
 from kube.objects import Key
-from kube.resource import EVENTS, PODS
-from reference_impl.control.writer import now, precise_now
-from reference_impl.plan import events
+from kube.resource import PODS
+from reference_impl.runtime.clock import now
+from reference_impl.runtime.events import EventRecorder
 from reference_impl.runtime.waiting import passing
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Condition, Pod
@@ -25,11 +25,11 @@ from reference_impl.scheduler.model import Condition, Pod
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS, TICK_SECONDS = 5.0, 1.0
-"""How long a pod waits before it is told why, and how often that is looked at. Under load, the pods of a gang lose
-their gates seconds apart, and the first of them wait for nothing that is worth a write."""
+"""How long a pod waits before the reason is written, and the interval between checks. Under load, the pods of a gang
+lose their gates seconds apart, and the first of them only wait for the others."""
 CONDITION, REASON, EVENT = "PodScheduled", "Unschedulable", "FailedScheduling"
 AT_ONCE = 16
-"""Pods that are written at the same time: bindings come first."""
+"""Maximum number of concurrent writes: bindings come first."""
 
 
 def reasons(gang: Gang, shortfall: str | None) -> Iterable[tuple[Pod, str]]:
@@ -46,34 +46,37 @@ def reasons(gang: Gang, shortfall: str | None) -> Iterable[tuple[Pod, str]]:
 
 
 class Unschedulable:
-    """What waiting pods are to be told, and what they have been told."""
+    """Writes the reasons why pods wait."""
 
-    def __init__(self, client: Client, pods: Informer[Pod], controller: str) -> None:
-        self._client, self._pods, self._controller = client, pods, controller
+    def __init__(self, client: Client, pods: Informer[Pod], events: EventRecorder) -> None:
+        self._client, self._pods, self._events = client, pods, events
         self._wanted: dict[Key, tuple[str, str, float]] = {}
-        """Pod → its uid, the reason, and since when it waits, or since when for this reason if it was told one."""
+        """Pod → its uid, the reason, and since when it waits; since when for this reason if another one is written."""
+        self._owed: dict[Key, tuple[str, str]] = {}
+        """Pod → its uid and the reason, if the condition is written and the event is not posted yet."""
         self._changed = asyncio.Event()
 
     def replace(self, found: Iterable[tuple[Pod, str]]) -> None:
-        """Takes in the waiting pods of a scheduling cycle; any other waits no more."""
+        """Take over the waiting pods of a scheduling cycle; all other pods have stopped waiting."""
         timestamp, before = asyncio.get_running_loop().time(), self._wanted
         self._wanted = {}
         for pod, reason in found:
             known = before.get(pod.metadata.key, ("", "", timestamp))
-            # Reasons have numbers in them that change with each pod that is bound elsewhere: only the last one counts.
-            same = known[0] == pod.metadata.uid and (known[1] == reason or not _told(pod))
+            # Reasons contain numbers that change with each pod that is bound elsewhere: only the last one is written.
+            same = known[0] == pod.metadata.uid and (known[1] == reason or not _reported(pod))
             since = known[2] if same else timestamp
             self._wanted[pod.metadata.key] = (pod.metadata.uid, reason, since)
+        self._owed = {key: owed for key, owed in self._owed.items() if key in self._wanted}
         if self._wanted:
             self._changed.set()
 
     async def run(self) -> None:
-        """Writes until cancelled."""
+        """Write reasons until cancelled."""
         limit = asyncio.Semaphore(AT_ONCE)
 
         async def one(key: Key, uid: str, reason: str) -> None:
             async with limit:
-                await self._tell(key, uid, reason)
+                await self._write(key, uid, reason)
 
         while True:
             await self._changed.wait()
@@ -85,42 +88,35 @@ class Unschedulable:
                 self._changed.set()
             await asyncio.gather(*(one(*each) for each in due))
 
-    async def _tell(self, key: Key, uid: str, reason: str) -> None:
+    async def _write(self, key: Key, uid: str, reason: str) -> None:
         pod = self._pods.get(*key)
         if pod is None or pod.metadata.uid != uid or not pod.waiting or self._wanted.get(key, ())[:2] != (uid, reason):
             return
         body = patch(pod, reason)
-        if body is None:
+        if body is None and self._owed.get(key) != (uid, reason):
             return
         try:
-            answer = await self._client.patch(PODS, *key, body, content_type=STRATEGIC_PATCH, subresource="status")
-            self._pods.observe(self._pods.decode(answer))
-            await self._client.create(EVENTS, self._event(pod, reason))
+            if body is not None:
+                answer = await self._client.patch(PODS, *key, body, content_type=STRATEGIC_PATCH, subresource="status")
+                self._pods.observe(self._pods.decode(answer))
+                self._owed[key] = (uid, reason)
+            await self._events.post(PODS, pod.metadata, "Warning", EVENT, reason, action="Scheduling")
+            self._owed.pop(key, None)
         except REQUEST_FAILED as error:
             if not isinstance(error, ApiError) or not (error.not_found or error.conflict):
-                log.info("the reason why %s/%s waits is not written: %s", *key, error)
-            if passing(error) or (isinstance(error, ApiError) and error.conflict):  # somebody has written the pod
+                log.info("cannot write why pod %s/%s waits: %s", *key, error or repr(error))
+            if passing(error) or (isinstance(error, ApiError) and error.conflict):  # the pod has changed: try again
                 self._changed.set()
-
-    def _event(self, pod: Pod, reason: str) -> dict[str, Any]:
-        return events.event(
-            PODS,
-            pod.metadata,
-            kind="Warning",
-            reason=EVENT,
-            action="Scheduling",
-            note=reason,
-            controller=self._controller,
-            timestamp=precise_now(),
-        )
+            else:
+                self._owed.pop(key, None)
 
 
 def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
-    """What to write into the pod's status, as a strategic merge patch; None where it says so already.
+    """The strategic merge patch of the pod's status; None if the status has this reason already.
 
-    It is for the known version of the pod only: a patch that comes after a binding must not deny the binding."""
+    It applies to the known version of the pod only: a patch that arrives after a binding must not contradict it."""
     old = _condition(pod)
-    if _told(pod) and old is not None and old.message == reason:
+    if _reported(pod) and old is not None and old.message == reason:
         return None
     condition = {"type": CONDITION, "status": "False", "reason": REASON, "message": reason}
     if old is None or old.status != "False":
@@ -129,8 +125,8 @@ def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
     return {"metadata": metadata, "status": {"conditions": [condition]}}
 
 
-def _told(pod: Pod) -> bool:
-    """Whether the pod has been told why it waits, for whatever reason."""
+def _reported(pod: Pod) -> bool:
+    """Whether the pod's status says that it is unschedulable, for any reason."""
     condition = _condition(pod)
     return condition is not None and (condition.status, condition.reason) == ("False", REASON)
 

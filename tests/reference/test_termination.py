@@ -162,11 +162,13 @@ def test_a_flagged_group_gives_no_cause_until_it_was_sound_again(world):
     world.flag(31)
     world.born(31)
     world.group.status = statuses.group_status(world.group, world.pcs, world.cliques.get, at(31))
-    assert conditions.is_true(world.group.status.conditions, statuses.TERMINATING)  # CHG-DF32: silence is no recovery
+    assert conditions.is_true(
+        world.group.status.conditions, termination.TERMINATING
+    )  # CHG-DF32: silence is no recovery
     world.says(32, 0)
     assert world.due_in_set(1000) == termination.Due()
     world.says(50, 2)
-    assert conditions.find(world.group.status.conditions, statuses.TERMINATING) is None
+    assert conditions.find(world.group.status.conditions, termination.TERMINATING) is None
     world.says(60, 0, *ALL)
     assert world.due_in_set(70).causes == {0: {"u-group"}}
 

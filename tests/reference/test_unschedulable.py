@@ -12,6 +12,7 @@ import pytest
 from kube.errors import ApiError
 from kube.informer import Informer, typed
 from kube.resource import EVENTS, PODS, Resource
+from reference_impl.runtime.events import EventRecorder
 from reference_impl.scheduler.gang import Gang, Group
 from reference_impl.scheduler.model import Condition, Pod
 from reference_impl.scheduler.scheduler import GangScheduler
@@ -62,6 +63,7 @@ class Cluster:
         self.failures = list(failures)
         self.patches: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
+        self.refused_events: list[Exception] = []
         self.on_answer: Any = None
 
     async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **how: Any) -> bytes:
@@ -78,6 +80,8 @@ class Cluster:
 
     async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
         assert resource == EVENTS
+        if self.refused_events:
+            raise self.refused_events.pop(0)
         self.events.append(body)
         return b"{}"
 
@@ -91,7 +95,7 @@ def played(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
             pod = gpu_pod(name, 1)
             pod.metadata.resource_version = "1"
             informer.observe(pod)
-        waiting = Unschedulable(client, informer, "gangs")  # type: ignore[arg-type]
+        waiting = Unschedulable(client, informer, EventRecorder(client, "gangs"))  # type: ignore[arg-type]
         running = asyncio.create_task(waiting.run())
         for cycle in cycles:
             pods = {pod.metadata.name: pod for pod in informer}
@@ -134,7 +138,7 @@ def test_a_pod_that_waits_for_an_instant_is_told_nothing() -> None:
         pod = gpu_pod("a", 1)
         pod.metadata.resource_version = "1"
         informer.observe(pod)
-        waiting = Unschedulable(client, informer, "gangs")  # type: ignore[arg-type]
+        waiting = Unschedulable(client, informer, EventRecorder(client, "gangs"))  # type: ignore[arg-type]
         running = asyncio.create_task(waiting.run())
         waiting.replace([(pod, "no space")])
         await asyncio.sleep(4)
@@ -160,6 +164,20 @@ def test_a_passing_failure_is_tried_again(failure: Exception) -> None:
     client = Cluster(failure)
     played(client, {"a": "no space"})
     assert len(client.patches) == len(client.events) == 1
+
+
+def test_an_event_whose_own_request_failed_is_posted_later_and_once() -> None:
+    client = Cluster()
+    client.refused_events = [aiohttp.ServerDisconnectedError()]
+    played(client, *[{"a": "no space"}] * 3)
+    assert len(client.patches) == len(client.events) == 1
+
+
+def test_a_refused_event_is_not_posted_again() -> None:
+    client = Cluster()
+    client.refused_events = [ApiError(403, "Forbidden", "", {}, None)]
+    played(client, *[{"a": "no space"}] * 3)
+    assert len(client.patches) == 1 and not client.events
 
 
 def test_a_refusal_for_good_is_not_tried_again() -> None:

@@ -1,0 +1,83 @@
+"""Events (events.k8s.io/v1) about objects, posted by operator and scheduler."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+
+from kube.client import Client
+from kube.errors import REQUEST_FAILED
+from kube.objects import ObjectMeta
+from kube.resource import EVENTS, Resource
+from reference_impl.runtime.clock import precise_now
+
+log = logging.getLogger(__name__)
+
+NOTE_LENGTH = 1024
+"""Maximum length of a note in characters; the API server refuses longer ones."""
+EventType = Literal["Normal", "Warning"]
+
+
+class EventRecorder:
+    """Posts events in the name of one controller."""
+
+    def __init__(self, client: Client, controller: str) -> None:
+        self._client, self._controller = client, controller
+
+    async def post(
+        self, regarding: Resource, meta: ObjectMeta, kind: EventType, reason: str, note: str, *, action: str
+    ) -> None:
+        """Post an event. Raises what the request raises."""
+        manifest = event(
+            regarding,
+            meta,
+            kind=kind,
+            reason=reason,
+            action=action,
+            note=note,
+            controller=self._controller,
+            timestamp=precise_now(),
+        )
+        await self._client.create(EVENTS, manifest)
+
+    async def record(
+        self, regarding: Resource, meta: ObjectMeta, kind: EventType, reason: str, note: str, *, action: str
+    ) -> None:
+        """Post an event; a failed request is logged only."""
+        try:
+            await self.post(regarding, meta, kind, reason, note, action=action)
+        except REQUEST_FAILED as error:
+            log.info("event %s of %s/%s was not posted: %s", reason, meta.namespace, meta.name, error)
+
+
+def event(
+    regarding: Resource,
+    meta: ObjectMeta,
+    *,
+    kind: EventType,
+    reason: str,
+    action: str,
+    note: str,
+    controller: str,
+    timestamp: str,
+) -> dict[str, Any]:
+    """The manifest of an event about an object. `timestamp` has microseconds."""
+    return {
+        "apiVersion": EVENTS.api_version,
+        "kind": "Event",
+        "metadata": {"generateName": f"{meta.name}-", "namespace": meta.namespace},
+        "eventTime": timestamp,
+        "reportingController": controller,
+        "reportingInstance": controller,
+        "type": kind,
+        "reason": reason,
+        "action": action,
+        "note": note[:NOTE_LENGTH],
+        "regarding": {
+            "apiVersion": regarding.api_version,
+            "kind": regarding.kind,
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+        },
+    }

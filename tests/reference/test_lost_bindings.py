@@ -1,0 +1,93 @@
+"""A binding whose answer is lost: the capacity stays reserved until it is known whether the pod is bound."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from kube.errors import ApiError
+from kube.resource import Resource
+from reference_impl.scheduler.scheduler import GangScheduler
+from tests.kube.leaping import leap
+from tests.reference.examples import NAMESPACE, gpu_pod, node
+
+
+class Api:
+    """An API server that fails bindings with `failure`; each GET of a pod is answered with the next of `answers`."""
+
+    def __init__(self, failure: Exception, *answers: Any) -> None:
+        self.failure, self.answers, self.asked = failure, list(answers), 0
+        self.on_answer: Any = None
+
+    async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
+        raise self.failure
+
+    async def get_or_none(self, resource: Resource, namespace: str, name: str) -> bytes | None:
+        self.asked += 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return None if answer is None else orjson.dumps(answer)
+
+
+def stored(node_name: str = "") -> dict[str, Any]:
+    metadata = {"name": "a", "namespace": NAMESPACE, "uid": "u-a", "resourceVersion": "2"}
+    return {"metadata": metadata, "spec": {"nodeName": node_name}}
+
+
+def tried(api: Api) -> GangScheduler:
+    """A scheduler that has tried to bind pod `a` to node `n`, after three seconds."""
+
+    async def scenario() -> GangScheduler:
+        scheduler = GangScheduler(api, name="gangs")  # type: ignore[arg-type]
+        pod, host = gpu_pod("a", 1), node("n", 8)
+        pod.metadata.resource_version = host.metadata.resource_version = "1"
+        scheduler._pods.observe(pod)
+        scheduler._nodes.observe(host)
+        scheduler._changed.clear()
+        scheduler._assumed["u-a"] = "n"
+        running = asyncio.create_task(scheduler._resolve_bindings())
+        await scheduler._bind(pod, "n")
+        await asyncio.sleep(3)
+        running.cancel()
+        await asyncio.wait([running])
+        return scheduler
+
+    return leap(scenario())
+
+
+LOST = [aiohttp.ServerDisconnectedError(), TimeoutError(), ApiError(504, "Timeout", "", {}, None)]
+
+
+@pytest.mark.parametrize("failure", LOST, ids=repr)
+def test_the_capacity_stays_reserved_as_long_as_nobody_knows(failure: Exception) -> None:
+    scheduler = tried(Api(failure, *[ConnectionRefusedError()] * 9))
+    assert scheduler._assumed == {"u-a": "n"}
+
+
+@pytest.mark.parametrize("failure", LOST, ids=repr)
+def test_the_capacity_is_free_when_the_pod_is_not_bound(failure: Exception) -> None:
+    api = Api(failure, ConnectionRefusedError(), stored())
+    scheduler = tried(api)
+    assert (scheduler._assumed, scheduler._changed.is_set(), api.asked) == ({}, True, 2)
+
+
+def test_a_pod_that_is_bound_is_known_as_bound() -> None:
+    api = Api(TimeoutError(), stored("n"))
+    scheduler = tried(api)
+    known = scheduler._pods.get(NAMESPACE, "a")
+    assert known is not None and known.spec.node_name == "n"
+    assert (scheduler._assumed, api.asked) == ({}, 1)
+
+
+def test_the_capacity_is_free_when_the_pod_is_gone() -> None:
+    assert tried(Api(TimeoutError(), None))._assumed == {}
+
+
+def test_a_refused_binding_frees_the_capacity_at_once() -> None:
+    api = Api(ApiError(409, "Conflict", "", {}, None))
+    assert (tried(api)._assumed, api.asked) == ({}, 0)
