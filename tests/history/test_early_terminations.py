@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.history import incarnations
 from conformance.history.record import Record
+from conformance.testing import incarnations
 from conformance.tests.termination.delays import breaches, early
 from tests.history.scripted import Scripted
 from tests.history.story import Story

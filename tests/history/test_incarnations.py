@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.history import incarnations
+from conformance.testing import incarnations
 
 CLIQUES = "podcliques"
 GOING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}

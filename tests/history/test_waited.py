@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.history.record import Record
-from conformance.tests.termination.scenes import waited
+from conformance.testing.disruption import waited
 from tests.history.scripted import Scripted
 from tests.history.story import Story
 

@@ -14,8 +14,8 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.nodes import PROFILE
 from conformance.grove import health, pods, workloads
 from conformance.grove.fields import condition_is, name, number, text
-from conformance.history import incarnations, predicates
 from conformance.history.view import View
+from conformance.testing import incarnations, predicates
 from kube.resource import PODS
 from reference_impl.api import models
 from tests.reference.chaos import SCHEDULER, Behavior, Chapter, Done, Role, all_deaths, pods_made

@@ -11,9 +11,8 @@ import pytest
 from conformance.cluster.controlplane import Cluster
 from conformance.grove import labels, updates, workloads
 from conformance.grove.fields import label, number, text
-from conformance.history import predicates
 from conformance.history.view import View
-from conformance.tests.update import replay
+from conformance.testing import predicates, replay
 from reference_impl.api import models
 from tests.reference.chaos import Behavior, Chapter, Done, all_deaths
 from tests.reference.test_killed_at_any_write import complete

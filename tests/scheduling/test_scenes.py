@@ -6,8 +6,8 @@ from conformance.grove.scheduling import drawing, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Outcome
 from conformance.suite import requirement
-from conformance.tests.scheduler import judging
-from conformance.tests.scheduler.playing import Move, Scene
+from conformance.testing import judging
+from conformance.testing.playing import Move, Scene
 
 ALL = {scenario.id: scenario for scenario in scenarios.load()}
 

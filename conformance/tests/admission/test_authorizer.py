@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from conformance.grove.expected import expected
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.dry_run import Request
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 
 ALICE = "alice"
 MANAGED = {"app.kubernetes.io/managed-by": "grove-operator"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import text
-from conformance.history import predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 
 FORCED = "set to Always"
 """Words of the warning that the policy of the template does not count (VAL-44)."""

@@ -12,8 +12,8 @@ from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.dry_run import Reply
 from conformance.suite.requirement import requirements
+from conformance.testing.observed import gone
 from conformance.tests.admission.judging import bound
-from conformance.tests.resources.observed import gone
 
 SETS = "podcliquesets"
 NAMELESS, NAMED = "nameless", "named"

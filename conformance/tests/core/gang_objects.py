@@ -5,12 +5,12 @@ from __future__ import annotations
 from conformance.grove import labels, pods
 from conformance.grove.expected import Expected
 from conformance.grove.fields import at, condition_is, items, label, number, text
-from conformance.history import predicates
 from conformance.history.query import History
 from conformance.history.record import DELETED
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
+from conformance.testing import predicates
 from conformance.testing.comparison import of, same
 
 References = dict[str, list[str] | Absent | None]

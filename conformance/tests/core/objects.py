@@ -20,10 +20,10 @@ from conformance.grove.fields import (
     truth,
 )
 from conformance.grove.fields import labels as labels_of
-from conformance.history import predicates
 from conformance.history.record import ADDED, Record
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.testing import predicates
 from conformance.testing.comparison import of, same, same_labels
 
 PLURALS = {

@@ -7,9 +7,9 @@ import re
 from conformance.grove import expected_pods, variables
 from conformance.grove.expected import Clique, Expected
 from conformance.grove.fields import Document, controller, labels, name, text
-from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.testing import predicates
 from conformance.testing.comparison import same, same_labels
 
 

@@ -8,10 +8,10 @@ from conformance.grove import labels
 from conformance.grove.expected import Expected
 from conformance.grove.fields import condition, label, number, text
 from conformance.grove.selectors import normal
-from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
+from conformance.testing import predicates
 from conformance.testing.comparison import same
 
 Statuses = dict[str, dict[str, dict[str, object] | Absent]]

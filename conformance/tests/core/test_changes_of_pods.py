@@ -9,15 +9,15 @@ from typing import Any
 from conformance.grove import health, labels, pods
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition, condition_is, items, label, name, number, text, uid
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.rest_rule import REST
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.quotas import limit_pods
-from conformance.tests.scaling.scaled import pods_are
+from conformance.testing import predicates
+from conformance.testing.quotas import limit_pods
+from conformance.testing.scaled import pods_are
 
 BREACHED = "MinAvailableBreached"
 GROUPS, SETS, CLIQUES, GANGS = "podcliquescalinggroups", "podcliquesets", "podcliques", "podgangs"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 from conformance.tests.core import gang_objects, objects, pod_contents, statuses
 
 

@@ -10,11 +10,11 @@ from conformance.grove import health, labels
 from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import at, condition, label, name, number, text
 from conformance.grove.health import Health
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 from conformance.testing.comparison import same
 
 SET = "health"

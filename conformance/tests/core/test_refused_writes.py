@@ -9,8 +9,8 @@ from conformance.grove.expected import expected
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.requirement import requirements
-from conformance.tests.quotas import limit_pods
-from conformance.tests.scaling.scaled import pods_are
+from conformance.testing.quotas import limit_pods
+from conformance.testing.scaled import pods_are
 
 SETTLE, WINDOW = 5, 10
 """Seconds of the first quick retries, which any back-off begins with; seconds in which requests are counted then."""

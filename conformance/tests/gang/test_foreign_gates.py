@@ -5,13 +5,13 @@ from __future__ import annotations
 from conformance.errors import HarnessError
 from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, text
-from conformance.history import predicates
 from conformance.suite.api import Object
 from conformance.suite.checks import Blocked
 from conformance.suite.recorded import Recorded
 from conformance.suite.requirement import invariants, requirement
 from conformance.suite.scene import Scene
 from conformance.suite.scene_environment import SceneEnvironment
+from conformance.testing import predicates
 
 GATE = "example.com/quota"
 ATTEMPTS = 300

@@ -7,12 +7,12 @@ whatever the order of the pods.
 from __future__ import annotations
 
 from conformance.grove.expected import expected
-from conformance.history import predicates
 from conformance.suite.api import Object
 from conformance.suite.recorded import Recorded
 from conformance.suite.requirement import invariants, requirement
 from conformance.suite.scene import Scene
 from conformance.suite.scene_environment import SceneEnvironment
+from conformance.testing import predicates
 
 
 class ServiceThatDoesNotFit(Scene):

@@ -12,8 +12,8 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.hashes import sets
-from conformance.tests.hashes.sets import Object
+from conformance.testing import sets
+from conformance.testing.sets import Object
 
 ANY, EXPLICIT, IN_ORDER = (f"CliqueStartupType{kind}" for kind in ("AnyOrder", "Explicit", "InOrder"))
 

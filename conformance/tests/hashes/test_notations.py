@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from conformance.grove import template_pairs
-from conformance.history import incarnations
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import incarnations, sets
 from conformance.testing.comparison import same
-from conformance.tests.hashes import sets
 from conformance.tests.hashes.test_order_without_meaning import has_second
 
 

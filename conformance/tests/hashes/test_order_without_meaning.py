@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import template
-from conformance.history.predicates import Predicate
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import sets
 from conformance.testing.comparison import same
-from conformance.tests.hashes import sets
-from conformance.tests.hashes.sets import CLIQUES, Object
+from conformance.testing.predicates import Predicate
+from conformance.testing.sets import CLIQUES, Object
 
 BY_CHANCE = 3
 ANY, EXPLICIT, IN_ORDER = (f"CliqueStartupType{kind}" for kind in ("AnyOrder", "Explicit", "InOrder"))

@@ -7,13 +7,13 @@ from typing import Any
 
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import template
-from conformance.history.predicates import Predicate
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import sets
 from conformance.testing.comparison import same
-from conformance.tests.hashes import sets
+from conformance.testing.predicates import Predicate
 
 UNTOUCHED = ("untouched", "left-alone")
 PLAIN = {"restartPolicy": "Always", "containers": [{"name": "main", "image": "registry.example/engine:1"}]}

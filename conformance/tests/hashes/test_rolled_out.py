@@ -5,13 +5,12 @@ from __future__ import annotations
 from conformance.grove import template_pairs
 from conformance.grove.fields import text
 from conformance.grove.template_pairs import template
-from conformance.history import incarnations, predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import incarnations, predicates, sets
 from conformance.testing.comparison import same
-from conformance.tests.hashes import sets
 
 ALONE, GROUPS = ("a", "b", "c"), {"g": ["d", "e"], "h": ["f"]}
 

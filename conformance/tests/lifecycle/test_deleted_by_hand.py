@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import name, number, terminating, uid
-from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import same
-from conformance.tests.lifecycle.deleted import all_gone, made_late, outlived
-from conformance.tests.resources.observed import all_of, gone
-from conformance.tests.scaling.scaled import pods_are
-from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import CLIQUES, GROUPS, SETS
+from conformance.testing.deleted import all_gone, made_late, outlived
+from conformance.testing.disruption import CLIQUES, GROUPS, SETS
+from conformance.testing.observed import all_of, gone
+from conformance.testing.scaled import pods_are
 
 ALL = ("hands", "last", "counts", "again")
 
@@ -28,8 +27,8 @@ def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None
     before = case.quiet(1)
 
     # Of one set cliques are deleted, one set goes in the foreground, one while it counts down; one is made again.
-    scenes.become(case, "counts-0-a", scenes.CRASHED, 1)
-    case.until("LIFE-006", "a clique counts down", scenes.breached(CLIQUES, ["counts-0-a"]))
+    disruption.become(case, "counts-0-a", disruption.CRASHED, 1)
+    case.until("LIFE-006", "a clique counts down", disruption.breached(CLIQUES, ["counts-0-a"]))
     mine = ["hands-0-a", "hands-0-g-1-b"]
     former = incarnations.uids(before, CLIQUES)
     for clique in mine:

@@ -8,13 +8,13 @@ from typing import Any
 from conformance.grove import labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import label, name, terminating
-from conformance.history import predicates
 from conformance.history.query import History, Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.recorder import RECORDED
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 
 SMALL: Mapping[str, object] = {"workers": 2, "prefills": 1, "prefillsFloor": 1, "prefillGpus": 1, "decodeGpus": 1}
 

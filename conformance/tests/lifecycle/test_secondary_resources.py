@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.fields import label
-from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import incarnations, predicates
 
 RESOURCES = ("services", "horizontalpodautoscalers", "serviceaccounts", "roles", "rolebindings", "podgangs")
 

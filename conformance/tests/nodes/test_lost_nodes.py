@@ -10,17 +10,16 @@ from typing import Any
 
 from conformance.grove import labels, pods
 from conformance.grove.fields import label, name, number, terminating, uid
-from conformance.history import incarnations, predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import same
-from conformance.tests.resources.observed import all_of
-from conformance.tests.scaling.scaled import pods_are
-from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import CLIQUES
+from conformance.testing.disruption import CLIQUES
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are
 
 PODS = 2
 SETS = ("moves", "stuck", "lasts", "returns", "drained")
@@ -50,7 +49,7 @@ SOON: Object = {**NEVER, "tolerationSeconds": 1}
 )
 def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
     here, there = case.nodes("tiny", 2)
-    scenes.cordon(case, [there])
+    disruption.cordon(case, [there])
     for each in SETS:
         case.create(workload(case, each, here))
     case.until("NODE-005", "the sets are available", all_of(*(predicates.available(each, 1) for each in SETS)))
@@ -58,13 +57,13 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
 
     case.quiet(1.2, real=True)
     mark = case.history.mark()
-    scenes.cordon(case, [here])
+    disruption.cordon(case, [here])
     case.quiet(1.5, real=True)
     changed = [str(record) for record in case.history.records("pods", since=mark)]
     case.expect("NODE-005", "what has become of pods since their node was cordoned", [], changed)
     same(case, "NODE-005", "cliques that each name has had", *once(case, SETS))
 
-    scenes.cordon(case, [there], off=True)
+    disruption.cordon(case, [there], off=True)
     refused = [answer for pod in first["drained"].values() if (answer := case.evict(name(pod)))]
     case.expect("NODE-006", "evictions that were refused", [], refused)
     what = "what is drained is somewhere else, with the same indices"
@@ -73,8 +72,8 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
     case.fail_node(here)
     before = incarnations.uids(case.history.view(), CLIQUES)
     what = "cliques whose node is lost say that they are below their floor"
-    case.eventually("NODE-003", what, scenes.breached(CLIQUES, [CLIQUE[each] for each in LOST]))
-    scenes.delay(case, ["lasts"], "1s")
+    case.eventually("NODE-003", what, disruption.breached(CLIQUES, [CLIQUE[each] for each in LOST]))
+    disruption.delay(case, ["lasts"], "1s")
     what = "what has been below its floor for too long is made anew"
     case.eventually("NODE-003", what, incarnations.renewed(CLIQUES, [CLIQUE["lasts"]], before))
     case.eventually("NODE-003", "and runs on another node", moved("lasts", first, there))
@@ -91,13 +90,13 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
 
     case.recover_node(here)
     case.eventually(
-        "NODE-004", "what has its node again is sound", scenes.breached(CLIQUES, [CLIQUE["returns"]], "False")
+        "NODE-004", "what has its node again is sound", disruption.breached(CLIQUES, [CLIQUE["returns"]], "False")
     )
-    scenes.cordon(case, [here], off=True)
+    disruption.cordon(case, [here], off=True)
     case.until("NODE-002", "with room for it again the set is available", predicates.available("stuck", 1))
     case.until("NODE-004", "all sets are available", all_of(*(predicates.available(each, 1) for each in SETS)))
     # A countdown that was not ended is over now.
-    scenes.delay(case, SETS, "1s")
+    disruption.delay(case, SETS, "1s")
     case.quiet(2.5, real=True)
     now = found(case, ["returns"])
     kept = {index: uid(pod) for index, pod in first["returns"].items()}
@@ -105,7 +104,11 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
     for id, each in (("NODE-001", "moves"), ("NODE-002", "stuck"), ("NODE-004", "returns"), ("NODE-006", "drained")):
         same(case, id, "cliques that each name has had", *once(case, [each]))
     same(
-        case, "NODE-003", "cliques that each name has had", {CLIQUE["lasts"]: 2}, scenes.counts(case, [CLIQUE["lasts"]])
+        case,
+        "NODE-003",
+        "cliques that each name has had",
+        {CLIQUE["lasts"]: 2},
+        disruption.counts(case, [CLIQUE["lasts"]]),
     )
 
 
@@ -122,7 +125,7 @@ def workload(case: Case, each: str, here: str) -> Object:
 
 def found(case: Case, sets: Iterable[str]) -> dict[str, dict[str, Mapping[str, Any]]]:
     """The pods of each set, by index."""
-    own = {each: scenes.by_index(case, CLIQUE[each]) for each in sets}
+    own = {each: disruption.by_index(case, CLIQUE[each]) for each in sets}
     return {each: {label(pod, labels.POD_INDEX): pod for pod in found} for each, found in own.items()}
 
 
@@ -170,4 +173,4 @@ def counted(clique: str) -> predicates.Predicate:
 def once(case: Case, sets: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
     """What is to be and what is, of cliques that have not been made anew."""
     cliques = [CLIQUE[each] for each in sets]
-    return dict.fromkeys(cliques, 1), scenes.counts(case, cliques)
+    return dict.fromkeys(cliques, 1), disruption.counts(case, cliques)

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from conformance.grove.fields import number, text
 from conformance.grove.kinds import LEASE
-from conformance.history.predicates import Predicate
 from conformance.history.query import History, Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
+from conformance.testing.predicates import Predicate
 
 LEASES = "leases"
 

@@ -8,12 +8,12 @@ from typing import Any
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name, terminating
 from conformance.grove.kinds import LEASE
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 from conformance.tests.operations import leases
 
 SMALL: Mapping[str, object] = {"workers": 3, "prefills": 2, "decodes": 2, "prefillGpus": 1, "decodeGpus": 1}

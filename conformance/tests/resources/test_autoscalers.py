@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, number, text
 from conformance.grove.selectors import normal
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import observed, predicates
 from conformance.testing.comparison import same
-from conformance.tests.resources import observed
 from conformance.tests.resources.test_secondary import trigger
 
 SCALERS = "horizontalpodautoscalers"

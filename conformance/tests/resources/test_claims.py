@@ -5,12 +5,11 @@ from __future__ import annotations
 from conformance.grove import expected_pods, names, pods
 from conformance.grove.expected import expected
 from conformance.grove.fields import at, name
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.resources import observed
+from conformance.testing import observed, predicates
 from conformance.tests.resources.test_furnished_set import OTHER_SPEC, claim_template
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from conformance.grove import expected_domains, expected_pods, labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import Document, finalizers, items, name, number, text
-from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import observed, predicates
 from conformance.testing.comparison import of, same
-from conformance.tests.resources import observed
 
 DOMAINS = "computedomains"
 

@@ -6,15 +6,14 @@ from conformance.grove import expected_claims, expected_pods, expected_secondary
 from conformance.grove.expected import Expected, expected
 from conformance.grove.expected_claims import Claim
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
 from conformance.suite.requirement import requirements
+from conformance.testing import observed, predicates
 from conformance.testing.comparison import carried, of, same
-from conformance.tests.resources import observed
 
 OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClassName": "other.example.com"}}]}}
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import at, mapping, name, number, text, texts
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import observed, predicates
 from conformance.testing.comparison import of
-from conformance.tests.resources import observed
 from conformance.tests.resources.test_secondary import trigger
 
 

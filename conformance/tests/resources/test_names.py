@@ -8,14 +8,13 @@ from typing import Any
 from conformance.grove import labels
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition_is, controller, items, number, text
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import observed, predicates
 from conformance.testing.comparison import same
 from conformance.tests.core import objects
-from conformance.tests.resources import observed
 
 TIER = "example.com/tier"
 """A label of a template of the workload `namesakes`."""

@@ -7,13 +7,12 @@ import contextlib
 from conformance.grove import expected_secondary, labels, names
 from conformance.grove.expected import expected
 from conformance.grove.fields import Document, controller, mapping, name, text
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.resources import observed
+from conformance.testing import observed, predicates
 
 GROVE = "grove.io/v1alpha1"
 

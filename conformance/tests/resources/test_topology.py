@@ -6,14 +6,13 @@ from conformance.grove import expected_topology, labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.expected_topology import Levels
 from conformance.grove.fields import Document, at, condition, text
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import observed, predicates
 from conformance.testing.comparison import of, same
-from conformance.tests.resources import observed
 
 LEVELS = {"zone": "example.com/zone", "rack": "example.com/rack", "host": "example.com/host"}
 """Domain → node label key, from wide to narrow."""

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 from conformance.grove import labels
 from conformance.grove.fields import count, finalizers, items, label, name, number, text, uid
-from conformance.history import incarnations, predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import of, same
-from conformance.tests.resources.observed import all_of, gone, there
-from conformance.tests.scaling.scaled import pods_are, scale
-from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.observed import all_of, gone, there
+from conformance.testing.scaled import pods_are, scale
 
 KINDS = ("pods", CLIQUES, GROUPS, GANGS, "services")
 HELD = "conformance.grove.io/held"
@@ -97,7 +96,7 @@ def judge_scaled_out(case: Case, before: Mapping[tuple[str, str], str], generati
 
 def judge_scaled_in(case: Case) -> None:
     """Two groups are scaled in while the operator is away; one has a hole, one has its only sick replica in front."""
-    scenes.become(case, "s-0-g-0-b", scenes.STARTING, 1)
+    disruption.become(case, "s-0-g-0-b", disruption.STARTING, 1)
     hole = [f"s-1-g-1-{clique}" for clique in "bc"]
     for clique in hole:
         held = [*finalizers(case.history.view().get(CLIQUES, clique)), HELD]

@@ -8,15 +8,14 @@ from typing import Any
 
 from conformance.grove import health, labels
 from conformance.grove.fields import label, name, uid
-from conformance.history import predicates
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, predicates
 from conformance.testing.comparison import same
-from conformance.tests.resources.observed import all_of
-from conformance.tests.scaling.scaled import pods_are, scale
-from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import CLIQUES, SERVING
+from conformance.testing.disruption import CLIQUES, SERVING
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are, scale
 
 NAMES = ("assigned", "aged", "outdated", "phased", "leaving")
 UNREADY: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
@@ -31,20 +30,20 @@ def test_those_pods_go_that_serve_least(case: Case) -> None:
     nodes = case.nodes("tiny", 1)
     case.create(workload_of(case))
     cliques = {each: f"v-0-{each}" for each in NAMES}
-    case.until("SCALE-010", "all pods are bound", scenes.bound(dict.fromkeys(cliques.values(), 3)))
+    case.until("SCALE-010", "all pods are bound", disruption.bound(dict.fromkeys(cliques.values(), 3)))
     for each, clique in cliques.items():
         states(case, clique, STATES.get(each, [SERVING] * 3))
     # The first pod becomes the youngest, and of another clique the oldest is of another template.
     case.quiet(1.2, real=True)
-    first = {each: scenes.by_index(case, clique)[0] for each, clique in cliques.items()}
+    first = {each: disruption.by_index(case, clique)[0] for each, clique in cliques.items()}
     case.delete("pods", name(first["aged"]))
     case.until(
         "SCALE-010", "a pod that was deleted is replaced", pods_are({cliques["aged"]: 3}, but=uid(first["aged"]))
     )
-    case.until("SCALE-010", "its successor is bound", scenes.bound({cliques["aged"]: 3}))
-    scenes.become(case, cliques["aged"], SERVING, 1)
+    case.until("SCALE-010", "its successor is bound", disruption.bound({cliques["aged"]: 3}))
+    disruption.become(case, cliques["aged"], SERVING, 1)
     case.patch("pods", name(first["outdated"]), {"metadata": {"labels": {labels.TEMPLATE_HASH: "another"}}})
-    scenes.cordon(case, nodes)
+    disruption.cordon(case, nodes)
     scale(case, CLIQUES, cliques["assigned"], 4)
     case.until("SCALE-010", "a pod too many for the nodes is made", pods_are({cliques["assigned"]: 4}))
     case.quiet(1)
@@ -68,7 +67,7 @@ def test_those_pods_go_that_serve_least(case: Case) -> None:
     case.patch("pods", name(first["leaving"]), {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
 
     scale(case, CLIQUES, cliques["phased"], 1)
-    scenes.cordon(case, nodes, off=True)
+    disruption.cordon(case, nodes, off=True)
     scale(case, CLIQUES, cliques["aged"], 3)
     sizes = {cliques["phased"]: 1, cliques["aged"]: 3}
     case.eventually("SCALE-012", "each clique has as many pods as it is to have", all_of(pods_are(sizes)))
@@ -92,7 +91,7 @@ def workload_of(case: Case) -> Object:
 
 
 def states(case: Case, clique: str, wanted: list[Mapping[str, Any]]) -> None:
-    for pod, state in zip(scenes.by_index(case, clique), wanted, strict=False):
+    for pod, state in zip(disruption.by_index(case, clique), wanted, strict=False):
         case.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.grove.expected import Clique, expected
-from conformance.history import predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 
 
 @requirements("SCHED-061")

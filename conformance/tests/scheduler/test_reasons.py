@@ -7,11 +7,11 @@ from typing import Any
 
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, name, text
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 
 CONDITION, REASON = "PodScheduled", "Unschedulable"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from conformance.grove.scheduling import drawing, scenarios
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.scheduler import judging
-from conformance.tests.scheduler.playing import Play
+from conformance.testing import judging
+from conformance.testing.playing import Play
 
 DRAWN = 10
 

@@ -8,10 +8,10 @@ from typing import Any
 from conformance.grove import pods
 from conformance.grove.expected import Clique
 from conformance.grove.fields import condition_is, name
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.testing import predicates
 
 HOLD = "conformance.grove.io/hold-ready"
 """The fake cluster starts a pod with this annotation, but does not make it Ready."""

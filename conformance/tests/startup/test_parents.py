@@ -7,11 +7,11 @@ from typing import Any
 from conformance.grove import startup, template
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import Document, at, name, texts
-from conformance.history import predicates
 from conformance.history.differences import differing
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 from conformance.testing.comparison import of
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Container
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import condition_is, name, uid
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 from conformance.tests.startup.predicates import are_ready, are_under_way, break_down, hold, let_go, names, ready
 
 

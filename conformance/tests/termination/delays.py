@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from conformance.history import incarnations
 from conformance.history.query import History
 from conformance.history.record import Record
-from conformance.tests.termination import scenes
+from conformance.testing import disruption, incarnations
 
 
 def breaches(history: History, clique: str, never_ran: Collection[str]) -> list[Record]:
     """Return the present breaches that may have a clique terminated: those of its replica of the scaling group, of that
     group, and of the standalone clique beside it. Cliques that never ran breach nothing (TERM-010)."""
     replica = "-".join(clique.split("-")[:2])
-    parts = [(scenes.CLIQUES, f"{replica}-a"), (scenes.GROUPS, f"{replica}-g")]
+    parts = [(disruption.CLIQUES, f"{replica}-a"), (disruption.GROUPS, f"{replica}-g")]
     if clique.startswith(f"{replica}-g-"):
         own = clique.rpartition("-")[0]
-        parts += [(scenes.CLIQUES, each) for each in (f"{own}-b", f"{own}-c") if each not in never_ran]
-    found = [incarnations.since(history, resource, name, scenes.BREACHED, "True") for resource, name in parts]
+        parts += [(disruption.CLIQUES, each) for each in (f"{own}-b", f"{own}-c") if each not in never_ran]
+    found = [incarnations.since(history, resource, name, disruption.BREACHED, "True") for resource, name in parts]
     return [record for record in found if record is not None]
 
 
@@ -32,7 +31,7 @@ def early(
     the cause. Whether that level was to act at all is judged elsewhere (TERM-008, TERM-011)."""
     found = []
     for name, end in ends.items():
-        longest = max((scenes.waited(cause, end, since) for cause in causes.get(name, ())), default=0.0)
+        longest = max((disruption.waited(cause, end, since) for cause in causes.get(name, ())), default=0.0)
         if longest < seconds:
             found.append(f"{name} was deleted {longest:g} s after the breach")
     return found

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from conformance.grove import health
 from conformance.grove.fields import condition, terminating, text
-from conformance.history import incarnations, predicates
 from conformance.history.record import Record
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import same
-from conformance.tests.resources.observed import all_of
-from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import CLIQUES
+from conformance.testing.disruption import CLIQUES
+from conformance.testing.observed import all_of
 
 SECONDS = 12
 SETS = ("wavers", "worsens", "lasts", "waits", "hastens", "begins")
@@ -33,30 +32,30 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     cliques = {each: f"{each}-0-web" for each in SETS}
     waits = cliques.pop("waits")
     case.until("TERM-020", "the sets are available", all_of(*(predicates.available(each, 1) for each in cliques)))
-    case.until("TERM-015", "pods are bound, and start", scenes.bound({waits: 3}))
-    scenes.become(case, waits, scenes.STARTING, 3)
+    case.until("TERM-015", "pods are bound, and start", disruption.bound({waits: 3}))
+    disruption.become(case, waits, disruption.STARTING, 3)
     lost = case.history.now()
     # At once: also what is lost soon after its beginning is lost. It is lost for good, and the others crash.
-    scenes.cordon(case, nodes)
-    scenes.fail_node(case, cliques["begins"], 1)
+    disruption.cordon(case, nodes)
+    disruption.fail_node(case, cliques["begins"], 1)
     for each, clique in cliques.items():
         if each != "begins":
-            scenes.become(case, clique, scenes.CRASHED, 1)
-    case.until("TERM-020", "the cliques say that they have lost a pod", scenes.breached(CLIQUES, cliques.values()))
+            disruption.become(case, clique, disruption.CRASHED, 1)
+    case.until("TERM-020", "the cliques say that they have lost a pod", disruption.breached(CLIQUES, cliques.values()))
     first = {each: began(case, clique) for each, clique in cliques.items()}
     before = incarnations.uids(case.history.view(), CLIQUES)
     case.quiet(1.2, real=True)
 
-    scenes.become(case, cliques["wavers"], scenes.SERVING, 1)
-    scenes.become(case, cliques["worsens"], scenes.CRASHED, 2)
-    case.until("TERM-016", "the clique is sound again", scenes.breached(CLIQUES, [cliques["wavers"]], "False"))
-    scenes.delay(case, ["hastens"], "1s")
+    disruption.become(case, cliques["wavers"], disruption.SERVING, 1)
+    disruption.become(case, cliques["worsens"], disruption.CRASHED, 2)
+    case.until("TERM-016", "the clique is sound again", disruption.breached(CLIQUES, [cliques["wavers"]], "False"))
+    disruption.delay(case, ["hastens"], "1s")
     what = "a delay that was shortened while it counted down is over"
     case.eventually("TERM-018", what, incarnations.renewed(CLIQUES, [cliques["hastens"]], before))
     case.quiet(1.2, real=True)
     relapsed = case.history.now()
-    scenes.become(case, cliques["wavers"], scenes.CRASHED, 1)
-    case.until("TERM-016", "the clique has lost a pod again", scenes.breached(CLIQUES, [cliques["wavers"]]))
+    disruption.become(case, cliques["wavers"], disruption.CRASHED, 1)
+    case.until("TERM-016", "the clique has lost a pod again", disruption.breached(CLIQUES, [cliques["wavers"]]))
     again = began(case, cliques["wavers"])
 
     age_of(case, first["lasts"])
@@ -72,7 +71,7 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
         ("TERM-017", "worsens", first["worsens"], lost),
         ("TERM-019", "lasts", first["lasts"], lost),
     ):
-        waited = scenes.waited(cause, ends.get(cliques[each]), since)
+        waited = disruption.waited(cause, ends.get(cliques[each]), since)
         case.expect(id, f"{each}: deleted before {SECONDS} s were over", False, 0 <= waited < SECONDS)
     for id, each in (("TERM-017", "worsens"), ("TERM-019", "lasts")):
         end = ends.get(cliques[each])
@@ -81,22 +80,22 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
         case.holds(id, f"{each}: deleted before a whole delay has passed since the restart", not late)
     what = "what was lost soon after its beginning is made anew"
     case.eventually("TERM-020", what, incarnations.renewed(CLIQUES, [cliques["begins"]], before))
-    scenes.cordon(case, nodes, off=True)
+    disruption.cordon(case, nodes, off=True)
     case.until("TERM-020", "the sets are available again", all_of(*(predicates.available(each, 1) for each in cliques)))
     once = dict.fromkeys(cliques.values(), 2)
-    same(case, "TERM-020", "cliques that each name has had", once, scenes.counts(case, once))
-    same(case, "TERM-015", "cliques whose pods are on their way", {waits: 1}, scenes.counts(case, [waits]))
+    same(case, "TERM-020", "cliques that each name has had", once, disruption.counts(case, once))
+    same(case, "TERM-015", "cliques whose pods are on their way", {waits: 1}, disruption.counts(case, [waits]))
 
 
 def began(case: Case, clique: str) -> Record | None:
-    return incarnations.since(case.history, CLIQUES, clique, scenes.BREACHED, "True")
+    return incarnations.since(case.history, CLIQUES, clique, disruption.BREACHED, "True")
 
 
 def moments(case: Case, clique: str, since: Record | None) -> list[str]:
     """The transition times that a clique has told of its breach, from that record until it was deleted."""
     records = case.history.records(CLIQUES, clique, since=since.seq - 1) if since is not None else []
     living = [r for r in records if since is not None and r.uid == since.uid and not terminating(r.object)]
-    told = [text(condition(record.object, scenes.BREACHED), "lastTransitionTime") for record in living]
+    told = [text(condition(record.object, disruption.BREACHED), "lastTransitionTime") for record in living]
     return list(dict.fromkeys(told))
 
 

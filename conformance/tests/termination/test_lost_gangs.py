@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from conformance.grove import labels
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition_is, label, number, text
-from conformance.history import incarnations, predicates
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import same
-from conformance.tests.resources.observed import all_of
-from conformance.tests.scaling.scaled import pods_are, scale
-from conformance.tests.termination import delays, scenes
-from conformance.tests.termination.scenes import CLIQUES, GANGS, GROUPS
+from conformance.testing.disruption import CLIQUES, GANGS, GROUPS
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are, scale
+from conformance.tests.termination import delays
 
 LATER, SECONDS, PAIR = "1h0m0s", 6, 2
 LOOSE = {"aloneFloor": 1, "groupsFloor": 1, "membersFloor": 1, "delay": LATER}
@@ -47,7 +47,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     never = shapes.pop("never")
     started(case, shapes)
     before = case.history.view()
-    scenes.cordon(case, nodes)
+    disruption.cordon(case, nodes)
     case.create(never)
     since = case.history.now()
     torn_apart(case)
@@ -58,7 +58,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     case.expect("TERM-002", "cliques deleted within the hour", [], gone)
     uids = incarnations.uids(case.history.view(), CLIQUES)
     causes = {name: delays.breaches(case.history, name, LAST) for name in uids}
-    scenes.delay(case, shapes, f"{SECONDS}s")
+    disruption.delay(case, shapes, f"{SECONDS}s")
     pair = [f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c")]
     strict = ["strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc")]
     torn = ["torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique in "bc")]
@@ -74,11 +74,11 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
 
     # As long as no node takes pods it stays at that, however short the delay.
     groups = ["pair-1-g", "strict-0-g", "torn-0-g"]
-    case.eventually("TERM-005", "the scaling groups say that they are being made anew", scenes.flagged(groups))
-    scenes.delay(case, shapes, "1s")
+    case.eventually("TERM-005", "the scaling groups say that they are being made anew", disruption.flagged(groups))
+    disruption.delay(case, shapes, "1s")
     case.quiet(6, real=True)
     known = [*everything, *(n for n in (*strict, *LAST) if n not in everything)]
-    found = scenes.counts(case, known)
+    found = disruption.counts(case, known)
     once = dict.fromkeys((*pair, *strict), 2)
     same(case, "TERM-004", "cliques that each name has had", once, {name: found[name] for name in once})
     same(case, "TERM-011", "cliques that each name has had", dict.fromkeys(torn, 2), {n: found[n] for n in torn})
@@ -94,17 +94,17 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
 
     judge_never(case, never)
 
-    scenes.cordon(case, nodes, off=True)
+    disruption.cordon(case, nodes, off=True)
     recovered(case, [*shapes, "never"])
     judge_sizes(case)
     judge_never(case, never)
 
     # Armed again: three more losses, and two that are none.
-    found = scenes.counts(case, known)
-    scenes.become(case, "pair-1-g-0-c", scenes.CRASHED, 1)
-    scenes.become(case, "strict-0-a", scenes.UNHEARD_OF, 1)
-    scenes.become(case, "loose-0-a", scenes.STARTING, 2)
-    scenes.become(case, "torn-0-a", scenes.RECOVERED, 2)
+    found = disruption.counts(case, known)
+    disruption.become(case, "pair-1-g-0-c", disruption.CRASHED, 1)
+    disruption.become(case, "strict-0-a", disruption.UNHEARD_OF, 1)
+    disruption.become(case, "loose-0-a", disruption.STARTING, 2)
+    disruption.become(case, "torn-0-a", disruption.RECOVERED, 2)
     again = {name: found[name] + 1 for name in pair}
     lost = {name: found[name] + 1 for name in strict}
     anew_again = {
@@ -116,7 +116,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     case.quiet(3, real=True)
     recovered(case, [each for each, seen in anew_again.items() if seen])  # pods of the others stay as they are
     kept = {name: found[name] for name in known if name.startswith(("loose-", "torn-"))}
-    same(case, "TERM-015", "cliques whose pods are on their way or have recovered", kept, scenes.counts(case, kept))
+    same(case, "TERM-015", "cliques whose pods are on their way or have recovered", kept, disruption.counts(case, kept))
 
 
 def started(case: Case, shapes: dict[str, Object]) -> None:
@@ -130,7 +130,7 @@ def started(case: Case, shapes: dict[str, Object]) -> None:
     sizes = {"strict-0-g-1-b": 2, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
     case.until("TERM-012", "the scaled group and clique have their pods", all_of(pods_are(sizes, ready=True)))
     # A pod of a scaled gang that can be replaced is nobody's loss.
-    lost = scenes.by_index(case, "loose-0-g-1-c")[0]
+    lost = disruption.by_index(case, "loose-0-g-1-c")[0]
     case.delete("pods", text(lost, "metadata", "name"))
     what = "the one pod that was lost is replaced"
     case.until("TERM-009", what, pods_are({"loose-0-g-1-c": 2}, ready=True, but=text(lost, "metadata", "uid")))
@@ -140,23 +140,25 @@ def torn_apart(case: Case) -> None:
     """Takes pods away, and waits until the cliques and groups say so."""
     scale(case, GROUPS, "torn-0-g", 3)
     scale(case, GROUPS, "pair-0-g", 2)
-    scenes.fail_node(case, "pair-1-a", 1)
-    scenes.fail_node(case, "strict-0-g-0-c", 1)
-    scenes.fail_node(case, "strict-0-g-2-c", 1)
-    scenes.fail_node(case, "loose-0-a", 1)
-    scenes.fail_node(case, "loose-0-g-0-c", 2)
-    scenes.fail_node(case, "torn-0-g-1-c", 2)
+    disruption.fail_node(case, "pair-1-a", 1)
+    disruption.fail_node(case, "strict-0-g-0-c", 1)
+    disruption.fail_node(case, "strict-0-g-2-c", 1)
+    disruption.fail_node(case, "loose-0-a", 1)
+    disruption.fail_node(case, "loose-0-g-0-c", 2)
+    disruption.fail_node(case, "torn-0-g-1-c", 2)
     cliques = ["pair-1-a", "strict-0-g-0-c", "strict-0-g-2-c", "loose-0-g-0-c", "torn-0-g-1-c", *LAST]
-    case.until("TERM-001", "the cliques say that they have lost pods", scenes.breached(CLIQUES, cliques))
-    case.until("TERM-001", "the group that lost two of three replicas says so", scenes.breached(GROUPS, ["strict-0-g"]))
-    still = scenes.breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
+    case.until("TERM-001", "the cliques say that they have lost pods", disruption.breached(CLIQUES, cliques))
+    case.until(
+        "TERM-001", "the group that lost two of three replicas says so", disruption.breached(GROUPS, ["strict-0-g"])
+    )
+    still = disruption.breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
     case.until("TERM-008", "groups with enough other replicas say so", still)
-    fine = scenes.breached(CLIQUES, ["loose-0-a"], "False")
+    fine = disruption.breached(CLIQUES, ["loose-0-a"], "False")
     case.eventually("TERM-009", "a clique with as many pods as it needs says so", fine)
     # Two seconds apart, so that the replica and its group do not count down together.
     case.quiet(2, real=True)
-    scenes.fail_node(case, "torn-0-g-0-c", 2)
-    case.until("TERM-011", "no replica of the group is left", scenes.breached(GROUPS, ["torn-0-g"]))
+    disruption.fail_node(case, "torn-0-g-0-c", 2)
+    case.until("TERM-011", "no replica of the group is left", disruption.breached(GROUPS, ["torn-0-g"]))
 
 
 def anew(names: Iterable[str], before: dict[str, str]) -> predicates.Predicate:
@@ -165,7 +167,7 @@ def anew(names: Iterable[str], before: dict[str, str]) -> predicates.Predicate:
 
 def has_had(case: Case, wanted: dict[str, int]) -> predicates.Predicate:
     def seen(view: View) -> bool:
-        return scenes.counts(case, wanted) == wanted
+        return disruption.counts(case, wanted) == wanted
 
     return seen
 
@@ -179,7 +181,7 @@ def judge_surroundings(case: Case, before: View, view: View) -> None:
 
 
 def judge_flags(case: Case, groups: list[str], others: list[str], view: View) -> None:
-    told = {each: scenes.flagged([each])(view) is True for each in groups}
+    told = {each: disruption.flagged([each])(view) is True for each in groups}
     same(case, "TERM-005", "groups that say that they are being made anew", dict.fromkeys(groups, True), told)
     seen = [str(r) for each in others for r in case.history.records(GROUPS, each) if says_so(r)]
     case.expect("TERM-005", "groups that say so and are not", [], seen)
@@ -194,12 +196,12 @@ def judge_flags(case: Case, groups: list[str], others: list[str], view: View) ->
 def judge_never(case: Case, never: Object) -> None:
     """What was asked for when no node took pods is still what it was."""
     waited = [*expected(never).cliques, *(name for name in LAST if name.startswith("pair-0-"))]
-    has = scenes.counts(case, waited)
+    has = disruption.counts(case, waited)
     same(case, "TERM-010", "cliques of what had never run", dict.fromkeys(waited, 1), has)
 
 
 def says_so(record: Record) -> bool:
-    return condition_is(record.object, scenes.IN_PROGRESS) == "True"
+    return condition_is(record.object, disruption.IN_PROGRESS) == "True"
 
 
 def available(sets: Iterable[str]) -> predicates.Predicate:
@@ -211,7 +213,7 @@ def recovered(case: Case, sets: Iterable[str]) -> None:
     case.until("TERM-007", "with room for them all sets are available again", available(wanted))
     every = case.history.view().names(GROUPS)
     mine = [each for each in every if each.startswith(tuple(f"{one}-" for one in wanted))]
-    case.eventually("TERM-005", "no group says any longer that it is being made anew", scenes.flagged(mine, ""))
+    case.eventually("TERM-005", "no group says any longer that it is being made anew", disruption.flagged(mine, ""))
 
 
 def judge_sizes(case: Case) -> None:

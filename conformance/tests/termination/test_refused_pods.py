@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, observed
 from conformance.testing.comparison import same
-from conformance.tests.quotas import limit_pods
-from conformance.tests.resources import observed
-from conformance.tests.scaling.scaled import pods_are
-from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import CLIQUES
+from conformance.testing.disruption import CLIQUES
+from conformance.testing.quotas import limit_pods
+from conformance.testing.scaled import pods_are
 
 REFUSED = 8.0
 """Seconds for which pods are refused. Operators are known that take a condition which appears later than five seconds
@@ -33,4 +32,4 @@ def test_a_gang_whose_pods_were_refused_at_first_has_never_run(case: Case) -> No
     case.until("TERM-021", "a later set has its pods", pods_are({"later-0-web": 1}))
     case.quiet(6, real=True)
     once = dict.fromkeys(NAMES, 1)
-    same(case, "TERM-021", "cliques of what had never run", once, scenes.counts(case, once))
+    same(case, "TERM-021", "cliques of what had never run", once, disruption.counts(case, once))

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from conformance.grove import labels
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import label, name, text
-from conformance.history import predicates
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 from conformance.tests.resources.test_topology import topology_binding
 
 KEYS = {"block": "kubernetes.io/block", "rack": "kubernetes.io/rack", "host": "kubernetes.io/hostname"}

@@ -11,11 +11,11 @@ from typing import Any
 
 from conformance.grove import labels, pods, updates
 from conformance.grove.fields import label, name, number, text, uid
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
+from conformance.testing import predicates
 
 SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"
 ON_DELETE, ROLLING = "OnDelete", "RollingRecreate"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from conformance.grove import updates
 from conformance.grove.fields import name, number, text, uid
-from conformance.history import incarnations, predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, incarnations, predicates, replay
 from conformance.testing.comparison import same
-from conformance.tests.resources.observed import all_of
-from conformance.tests.scaling.scaled import pods_are, scale
-from conformance.tests.termination import scenes
-from conformance.tests.update import changes, replay
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are, scale
+from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 BEGIN = ("labels", "annotations", "priority", "image")
@@ -144,8 +143,8 @@ def by_hand(case: Case) -> None:
     case.until("UPD-040", "cliques have their pods", whole)
     view = case.history.view()
     stay = {clique: changes.uids(view, clique) for clique in CLIQUES_OF_O}
-    [lost, *others] = scenes.by_index(case, "o-0-a")
-    member = scenes.by_index(case, "o-1-g-0-c")[0]
+    [lost, *others] = disruption.by_index(case, "o-0-a")
+    member = disruption.by_index(case, "o-1-g-0-c")[0]
     for pod in (lost, member):
         case.delete("pods", name(pod))
     went = all_of(changes.left("o-0-a", [uid(lost)]), changes.left("o-1-g-0-c", [uid(member)]))
@@ -164,7 +163,7 @@ def by_hand(case: Case) -> None:
     case.expect("UPD-041", "the clique is said to be updated", False, old == target)
     for pod in others:
         case.delete("pods", name(pod))
-    for pod in scenes.by_index(case, "o-0-g-0-c"):
+    for pod in disruption.by_index(case, "o-0-g-0-c"):
         case.delete("pods", name(pod))
     case.until("UPD-041", "all its pods are of the new template", tags({"o-0-a": ["2"] * 3, "o-0-g-0-c": ["2"] * 2}))
 

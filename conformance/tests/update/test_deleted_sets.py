@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from conformance.grove import updates
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import predicates
 from conformance.testing.comparison import same
-from conformance.tests.lifecycle.deleted import all_gone, made_late
-from conformance.tests.resources.observed import all_of
+from conformance.testing.deleted import all_gone, made_late
+from conformance.testing.observed import all_of
 from conformance.tests.update import changes
 from conformance.tests.update.changes import SETS
 

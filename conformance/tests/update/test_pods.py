@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from conformance.grove import pods, updates
 from conformance.grove.fields import uid
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
-from conformance.tests.resources.observed import all_of
-from conformance.tests.scaling.scaled import pods_are, scale
-from conformance.tests.termination import scenes
-from conformance.tests.update import changes, replay
+from conformance.testing import disruption, predicates, replay
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are, scale
+from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, SETS
 
 SIZES = {
@@ -72,8 +71,8 @@ def test_pods_go_in_the_right_order(case: Case) -> None:
         case.create(workload)
     case.until("UPD-016", "all pods are Ready", changes.whole({clique(each): n for each, n in SIZES.items()}), 150)
     for each in ("down", "sick", "ill"):
-        scenes.become(case, clique(each), scenes.STARTING, 2)
-    scenes.become(case, clique("crashed"), scenes.RECOVERED, 2)
+        disruption.become(case, clique(each), disruption.STARTING, 2)
+    disruption.become(case, clique("crashed"), disruption.RECOVERED, 2)
     case.until(
         "UPD-014", "two pods are not Ready", changes.whole({clique("down"): 0, clique("sick"): 2, clique("ill"): 2})
     )

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterable
 
 from conformance.grove import updates
 from conformance.grove.fields import condition_is
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, predicates, replay
 from conformance.testing.comparison import same
-from conformance.tests.resources.observed import all_of, gone, there
-from conformance.tests.scaling.scaled import pods_are, scale
-from conformance.tests.termination import scenes
-from conformance.tests.update import changes, replay
+from conformance.testing.observed import all_of, gone, there
+from conformance.testing.scaled import pods_are, scale
+from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 GROUPED = {"sick": 3, "grows": 2, "shrinks": 3, "again": 3}
@@ -35,7 +34,7 @@ def test_replicas_of_groups_go_in_the_right_order(case: Case) -> None:
     case.until("UPD-025", "all sets are available", all_of(*(predicates.available(each, 1) for each in sets)), 150)
     ones = [f"{each}-0-g-{j}-{clique}" for each, size in GROUPED.items() for j in range(size) for clique in "bc"]
     case.until("UPD-025", "all pods of the groups are Ready", changes.whole(dict.fromkeys(ones, 1)))
-    scenes.become(case, members["sick"][2], scenes.STARTING, 1)
+    disruption.become(case, members["sick"][2], disruption.STARTING, 1)
     case.until("UPD-025", "a pod is not Ready", changes.whole({members["sick"][2]: 0}))
     case.quiet(0.7)
     since, before = case.history.mark(), {}
@@ -125,11 +124,11 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     case.until("UPD-029", "all sets are available", all_of(*available), 150)
     pods = {f"{each}-{index}-web": 2 for each, replicas in REPLICAS.items() for index in range(replicas)}
     case.until("UPD-029", "all their pods are Ready", changes.whole({**pods, "recycled-0-a": 2}))
-    scenes.become(case, "sound-1-web", scenes.CRASHED, 2)
-    scenes.cordon(case, nodes)
+    disruption.become(case, "sound-1-web", disruption.CRASHED, 2)
+    disruption.cordon(case, nodes)
     scale(case, SETS, "placed", 3)
     case.until("UPD-029", "there is a replica that no node takes", pods_are({"placed-2-web": 2}))
-    case.until("UPD-030", "a replica is breached", scenes.breached(CLIQUES, ["sound-1-web"]))
+    case.until("UPD-030", "a replica is breached", disruption.breached(CLIQUES, ["sound-1-web"]))
     unplaced = changes.uids(case.quiet(0.7), "placed-2-web")
     since, before = case.history.mark(), {}
     for each, workload in sets.items():
@@ -143,13 +142,13 @@ def test_replicas_of_sets_go_in_the_right_order(case: Case) -> None:
     case.quiet(0.7)
     lost = replay.sequence(case.history, of("placed"), since)
     case.expect("UPD-029", "replicas that lost pods meanwhile", ["2"], lost)
-    scenes.cordon(case, nodes, off=True)
+    disruption.cordon(case, nodes, off=True)
 
     held = {each: f"{each}-0-web" for each in ("out", "in", "twice", "freezes")} | {"recycled": "recycled-0-a"}
     ids = ("UPD-031", "UPD-032", "UPD-033", "UPD-034", "UPD-035")
     case.until(ids, "the first pods are replaced", all_of(*(changes.one_held(clique) for clique in held.values())))
     scale(case, SETS, "out", 3)
-    scenes.become(case, "recycled-0-q", scenes.CRASHED, 1)
+    disruption.become(case, "recycled-0-q", disruption.CRASHED, 1)
     changes.strategy(case, "freezes", changes.ON_DELETE)
     closed(case)
     what = "the second replica has its turn"
@@ -207,7 +206,7 @@ def closed(case: Case) -> None:
     def over(view: View) -> bool | Unmet:
         parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
         late = [each for each, found in parts.items() if not updates.ended(found)]
-        if condition_is(view.get(CLIQUES, "freezes-0-web"), scenes.BREACHED) in ("", "Unknown"):
+        if condition_is(view.get(CLIQUES, "freezes-0-web"), disruption.BREACHED) in ("", "Unknown"):
             late.append("the breach of freezes-0-web is Unknown")
         return not late or Unmet(f"not over: {', '.join(late)}")
 

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from conformance.grove import labels, updates
 from conformance.grove.expected import expected
 from conformance.grove.fields import condition, condition_is, label, name, number, text, uid
-from conformance.history import incarnations, predicates
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import disruption, incarnations, predicates, replay
 from conformance.testing.comparison import same
-from conformance.tests.scaling.scaled import pods_are
-from conformance.tests.termination import scenes
-from conformance.tests.termination.scenes import BREACHED
-from conformance.tests.update import changes, replay
+from conformance.testing.disruption import BREACHED
+from conformance.testing.scaled import pods_are
+from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 REPLICAS, SECONDS, DEATHS = 2, 150, 2
@@ -51,7 +50,7 @@ def test_a_set_is_updated_replica_by_replica(case: Case) -> None:
     case.create(workload)
     case.until("UPD-007", "the set is available", predicates.available("s", REPLICAS), SECONDS)
     case.quiet(1.2, real=True)
-    youngest = scenes.by_index(case, "s-0-a")[0]
+    youngest = disruption.by_index(case, "s-0-a")[0]
     case.delete("pods", name(youngest))
     replaced = pods_are({"s-0-a": 2}, ready=True, but=uid(youngest))
     case.until("UPD-012", "a pod that was deleted is replaced", replaced)

@@ -10,13 +10,12 @@ from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, number, terminating, text
 from conformance.grove.template_hashes import Way
 from conformance.grove.template_pairs import Spec, template
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.record import ADDED, DELETED
 from conformance.history.view import View
 from conformance.suite.case import Case
-from conformance.tests.hashes import sets
-from conformance.tests.hashes.sets import CLIQUES, GROUPS, SETS, Object
+from conformance.testing import predicates, sets
+from conformance.testing.sets import CLIQUES, GROUPS, SETS, Object
 
 SOLO, FRONT, MEMBERS = "z-solo", "front", ("y-first", "b-second")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from conformance.grove import template_pairs
 from conformance.grove.template_hashes import LEGACY
-from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import incarnations, predicates, sets
 from conformance.testing.comparison import same
-from conformance.tests.hashes import sets
-from conformance.tests.hashes.sets import Object
+from conformance.testing.sets import Object
 from conformance.tests.hashes.test_order_without_meaning import has_second
 from conformance.tests.upgrade import takeover
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from conformance.grove.fields import number, terminating, text
-from conformance.history import incarnations, predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import incarnations, predicates, sets
 from conformance.testing.comparison import same
-from conformance.tests.hashes import sets
-from conformance.tests.hashes.sets import SETS
+from conformance.testing.sets import SETS
 from conformance.tests.upgrade import takeover
 from conformance.tests.upgrade.takeover import SOLO
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from conformance.grove.template_hashes import LEGACY
-from conformance.history import incarnations, predicates
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
+from conformance.testing import incarnations, predicates
 from conformance.testing.comparison import same
 from conformance.tests.upgrade import takeover
 from conformance.tests.upgrade.takeover import FRONT, SOLO, pod_spec

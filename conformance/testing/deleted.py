@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.fields import label, name
-from conformance.history import incarnations
-from conformance.history.predicates import Predicate
 from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
-from conformance.tests.resources.observed import all_of, gone
-from conformance.tests.termination.scenes import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing import incarnations
+from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.observed import all_of, gone
+from conformance.testing.predicates import Predicate
 
 CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 

@@ -9,10 +9,10 @@ from typing import Any
 from conformance.grove import labels, template_hashes
 from conformance.grove.fields import at, items, label, name, text, uid
 from conformance.grove.template_hashes import CANONICAL, NotReadable, Way
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.testing import predicates
 
 SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"
 Object = dict[str, Any]

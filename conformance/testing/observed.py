@@ -1,4 +1,4 @@
-"""What the tests of this profile read off the objects that they judge."""
+"""What the tests of several profiles read off the objects that they judge, and wait for."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from conformance.grove.expected import Expected, Owner
 from conformance.grove.fields import Document, at, controller, count, items, labels, number, text
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.testing import predicates
 from conformance.testing.comparison import carried, of, same
 
 PLURALS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from conformance.grove.fields import condition_is, name, terminating, uid
-from conformance.history.predicates import Predicate
 from conformance.history.query import History, Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
+from conformance.testing.predicates import Predicate
 
 
 def uids(view: View, resource: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How the tests of this profile take pods away, and what they wait for."""
+"""How tests take pods away from their gangs, and what they wait for afterwards."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from conformance.grove import health, labels, pods
 from conformance.grove.fields import condition, condition_is, label, name, text
-from conformance.history import incarnations, predicates
 from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.testing import incarnations, predicates
 
 SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"
 BREACHED, IN_PROGRESS = "MinAvailableBreached", "GangTerminationInProgress"

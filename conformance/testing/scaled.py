@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from conformance.grove import pods
 from conformance.grove.fields import uid
-from conformance.history import predicates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.testing import predicates
 
 
 def scale(case: Case, resource: str, name: str, replicas: int) -> None:

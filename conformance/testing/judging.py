@@ -13,7 +13,7 @@ from conformance.grove.scheduling.rules import Breach
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.history.verdict import Verdict
 from conformance.suite.case import Case
-from conformance.tests.scheduler.playing import Play, Scene, counted
+from conformance.testing.playing import Play, Scene, counted
 
 RULES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
