@@ -46,22 +46,36 @@ def write(
     reproduce: Iterable[str],
     steps: Sequence[tuple[float, str]] = (),
 ) -> None:
-    """Writes a bundle, or writes it again. `logs`: name → file and the offset at which the test began; `steps`: the
-    moments of a scene's steps."""
-    folder.mkdir(parents=True, exist_ok=True)
-    history.save(folder / "history.jsonl")
+    """Writes a bundle; of one that is there already, what was judged is written again. `logs`: name → file and the
+    offset at which the test began; `steps`: the moments of a scene's steps."""
+    if not folder.exists():
+        _recorded(folder, history, made, logs)
     failed = [check for check in checks if check.outcome != "passed"]
     marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
     marks += [(at, f'step "{name}"') for at, name in steps]
     (folder / "timeline.txt").write_text(timeline.render(history, marks) + "\n", encoding="utf-8")
     drawn = picture.draw(history, [(c.at, _sentence(c)) for c in failed], test, POOL, steps)
     (folder / PICTURE).write_text(drawn, encoding="utf-8")
+    _dump(folder / "checks.yaml", [msgspec.to_builtins(check) for check in checks])
+    commands = list(reproduce)
+    (folder / "reproduce.txt").write_text("\n".join(commands) + "\n", encoding="utf-8")
+    (folder / INDEX).write_text(_index(folder, test, failed, commands), encoding="utf-8")
+
+
+def _recorded(
+    folder: Path,
+    history: History,
+    made: Sequence[tuple[str, Mapping[str, Any]]],
+    logs: Mapping[str, tuple[Path, int]],
+) -> None:
+    """Writes what is the same whatever was judged."""
+    folder.mkdir(parents=True)
+    history.save(folder / "history.jsonl")
     if told := events.render(history):
         (folder / "events.txt").write_text(told, encoding="utf-8")
     view = history.view()
     objects = [obj for resource in view.resources() if resource != "events" for obj in view.list(resource)]
     _dump(folder / "objects.yaml", objects, many=True)
-    _dump(folder / "checks.yaml", [msgspec.to_builtins(check) for check in checks])
     for number, (word, body) in enumerate(made, 1):
         words = f"{word} {body.get('kind', '')} {body.get('metadata', {}).get('name', '')}"
         name = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:80]
@@ -70,9 +84,6 @@ def write(
     for name, (log, offset) in logs.items():
         with contextlib.suppress(FileNotFoundError):
             copy_log(log, offset, folder / "logs" / f"{name}.log")
-    commands = list(reproduce)
-    (folder / "reproduce.txt").write_text("\n".join(commands) + "\n", encoding="utf-8")
-    (folder / INDEX).write_text(_index(folder, test, failed, commands), encoding="utf-8")
 
 
 def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[str]) -> str:

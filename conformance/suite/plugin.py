@@ -17,7 +17,7 @@ from typing import Literal
 import pytest
 
 from conformance.errors import HarnessError
-from conformance.suite import hooks, ledger, repeated, requirement, settings
+from conformance.suite import bundle, hooks, ledger, repeated, requirement, settings
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, Trial
 from conformance.suite.recorded import Recorded
@@ -27,6 +27,8 @@ from conformance.suite.scenes import REPETITION, Scenes, key_of, scene_of, toget
 from conformance.suite.selection import INVARIANT, scope
 
 NAME = "conformance-judge"
+TELLING = (bundle.INDEX, bundle.PICTURE, "checks.yaml")
+"""Files of the bundle of a scene that each failing test has in Allure; the others are with the first of them."""
 _SEVERITY = {requirement.Level.MUST: "critical", requirement.Level.SHOULD: "normal", requirement.Level.MAY: "minor"}
 
 
@@ -69,8 +71,8 @@ def run(request: pytest.FixtureRequest) -> Iterator[object]:
     try:
         yield judge.recorded(request.node)
     finally:
-        judge.scenes.keep(judge.trial)
-    _attach(judge.trial)
+        first = judge.scenes.keep(judge.trial)
+    _attach(judge.trial, whole=first)
 
 
 class Judge:
@@ -360,8 +362,9 @@ def _label(item: pytest.Item, entries: list[Requirement]) -> None:
         item.add_marker(pytest.mark.allure_label(*values, label_type=kind))
 
 
-def _attach(trial: Trial) -> None:
-    """The files of the failure bundle, for Allure; nothing happens where no Allure results are written."""
+def _attach(trial: Trial, *, whole: bool = True) -> None:
+    """The files of the failure bundle, for Allure: all of them, or those that say what failed. Nothing happens where no
+    Allure results are written."""
     if trial.bundle is None:
         return
     import allure
@@ -373,6 +376,6 @@ def _attach(trial: Trial) -> None:
         ".md": allure.attachment_type.TEXT,
         ".svg": allure.attachment_type.SVG,
     }
-    for path in sorted(p for p in trial.bundle.rglob("*") if p.is_file()):
+    for path in sorted(p for p in trial.bundle.rglob("*") if p.is_file() and (whole or p.name in TELLING)):
         kind = kinds.get(path.suffix, allure.attachment_type.YAML if path.suffix == ".yaml" else None)
         attach(str(path), name=str(path.relative_to(trial.bundle)), attachment_type=kind, extension=path.suffix[1:])

@@ -95,15 +95,17 @@ class Scenes:
                 trial.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
         return Recorded(found.played, found.played.scene, trial.checks)
 
-    def keep(self, trial: Trial) -> None:
-        """Keeps evidence of a test that failed: the scene's bundle, with the failures of all its tests so far."""
+    def keep(self, trial: Trial) -> bool:
+        """Keeps evidence of a test that failed: the scene's bundle, with the failures of all its tests so far. Says
+        whether it is the first of them."""
         found = self._open
         if found is None or not (trial.checks.failures or found.problem):
-            return
+            return False
         found.failed += trial.checks.made
         found.tests.append(trial.test)
         found.trial.keep(found.failed, found.tests)
         trial.bundle = found.trial.bundle
+        return len(found.tests) == 1
 
     def close(self, following: str = "") -> None:
         """Clears the scene away, unless the following test belongs to it."""

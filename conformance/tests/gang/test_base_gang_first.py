@@ -12,13 +12,10 @@ from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, condition_is, number, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.recorded import Recorded
-from conformance.suite.requirement import invariants, requirement
-from conformance.suite.scene import Scene
-from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 from conformance.testing.comparison import of
 from conformance.testing.observed import there
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 Statuses = dict[str, dict[str, object]]
 """What the status of each clique says."""

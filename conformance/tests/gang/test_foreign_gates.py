@@ -7,11 +7,8 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import items, name, text
 from conformance.suite.api import Object
 from conformance.suite.checks import Blocked
-from conformance.suite.recorded import Recorded
-from conformance.suite.requirement import invariants, requirement
-from conformance.suite.scene import Scene
-from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 GATE = "example.com/quota"
 ATTEMPTS = 300

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.suite.api import Object
-from conformance.suite.recorded import Recorded
-from conformance.suite.requirement import invariants, requirement
-from conformance.suite.scene import Scene
-from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 
 class ServiceThatDoesNotFit(Scene):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from conformance.grove.expected import Clique, Expected, expected
-from conformance.suite.recorded import Recorded
-from conformance.suite.requirement import invariants, requirement
-from conformance.suite.scene import Scene
-from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 GPUS = 8
 """GPUs of one dgx-h100 node. Every GPU pod here fills a node, so that counting nodes is counting pods."""
