@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from conformance.cluster import commands as cluster
+from conformance.commands import cluster
+from conformance.commands import run as suite_commands
+from conformance.commands.scale import scale
 from conformance.errors import Exit, HarnessError, UsageError
-from conformance.scale.commands import scale
-from conformance.suite import commands as suite
 from conformance.validate import validate
 
 app = typer.Typer(
@@ -28,7 +28,7 @@ app.add_typer(cluster.app, name="cluster")
 app.command()(cluster.assets)
 app.command("validate")(validate)
 app.command("scale")(scale)
-suite.mount(app)
+suite_commands.mount(app)
 
 
 def _version(wanted: bool) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from conformance.cluster import processes, startup
+from conformance.cluster import processes
 from conformance.cluster.assets import Assets
+from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.errors import HarnessError
 
 _children: list[subprocess.Popen[bytes]] = []
@@ -79,8 +80,8 @@ class Components:
 
     def start_startup_order(self, server: str) -> None:
         """The process that plays waiting init containers: not one of kwokctl's, but a component like the others."""
-        process = self.spawn(startup.command(server, self.workspace / "pki"), self.log(startup.COMPONENT))
-        (self.workspace / "pids" / f"{startup.COMPONENT}.pid").write_text(str(process.pid))
+        process = self.spawn(kubelet.command(server, self.workspace / "pki"), self.log(kubelet.COMPONENT))
+        (self.workspace / "pids" / f"{kubelet.COMPONENT}.pid").write_text(str(process.pid))
 
     def spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
         """Starts a process of the cluster that outlives this one."""

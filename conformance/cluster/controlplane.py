@@ -27,10 +27,11 @@ from tenacity import (
 )
 
 from conformance import disk
-from conformance.cluster import owner_watch, processes, startup
+from conformance.cluster import owner_watch, processes
 from conformance.cluster.assets import Assets, programs, resolve_all
 from conformance.cluster.components import Components, last_words, reap
 from conformance.cluster.health import COMPONENTS, Health
+from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.ports import FREE_PORTS, Port, Ports, is_free
 from conformance.cluster.progress import Report, silent
 from conformance.cluster.settings import ClusterSettings, extra_files, kwokctl_configuration
@@ -181,7 +182,7 @@ class Cluster:
     def missing_components(self) -> list[str]:
         """Components that should run and do not."""
         alive = self.component_pids()
-        wanted = [*(COMPONENTS[port] for port in self.components()), startup.COMPONENT]
+        wanted = [*(COMPONENTS[port] for port in self.components()), kubelet.COMPONENT]
         return [name for name in wanted if name not in alive]
 
     def log(self, component: str) -> Path:
@@ -216,7 +217,7 @@ class Cluster:
         alive = self.component_pids()
         self._components.forget_dead()
         self._components.kwokctl(resolve_all(report), self.kubectl, "start", "cluster")
-        if startup.COMPONENT not in alive:
+        if kubelet.COMPONENT not in alive:
             self._components.start_startup_order(self.server)
         self._wait_until_well(report)
 
@@ -280,7 +281,7 @@ class Cluster:
         self.record = self._state.update(self.record, phase="ready")
 
     def _startup_complaint(self) -> str:
-        return "" if startup.COMPONENT in self.component_pids() else f"{startup.COMPONENT}: does not run"
+        return "" if kubelet.COMPONENT in self.component_pids() else f"{kubelet.COMPONENT}: does not run"
 
     def _write_configuration(self, settings: ClusterSettings, assets: Assets) -> None:
         documents = kwokctl_configuration(settings, assets, self.ports, self.record.versions, self.directory)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import psutil
 
-from conformance.cluster import startup
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
+from conformance.cluster.kubelet_sim import process as kubelet
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at the processes and the clocks."""
@@ -218,7 +218,7 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
         Component(COMPONENTS[port], process(COMPONENTS[port]), lambda port=port: health.ask(port))  # type: ignore[misc]
         for port in cluster.components()
     ]
-    found.append(Component(startup.COMPONENT, process(startup.COMPONENT)))
+    found.append(Component(kubelet.COMPONENT, process(kubelet.COMPONENT)))
     return Watcher(found, time_scale=time_scale, at_end=health.close)
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.cluster import node_failure, stages
+from conformance.cluster import stages
 from conformance.cluster.assets import Assets
+from conformance.cluster.kubelet_sim import node_failure
 from conformance.cluster.ports import Port
 
 DEFAULT_SCHEDULER = "default-scheduler"

@@ -12,7 +12,8 @@ import msgspec
 import yaml
 
 from conformance.cluster.nodes import POOL
-from conformance.history import events, picture, redaction, timeline
+from conformance.evidence import events, picture, timeline
+from conformance.history import redaction
 from conformance.history.query import History
 from conformance.suite.checks import brief
 from conformance.suite.ledger import Check

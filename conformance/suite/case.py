@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from conformance.history.query import Unmet
 from conformance.history.record import Record
-from conformance.history.verdict import Verdict
 from conformance.history.view import View
+from conformance.invariants.verdict import Verdict
 from conformance.suite.checks import CheckFailed, Ids
 from conformance.suite.scene import InVain
 from conformance.suite.scene_environment import SceneEnvironment

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
-from conformance.cluster import startup
 from conformance.cluster.audit import AuditLog, Writer
 from conformance.cluster.health import COMPONENTS
+from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.nodes import POOL
 from conformance.errors import HarnessError
 from conformance.grove.fields import label
@@ -21,7 +21,7 @@ from conformance.history.record import DELETED
 
 SUITE = "grove-conformance"
 """How all user agents of the suite begin."""
-_COMPONENTS = frozenset({*COMPONENTS.values(), startup.COMPONENT, "kwok"})
+_COMPONENTS = frozenset({*COMPONENTS.values(), kubelet.COMPONENT, "kwok"})
 DELETIONS = frozenset({"delete", "deletecollection"})
 CHANGES = frozenset({"update", "patch"})
 WRITTEN_WITHIN = 2.0

@@ -10,8 +10,8 @@ from conformance.history.differences import differing
 from conformance.history.order import server_order
 from conformance.history.query import History, Unmet
 from conformance.history.record import Record
-from conformance.history.verdict import Verdict
 from conformance.history.view import View
+from conformance.invariants.verdict import Verdict
 from conformance.suite.checks import Blocked, Checks
 from conformance.suite.scene import Invariant, Played, Scene, SceneBroken, SceneEnded, Step
 from conformance.suite.since import since

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from conformance.cluster import nodes, pod_behaviors
 from conformance.cluster.audit import AuditLog
-from conformance.cluster.init_wait import LOST
+from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import HarnessError, UsageError
 from conformance.grove import pods, workloads
 from conformance.grove.fields import condition_is, text

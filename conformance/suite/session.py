@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from conformance import invariants
 from conformance.cluster import outages
 from conformance.cluster.audit import AuditLog, AuditTail
 from conformance.cluster.controlplane import Cluster, list_clusters
@@ -25,7 +26,7 @@ from conformance.cluster.settings import ClusterSettings
 from conformance.errors import HarnessError, UsageError
 from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, RESOURCE_CLAIMS
 from conformance.grove.labels import PART_OF
-from conformance.history import invariants, redaction
+from conformance.history import redaction
 from conformance.history.query import History
 from conformance.history.recorder import WATCHED, Recorder, Watched
 from conformance.implementation import descriptor, scheduler_names, succession

@@ -11,7 +11,7 @@ from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach
 from conformance.grove.scheduling.scenarios import Scenario
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 from conformance.suite.case import Case
 from conformance.testing.playing import Play, Scene, counted
 

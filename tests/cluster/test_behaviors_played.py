@@ -15,7 +15,7 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_dela
 from conformance import documents
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.init_wait import LOST
+from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.cluster.pod_behaviors import PREFIX
 from conformance.cluster.state import State
 from conformance.data import PROJECT

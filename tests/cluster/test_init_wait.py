@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from conformance.cluster import init_wait
-from conformance.cluster.init_wait import Container, MalformedError, Pod
-from conformance.cluster.startup import Play
+from conformance.cluster.kubelet_sim import init_wait
+from conformance.cluster.kubelet_sim.init_wait import Container, MalformedError, Pod
+from conformance.cluster.kubelet_sim.process import Play
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 

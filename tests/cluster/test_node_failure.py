@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from conformance.cluster import node_failure
-from conformance.cluster.init_wait import LOST, Pod
-from conformance.cluster.node_failure import Node
+from conformance.cluster.kubelet_sim import node_failure
+from conformance.cluster.kubelet_sim.init_wait import LOST, Pod
+from conformance.cluster.kubelet_sim.node_failure import Node
 
 NOW = "2026-01-01T00:00:09Z"
 GONE = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}

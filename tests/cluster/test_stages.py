@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from conformance.cluster import stages
-from conformance.cluster.init_wait import LOST
+from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.errors import UsageError
 
 GOOD = {

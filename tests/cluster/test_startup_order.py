@@ -12,7 +12,7 @@ from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixe
 from conformance.cluster import nodes
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.startup import COMPONENT
+from conformance.cluster.kubelet_sim.process import COMPONENT
 from conformance.cluster.state import State
 from kube.client import Client
 from kube.resource import PODS

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from conformance import invariants
 from conformance.grove import labels
-from conformance.history import invariants
-from conformance.history.cause_rule import GRACE
-from conformance.history.verdict import Verdict
+from conformance.invariants.deletion_cause import GRACE
+from conformance.invariants.verdict import Verdict
 
 TAGS = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
 PODS = ("a1", "a2", "a3")

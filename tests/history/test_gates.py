@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from conformance import invariants
 from conformance.grove import labels
-from conformance.history import invariants
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 
 A = {"gang": "s-0", "clique": "s-0-a"}
 W = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": {labels.BASE_GANG: "s-0"}}

@@ -3,8 +3,8 @@ what becomes of them shows that anybody is at work."""
 
 from __future__ import annotations
 
+from conformance import invariants
 from conformance.grove import labels
-from conformance.history import invariants
 from conformance.suite.wait_budget import alive
 
 TAG = {labels.BY_HAND: "gs-s01"}

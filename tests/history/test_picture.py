@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conformance.history import bars, picture
-from conformance.history.axis import LONG, Axis
+from conformance.evidence import bars, picture
+from conformance.evidence.axis import LONG, Axis
 from conformance.history.query import History
 
 POOL = "example.com/pool"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from conformance import invariants
 from conformance.grove import labels
-from conformance.history import invariants
-from conformance.history.settled_rules import SETTLED
-from conformance.history.verdict import Verdict
+from conformance.invariants.settled_gangs import SETTLED
+from conformance.invariants.verdict import Verdict
 
 A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from conformance import invariants
 from conformance.errors import HarnessError
-from conformance.history import invariants
 from conformance.history.log import Present
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import Record

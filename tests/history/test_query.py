@@ -8,7 +8,7 @@ import time
 import pytest
 
 from conformance.errors import HarnessError, UsageError
-from conformance.history import timeline
+from conformance.evidence import timeline
 from conformance.history.query import LOOK_EVERY, LULL, History, Unmet, WaitTimeout
 from tests.history.scripted import Scripted
 from tests.history.story import Story

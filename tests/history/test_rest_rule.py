@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.history import invariants
+from conformance import invariants
 from conformance.history.gangs import Gangs
-from conformance.history.rest_rule import REST, LeftAlone
-from conformance.history.verdict import Verdict
+from conformance.invariants.status_at_rest import REST, LeftAlone
+from conformance.invariants.verdict import Verdict
 
 SET = ("podcliquesets", "s")
 

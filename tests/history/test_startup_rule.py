@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from conformance import invariants
 from conformance.grove import labels
-from conformance.history import invariants
 
 
 class Ordered:

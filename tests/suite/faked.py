@@ -163,7 +163,8 @@ class Faked:
 def main(text: str) -> int:
     from rich.console import Console
 
-    from conformance.suite import launch, ledger
+    from conformance.run import launch
+    from conformance.suite import ledger
     from conformance.suite.settings import RunSettings
 
     given = json.loads(text)

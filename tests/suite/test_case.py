@@ -12,10 +12,10 @@ import pytest
 
 from conformance.cluster.audit import AuditLog
 from conformance.errors import HarnessError
-from conformance.history.verdict import Verdict
 from conformance.implementation import descriptor
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
+from conformance.invariants.verdict import Verdict
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.scene_environment import CALM, OWN

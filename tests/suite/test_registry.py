@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance import data
+from conformance import data, invariants
 from conformance.errors import UsageError
-from conformance.history import invariants
-from conformance.suite import catalogue, launch, requirement
+from conformance.run import launch
+from conformance.suite import catalogue, requirement
 from conformance.suite.settings import RunSettings
 
 HEAD = """\

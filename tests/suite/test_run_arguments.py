@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from conformance import cli
-from conformance.suite import commands, launch, requirement
+from conformance.commands import run as commands
+from conformance.run import launch
+from conformance.suite import requirement
 from conformance.suite.selection import scope
 from conformance.suite.settings import RunSettings
 

@@ -11,8 +11,8 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import condition, condition_is, items, label, name, number, text, uid
 from conformance.history.query import Unmet
 from conformance.history.record import Record
-from conformance.history.rest_rule import REST
 from conformance.history.view import View
+from conformance.invariants.status_at_rest import REST
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.testing import predicates

@@ -6,7 +6,7 @@ from conformance.grove import labels, names, pods
 from conformance.grove.fields import Document, count, label
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 
 
 class Bases:

@@ -6,7 +6,7 @@ from conformance.grove import labels
 from conformance.grove.fields import label
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 
 SETTLED = 10.0
 """Seconds without a binding, deletion or ungating after which a gang counts as settled (scheduling.md A.3)."""

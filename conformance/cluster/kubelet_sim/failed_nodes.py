@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from conformance.cluster import node_failure, status
-from conformance.cluster.init_wait import Pod
-from conformance.cluster.node_failure import Node
+from conformance.cluster.kubelet_sim import node_failure, status
+from conformance.cluster.kubelet_sim.init_wait import Pod
+from conformance.cluster.kubelet_sim.node_failure import Node
 from kube.client import Client
 from kube.informer import Informer, typed
 from kube.resource import NODES

@@ -11,19 +11,19 @@ from typing import Protocol
 
 from conformance.grove.fields import label
 from conformance.grove.labels import BY_HAND
-from conformance.history.base_rule import BaseBoundFirst
-from conformance.history.capacity_rule import RoomOnNodes
-from conformance.history.cause_rule import DeletedForACause
 from conformance.history.gangs import Gangs
-from conformance.history.gate_rules import BaseGangFirst, GateUntilInitialized, GateUntilReferenced
 from conformance.history.order import server_order
-from conformance.history.ownership import Ownership
 from conformance.history.query import History
 from conformance.history.record import Record
-from conformance.history.rest_rule import LeftAlone
-from conformance.history.settled_rules import NothingHeldBelowFloor
-from conformance.history.startup_rule import ParentsReadyFirst
-from conformance.history.verdict import Verdict
+from conformance.invariants.base_bound_first import BaseBoundFirst
+from conformance.invariants.deletion_cause import DeletedForACause
+from conformance.invariants.gates import BaseGangFirst, GateUntilInitialized, GateUntilReferenced
+from conformance.invariants.node_capacity import RoomOnNodes
+from conformance.invariants.ownership import Ownership
+from conformance.invariants.settled_gangs import NothingHeldBelowFloor
+from conformance.invariants.startup_order import ParentsReadyFirst
+from conformance.invariants.status_at_rest import LeftAlone
+from conformance.invariants.verdict import Verdict
 
 RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"})
 

@@ -10,7 +10,7 @@ from conformance.grove import pods, quantities
 from conformance.grove.quantities import Amounts
 from conformance.history.gangs import Gangs
 from conformance.history.record import ADDED, DELETED, Record
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 
 STALE = 5.0
 """Seconds for which a scheduler may go by what a node has had."""

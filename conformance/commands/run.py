@@ -29,12 +29,13 @@ from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.implementation import parameters
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.suite import catalogue, checklist, existing, launch, ledger, requirement, session
+from conformance.run import launch
+from conformance.suite import catalogue, checklist, existing, ledger, requirement, session
 from conformance.suite import explain as explanation
 from conformance.suite.selection import Scope, scope
 from conformance.suite.settings import RunSettings
 
-SUITE = ("suite", "history", "grove", "testing", "tests")
+SUITE = ("suite", "history", "invariants", "grove", "testing", "tests")
 """The folders of `conformance/` that decide what a verdict means: they make the suite's digest."""
 
 SPACE = 64 << 20

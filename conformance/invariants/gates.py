@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from conformance.grove import labels, pods
 from conformance.grove.fields import label
-from conformance.history.base_rule import Bases
 from conformance.history.gangs import Gang, Gangs
 from conformance.history.record import ADDED, DELETED, Record
-from conformance.history.verdict import Verdict
+from conformance.invariants.base_bound_first import Bases
+from conformance.invariants.verdict import Verdict
 
 STALE = 5.0
 """Seconds for which an operator may act on what it has seen: a gang that was complete or scheduled so shortly before

@@ -7,7 +7,7 @@ from conformance.grove.fields import controller, label, terminating, text
 from conformance.grove.labels import MANAGED_BY, OPERATOR
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 
 CONTROLLERS = {
     "pods": ("podcliques",),

@@ -16,7 +16,7 @@ from conformance.grove import labels, pods
 from conformance.grove.fields import at, condition, controller, items, label, number, terminating, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 
 GRACE = 5.0
 """Seconds for which one may act on what one has seen: a gang that was not sound, a pod that waited, a size that has

@@ -10,7 +10,7 @@ from conformance.grove.labels import PART_OF
 from conformance.grove.template import SetTemplate
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 
 
 class ParentsReadyFirst:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from conformance.grove.fields import at, condition_is, items, number, terminating
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, MODIFIED, Record
-from conformance.history.verdict import Verdict
+from conformance.invariants.verdict import Verdict
 
 REST = 10.0
 """Seconds without a change after which a set is at rest: an operator that looks again every five has looked twice."""

@@ -15,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from conformance.cluster import init_wait, status
-from conformance.cluster.failed_nodes import FailedNodes
-from conformance.cluster.init_wait import Pod
+from conformance.cluster.kubelet_sim import init_wait, status
+from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
+from conformance.cluster.kubelet_sim.init_wait import Pod
 from kube.client import Client
 from kube.config import Connection
 from kube.informer import Informer, typed
@@ -34,7 +34,7 @@ Gang = tuple[str, str]
 
 def command(server: str, pki: Path) -> list[str]:
     """How the process is started; `pki` is the folder with the administrator's certificate."""
-    return [sys.executable, "-m", "conformance.cluster.startup", server, str(pki)]
+    return [sys.executable, "-m", "conformance.cluster.kubelet_sim.process", server, str(pki)]
 
 
 class Play:

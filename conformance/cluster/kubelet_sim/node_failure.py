@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from conformance.cluster.init_wait import LOST, Condition, Pod
+from conformance.cluster.kubelet_sim.init_wait import LOST, Condition, Pod
 from kube.objects import ObjectMeta
 
 SELECTOR = f"!{LOST}"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from conformance.history.axis import Axis
-from conformance.history.bars import POD_STATES, Bar, CliqueLanes, GangLanes, Lane, Mark, Scene, counted, scene
+from conformance.evidence.axis import Axis
+from conformance.evidence.bars import POD_STATES, Bar, CliqueLanes, GangLanes, Lane, Mark, Scene, counted, scene
 from conformance.history.query import History
 
 MOST_PODS, MOST_CLIQUES, MOST_GANGS = 48, 36, 48

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.cluster import assets as programs
-from conformance.cluster import fleets, nodes, progress, standing
+from conformance.cluster import fleets, nodes, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
 from conformance.errors import UsageError
-from conformance.implementation import scheduler_names
+from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.parameters import assignments
 from kube.client import Client
@@ -80,7 +80,7 @@ def up(
                 report(f"cluster {name}", f"making {len(wanted)} nodes")
                 asyncio.run(_make(cluster, wanted))
             if playing:
-                standing.start(cluster, *playing, report)
+                deployment.start(cluster, *playing, report)
         except BaseException:
             cluster.down()
             raise
@@ -94,7 +94,7 @@ def _playing(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descr
         if settings:
             raise UsageError("needs --implementation NAME", where="--set", hint="say whose parameters these are")
         return None
-    judged, supplied = standing.load(name, assignments(settings))
+    judged, supplied = deployment.load(name, assignments(settings))
     if kube_scheduler and kube_scheduler == judged.scheduler_name and judged.start == "processes":
         raise UsageError(
             f"kube-scheduler and the gang scheduler beside {judged.name} would both be {kube_scheduler!r}",

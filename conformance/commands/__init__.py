@@ -1,0 +1,1 @@
+"""The commands of `grove-conformance`: each module parses, calls and prints."""

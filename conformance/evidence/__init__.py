@@ -1,0 +1,1 @@
+"""Evidence of what went wrong in a test: texts and pictures made from its recorded history."""

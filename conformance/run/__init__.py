@@ -1,0 +1,1 @@
+"""One conformance run from settings to an exit code. The layer above the suite and the reports."""
