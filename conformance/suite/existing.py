@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from kubernetes import client, config
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from conformance.cluster import nodes, outages
@@ -34,6 +33,8 @@ NODE_READY = 5.0
 
 def server_of(kubeconfig: Path) -> str:
     """The API server that a kubeconfig points at. Raises UsageError for a broken file."""
+    from kubernetes import client, config  # here: its import takes longer than most commands
+
     settings = client.Configuration()
     load: Callable[..., None] = config.load_kube_config
     try:

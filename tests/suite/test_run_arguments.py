@@ -145,7 +145,7 @@ def test_list_and_explain_refuse_what_they_do_not_know(
 ) -> None:
     assert "unknown level 'MUSST'" in refused(monkeypatch, capsys, "list", "--level", "MUSST")
     assert "unknown profile" in refused(monkeypatch, capsys, "list", "--profile", "x")
-    assert 'did you mean "CORE-001"?' in refused(monkeypatch, capsys, "explain", "core-001")
+    assert 'did you mean "CORE-001"?' in refused(monkeypatch, capsys, "explain", "core-0001")
 
 
 def test_a_stale_page_of_requirements_is_told(
