@@ -1,1 +1,2 @@
-"""What both sides need of Kubernetes: client, watch cache, work queue. Knows no Grove name, imports neither package."""
+"""Kubernetes machinery that both sides use: client, watch cache, work queue. Knows no Grove names, imports neither
+package."""

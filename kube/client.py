@@ -1,4 +1,4 @@
-"""An asynchronous client that sends and receives JSON bytes. It decodes nothing that the caller doesn't ask for."""
+"""An asynchronous client that sends and receives JSON bytes. Decoding is left to the caller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _encode(body: Body) -> bytes:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API server said: `warnings` are its Warning headers as they came."""
+    """An answer of the API server. `warnings` are its Warning headers, unparsed."""
 
     status: int
     content: bytes
@@ -41,36 +41,37 @@ class Answer:
     retry_after: str | None = None
 
     def error(self) -> ApiError:
-        """The refusal that this is."""
+        """The error for an answer with a status of 400 or more."""
         return ApiError.of(self.status, self.content, self.retry_after)
 
 
 class Client:
-    """Talks to one API server. Use as an async context manager, inside one event loop.
+    """A client of one API server. Use as an async context manager, inside one event loop.
 
-    `in_flight` bounds the concurrent requests (watches not counted). There is no other client-side limit, and the time
-    spent waiting for this one is counted (`seconds_queued`). `timeout` is the time in seconds that one request may
-    take once it is its turn.
+    `in_flight` limits concurrent requests, watches excluded. There is no other client-side limit; the time spent
+    waiting for it is counted (`seconds_queued`). `timeout` is the limit in seconds of one request, not counting that
+    wait.
     """
 
     def __init__(
         self, connection: config.Connection, *, user_agent: str, in_flight: int = 64, timeout: float = 60.0
     ) -> None:
         self._connection = connection
-        # Packing an answer costs more than sending it over loopback.
+        # Compressing an answer costs more than sending it over loopback.
         self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
         self._in_flight, self._timeout = in_flight, timeout
         self._turns: asyncio.Semaphore | None = None
         self.seconds_queued = 0.0
         self.before_write: Callable[[], None] | None = None
-        """Asked before each request that is no GET; what it raises is raised instead of sending."""
+        """Called before each request other than GET; an exception prevents the request and is raised to the caller."""
         self.on_answer: Callable[[str, int], None] | None = None
-        """Told the method and the status of each answer, 0 where none came."""
+        """Called with method and status of each answer; the status is 0 if there was none."""
         self._session: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
 
     @classmethod
     def from_kubeconfig(cls, path: Path | str, *, user_agent: str, in_flight: int = 64) -> Client:
+        """A client for the current context of a kubeconfig file."""
         return cls(config.load(path), user_agent=user_agent, in_flight=in_flight)
 
     async def __aenter__(self) -> Client:
@@ -106,8 +107,8 @@ class Client:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """One request; the body of the answer. Raises ApiError for a status of 400 or more, aiohttp.ClientError for a
-        broken connection, TimeoutError after the client's `timeout`."""
+        """Send one request and return the body of the answer. Raises ApiError for a status of 400 or more,
+        aiohttp.ClientError for a broken connection, TimeoutError after the client's `timeout`."""
         answer = await self.exchange(method, path, params=params, body=body, content_type=content_type, headers=headers)
         if answer.status >= 400:
             raise answer.error()
@@ -123,7 +124,7 @@ class Client:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """As `request`, with the whole answer, also where it is a refusal."""
+        """Like `request`, but return the whole answer, also for a refusal."""
         assert self._session is not None and self._turns is not None, "use `async with Client(…)`"
         send = {"Content-Type": content_type, **self._authorization(), **(headers or {})}
         data = None if body is None else _encode(body)
@@ -152,7 +153,7 @@ class Client:
 
     @asynccontextmanager
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
-        """Opens a long-lived response (a watch); the caller reads chunks."""
+        """Open a long-lived response (a watch); the caller reads chunks."""
         assert self._watches is not None, "use `async with Client(…)`"
         async with self._watches.get(
             self._connection.server + path,
@@ -168,16 +169,17 @@ class Client:
             try:
                 yield response.content
             finally:
-                # A watch is left in the middle. TLS would say good-bye first, and nobody waits for that: a loop that
+                # Abort the connection of an unfinished watch. A TLS shutdown would wait for the peer, and a loop that
                 # ends meanwhile would leave the socket open.
                 if response.connection is not None and response.connection.transport is not None:
                     response.connection.transport.abort()
 
     async def get(self, resource: Resource, namespace: str | None, name: str, subresource: str | None = None) -> bytes:
+        """Read one object, or a subresource of it."""
         return await self.request("GET", resource.path(namespace, name, subresource))
 
     async def get_or_none(self, resource: Resource, namespace: str | None, name: str) -> bytes | None:
-        """As `get`, or None where there is no such object."""
+        """Like `get`; None if there is no such object."""
         try:
             return await self.get(resource, namespace, name)
         except ApiError as error:
@@ -188,7 +190,7 @@ class Client:
     async def list(
         self, resource: Resource, namespace: str | None = None, *, selector: str | None = None
     ) -> list[dict[str, Any]]:
-        """All items as dicts. For tools and tests; hot paths use the watch cache."""
+        """List all items as dicts. For tools and tests; hot paths use the watch cache."""
         params = {"labelSelector": selector} if selector else None
         answer = orjson.loads(await self.request("GET", resource.path(namespace), params=params))
         items: list[dict[str, Any]] = answer["items"]
@@ -202,13 +204,14 @@ class Client:
         namespace: str | None = None,
         subresource: str | None = None,
     ) -> bytes:
-        """Creates an object; namespace and (for a subresource) name are those of its metadata unless given."""
+        """Create an object. Namespace and (for a subresource) name default to those of its metadata."""
         metadata = body.get("metadata", {})
         place = namespace if namespace is not None else metadata.get("namespace")
         name = metadata.get("name") if subresource else None
         return await self.request("POST", resource.path(place, name, subresource), body=body)
 
     async def replace(self, resource: Resource, body: Mapping[str, Any], *, subresource: str | None = None) -> bytes:
+        """Replace an object; a `resourceVersion` in its metadata guards against conflicts."""
         metadata = body["metadata"]
         path = resource.path(metadata.get("namespace"), metadata["name"], subresource)
         return await self.request("PUT", path, body=body)
@@ -223,13 +226,13 @@ class Client:
         content_type: str = MERGE_PATCH,
         subresource: str | None = None,
     ) -> bytes:
-        """Patches by JSON merge patch unless `content_type` says otherwise."""
+        """Patch by JSON merge patch, unless `content_type` says otherwise."""
         return await self.request(
             "PATCH", resource.path(namespace, name, subresource), body=body, content_type=content_type
         )
 
     async def apply(self, resource: Resource, body: Mapping[str, Any], *, manager: str, force: bool = True) -> bytes:
-        """Server-side apply: creates or changes exactly the fields given."""
+        """Server-side apply: create or change exactly the given fields."""
         metadata = body["metadata"]
         return await self.request(
             "PATCH",
@@ -249,7 +252,7 @@ class Client:
         propagation: str = "Background",
         grace_seconds: int | None = None,
     ) -> None:
-        """Deletes; an object that is gone already is no error. With `uid` only that very object is deleted."""
+        """Delete an object; a missing object is no error. With `uid` only that very object is deleted."""
         options: dict[str, Any] = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",

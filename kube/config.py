@@ -10,10 +10,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Connection:
-    """Where an API server is and how to prove who we are.
+    """Address of an API server, and credentials.
 
-    `token` gives the whole Authorization header and is asked anew for each request (it may expire). `tls_server_name`
-    is the name to expect in the server's certificate, where it is not that of the host.
+    `token` returns the whole Authorization header and is called for each request, since tokens expire.
+    `tls_server_name` is the name expected in the server's certificate if it is not that of the host.
     """
 
     server: str
@@ -23,9 +23,9 @@ class Connection:
 
 
 def load(kubeconfig: Path | str) -> Connection:
-    """Reads a kubeconfig file (client certificates, tokens, exec plugins).
+    """Read a kubeconfig file (client certificates, tokens, exec plugins).
 
-    Raises FileNotFoundError, or kubernetes.config.ConfigException with the file's path and what is wrong with it.
+    Raises FileNotFoundError, or kubernetes.config.ConfigException with the path and the reason.
     """
     from kubernetes.config import ConfigException
 
@@ -33,7 +33,7 @@ def load(kubeconfig: Path | str) -> Connection:
         raise FileNotFoundError(f"{kubeconfig}: no such kubeconfig file")
     try:
         return _load(kubeconfig)
-    except Exception as error:  # the loader lets through whatever YAML, base64 or TypeError a broken file leads to
+    except Exception as error:  # the loader does not wrap the YAML, base64 and TypeError exceptions of a broken file
         raise ConfigException(f"{kubeconfig}: not a usable kubeconfig: {' '.join(str(error).split())}") from error
 
 
@@ -52,7 +52,7 @@ def _load(kubeconfig: Path | str) -> Connection:
             tls.load_cert_chain(settings.cert_file, settings.key_file)
 
     def token() -> str | None:
-        # Under which of the two names the loader files the token depends on its version.
+        # The version of the loader decides under which of the two names it stores the token.
         found: str | None = settings.get_api_key_with_prefix("BearerToken", alias="authorization")
         return found
 

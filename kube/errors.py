@@ -1,4 +1,4 @@
-"""What the API server answers when it refuses."""
+"""Errors of requests to the API server."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import orjson
 class ApiError(Exception):
     """A response with a status of 400 or more.
 
-    `status` is the HTTP code, `reason` the machine-readable word of the Status object (`AlreadyExists`, `Conflict`,
-    `Invalid`, …; empty when the body is no Status), `details` its `details` object, `retry_after` the seconds that the
-    server asks to wait, if it does.
+    `status` is the HTTP code, `reason` the machine-readable reason of the Status object (`AlreadyExists`, `Conflict`,
+    `Invalid`, …; empty if the body is no Status), `details` its `details` object, `retry_after` the seconds that the
+    server asks to wait, if any.
     """
 
     def __init__(self, status: int, reason: str, message: str, details: dict[str, Any], retry_after: float | None):
@@ -23,8 +23,8 @@ class ApiError(Exception):
 
     @classmethod
     def of(cls, status: int, body: bytes, retry_after: str | None) -> ApiError:
-        """Reads a refusal: a Status object, or whatever stands in its place. With `status` 0 (an ERROR event of a
-        watch) the code is the Status object's own."""
+        """Parse a refusal: a Status object, or any other body. With `status` 0 (an ERROR event of a watch) the code is
+        that of the Status object."""
         try:
             document = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -44,21 +44,24 @@ class ApiError(Exception):
 
     @property
     def not_found(self) -> bool:
+        """Whether there is no such object."""
         return self.status == 404
 
     @property
     def already_exists(self) -> bool:
+        """Whether an object of the name exists already."""
         return self.status == 409 and self.reason == "AlreadyExists"
 
     @property
     def conflict(self) -> bool:
+        """Whether the object has changed since it was read."""
         return self.status == 409 and self.reason == "Conflict"
 
 
 REQUEST_FAILED = (ApiError, aiohttp.ClientError, OSError, TimeoutError)
-"""What a request raises that was refused, that reached nobody, or of which nobody heard what became of it."""
+"""What a failed request raises: refused, not sent, or without an answer."""
 
 
 def _seconds(text: str | None) -> float | None:
-    """A wait in whole seconds; None for 0, for a date and for anything else that the API server doesn't send."""
+    """A delay in whole seconds; None for 0, a date, and anything else that the API server does not send."""
     return float(text) or None if text and text.isascii() and text.isdigit() else None

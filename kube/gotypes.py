@@ -1,7 +1,7 @@
-"""The Go types of a pod template: every struct that can be reached from one, its fields in the order of their
-declaration, with their Go types and JSON names, for each version of the Kubernetes libraries that is known.
+"""The Go types of a pod template: every struct reachable from one, with its fields in order of declaration, their Go
+types and JSON names, for each known version of the Kubernetes libraries.
 
-The hashes that Grove's operators write are made from a text that prints them all; the data are facts of Kubernetes.
+The hashes of Grove's operators are computed from a text that prints all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LIBRARIES = ("0.34", "0.35", "0.36")
 
 
 class Field(msgspec.Struct, array_like=True, frozen=True):
-    """One field of a struct. `libraries` are those that have it; none named means all."""
+    """One field of a struct. `libraries` are the versions that have it; empty means all."""
 
     name: str
     type: str
@@ -26,7 +26,7 @@ class Field(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Types(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`kinds` has what lies under a named type that is no struct."""
+    """All structs. `kinds` has the underlying types of named types that are no structs."""
 
     root: str
     libraries: tuple[str, ...]
@@ -40,5 +40,6 @@ class Types(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def pod_template_types() -> Types:
+    """The types, read from the package data."""
     data = resources.files("kube").joinpath("pod_template_types.json").read_bytes()
     return msgspec.json.decode(data, type=Types)

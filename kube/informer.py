@@ -1,4 +1,4 @@
-"""A watch cache: the present state of one collection, indexed, with handlers that hear every change once."""
+"""A watch cache: the present state of one collection, indexed, with handlers that are called once per change."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from kube.resource import Resource
 T = TypeVar("T", bound=Object)
 
 Handler = Callable[[str, T | None, T], None]
-"""Called with ADDED, MODIFIED or DELETED, the object before (None when added) and the object now (the last seen state
-when deleted). Called in the event loop; must not block."""
+"""Called with ADDED, MODIFIED or DELETED, the previous object (None when added) and the present one (the last known
+state when deleted). Called in the event loop; must not block."""
 
 IndexFunction = Callable[[T], Iterable[str]]
 
 
 def version(item: Object) -> int:
-    """The resource version as a number. Kubernetes 1.35 and later document that versions of one resource compare so."""
+    """The resource version as a number. Kubernetes 1.35 and later document that versions of one resource are comparable
+    as numbers."""
     return int(item.metadata.resource_version)
 
 
 def typed(kind: type[T]) -> Callable[[msgspec.Raw | bytes], T]:
-    """A decoder for `Informer` that keeps just the fields of a msgspec struct."""
+    """A decoder for `Informer` that keeps only the fields of a msgspec struct."""
     return msgspec.json.Decoder(kind).decode
 
 
@@ -39,7 +40,7 @@ def _mark_deleted(item: Object) -> None:
 
 
 class Informer(Generic[T]):
-    """The copy of one collection. Reading it costs nothing; it may be behind the API server by some milliseconds."""
+    """A local copy of one collection. Reads are cheap, and may lag behind the API server by some milliseconds."""
 
     def __init__(
         self,
@@ -73,35 +74,36 @@ class Informer(Generic[T]):
         )
 
     async def run(self) -> None:
-        """Follows the collection until cancelled."""
+        """Follow the collection until cancelled."""
         await self._reflector.run()
 
     async def synced(self) -> None:
-        """Returns once the first list has been taken in and its handlers have run."""
+        """Wait until the first list has been stored and its handlers have run."""
         await self._synced.wait()
 
     async def catch_up(self) -> None:
-        """Takes in what the watch has still to deliver of all that is there now. Raises ApiError, aiohttp.ClientError,
+        """Catch up with the collection as it is now, independently of the watch. Raises ApiError, aiohttp.ClientError,
         TimeoutError."""
         items, _ = await self._reflector.read()
         for item in items:
             self.observe(item)
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Adds a listener; to be called before `run`."""
+        """Add a handler; call before `run`."""
         self._handlers.append(handler)
 
     def add_index(self, name: str, function: IndexFunction[T]) -> None:
-        """Indexes every object under each of the strings that `function` gives; to be called before `run`."""
+        """Index every object under each of the strings that `function` returns; call before `run`."""
         self._index_functions[name] = function
         self._indices[name] = {}
         self._filed[name] = {}
 
     def get(self, namespace: str, name: str) -> T | None:
+        """The object of this name; None if there is none."""
         return self._items.get((namespace, name))
 
     def indexed(self, index: str, value: str) -> list[T]:
-        """The objects that stand in `index` under `value`, in no particular order."""
+        """The objects under `value` in `index`, in no particular order."""
         return list(self._indices[index].get(value, {}).values())
 
     def __iter__(self) -> Iterator[T]:
@@ -111,10 +113,10 @@ class Informer(Generic[T]):
         return len(self._items)
 
     def replaced(self, items: list[T]) -> None:
-        """Takes in a whole list: tells the handlers the differences."""
+        """Store a complete list and call the handlers for the differences."""
         present = {item.metadata.key for item in items}
         for key, old in list(self._items.items()):
-            # An observed write of ours may be newer than the list.
+            # An observed write of our own may be newer than the list.
             if key not in present and version(old) <= self._reflector.version:
                 self._set("DELETED", key, old, old)
         for item in items:
@@ -122,14 +124,15 @@ class Informer(Generic[T]):
         self._synced.set()
 
     def observe(self, item: T) -> None:
-        """Takes in the object that one of our own writes returned, so that the cache shows our writes at once and
-        nothing is done twice. What the watch has delivered already (it may have been deleted since) is left alone."""
+        """Store the object that one of our own writes returned, so that the cache shows our writes at once and nothing
+        is done twice. A state that is not newer than what the watch has delivered is ignored: the object may have been
+        deleted since."""
         if version(item) > self._reflector.version:
             self.changed("MODIFIED", item)
 
     def observe_deletion(self, item: T) -> None:
-        """Notes that the API server has accepted our deletion of this very object: from now on it counts as being
-        deleted, also where the watch still delivers older states of it."""
+        """Record that the API server has accepted our deletion of this very object. From now on it counts as
+        terminating, even while the watch still delivers older states."""
         known = self._items.get(item.metadata.key)
         if known is not None and known.metadata.uid == item.metadata.uid:
             self._leaving.add(item.metadata.uid)
@@ -137,12 +140,12 @@ class Informer(Generic[T]):
             self._index(known)
 
     def changed(self, kind: str, item: T) -> None:
-        """Takes in one watch event. An object made anew under its old name is a deletion and an addition; what is
-        older than what is known is left alone (C-25)."""
+        """Store one watch event. An object that was recreated under its name is a deletion and an addition; older
+        states than the known one are ignored (C-25)."""
         key = item.metadata.key
         known = self._items.get(key)
         if kind == "DELETED":
-            # The end of an object that was never seen is also the end of the older one that had its name.
+            # The deletion of an object that was never seen implies that of the older one of the same name.
             if known is not None and version(item) >= version(known):
                 self._set("DELETED", key, known, item if item.metadata.uid == known.metadata.uid else known)
             return
@@ -167,8 +170,8 @@ class Informer(Generic[T]):
             handler(kind, old, item)
 
     def _index(self, item: T, *, gone: bool = False) -> None:
-        """Puts an object into the indices under just its present values. Its former ones are remembered, not computed
-        anew from the former object: that one may have been changed since."""
+        """Index an object under its present values. Its former values are remembered, not computed from the former
+        object, which may have been mutated since."""
         key = item.metadata.key
         for name, function in self._index_functions.items():
             index, filed = self._indices[name], self._filed[name]

@@ -1,9 +1,10 @@
 """Leader election over a Lease, by the rules of client-go.
 
-Whether a leader is dead is told by the local clock alone: its lease has run out when its record has not changed for as
-long as the record says, counted from when that was first seen here. Clocks of other machines are never compared.
+Only the local clock decides whether a leader is dead: its lease has expired when its record has not changed for the
+duration that the record names, counted from when that record was first seen here. Clocks of different machines are
+never compared.
 
-The decisions (`seen`, `free`, `claim`, `released`) are pure; `Elector` acts on them.
+The decisions (`seen`, `free`, `claim`, `released`) are pure functions; `Elector` acts on them.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from kube.resource import LEASES
 
 log = logging.getLogger(__name__)
 JITTER = 1.2
-"""A waiting candidate looks again after its retry period and up to this much of it more, as client-go does."""
+"""A waiting candidate polls after its retry period plus up to this fraction of it, as client-go does."""
 RELEASE_SECONDS = 2.0
-"""How long a clean stop may take to give the lease back; after that it runs out by itself."""
+"""How long releasing the lease may take on a clean stop; after that it expires by itself."""
 
 
 class LeadershipLost(Exception):
-    """This process must not write any more; `str()` is one line that says why."""
+    """This process must not write any more; `str()` is one line with the reason."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Seconds. `lease`: how long a leader that says nothing is left alone; `deadline`: how long one goes on without a
-    successful renewal; `retry`: between two tries."""
+    """Seconds. `lease`: how long a silent leader keeps the lease; `deadline`: how long a leader continues without a
+    successful renewal; `retry`: the interval between attempts."""
 
     lease: float = 15.0
     deadline: float = 10.0
@@ -46,7 +47,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Record:
-    """What a Lease says. `holder` is empty where nobody leads."""
+    """The state of a Lease. `holder` is empty if nobody leads."""
 
     holder: str = ""
     seconds: int = 0
@@ -56,6 +57,7 @@ class Record:
 
     @classmethod
     def of(cls, lease: Mapping[str, Any]) -> Record:
+        """Read the record of a Lease object."""
         spec = lease.get("spec") or {}
         return cls(
             spec.get("holderIdentity") or "",
@@ -66,7 +68,7 @@ class Record:
         )
 
     def spec(self) -> dict[str, Any]:
-        """As the Lease has it; an empty holder is None."""
+        """The record as the Lease stores it; an empty holder is None."""
         return {
             "holderIdentity": self.holder or None,
             "leaseDurationSeconds": self.seconds,
@@ -78,26 +80,26 @@ class Record:
 
 @dataclass(frozen=True)
 class Sight:
-    """A record, and the local time at which it was first seen so."""
+    """A record, and the local time at which it was first seen."""
 
     record: Record
     since: float
 
 
 def seen(before: Sight | None, record: Record, now: float) -> Sight:
-    """What is known after a look at the Lease."""
+    """The observation after reading the Lease again."""
     return before if before is not None and before.record == record else Sight(record, now)
 
 
 def free(sight: Sight, identity: str, terms: Terms, now: float) -> bool:
-    """Whether `identity` may write itself into the Lease: nobody else has it, or its holder is dead. A record that
-    says no duration is given that of our own terms."""
+    """Whether `identity` may take the Lease: nobody else holds it, or its holder is dead. A record without a duration
+    is given that of our own terms."""
     record = sight.record
     return record.holder in ("", identity) or now >= sight.since + (record.seconds or terms.lease)
 
 
 def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) -> Record:
-    """What to write to become the leader, or to stay it."""
+    """The record to write to become or stay the leader."""
     seconds = max(1, math.ceil(terms.lease))
     if record is None:
         return Record(identity, seconds, timestamp, timestamp)
@@ -107,7 +109,7 @@ def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) ->
 
 
 def released(record: Record, timestamp: str) -> Record:
-    """What to write to let the next one lead at once."""
+    """The record to write so that the next candidate can lead at once."""
     return Record("", 1, timestamp, timestamp, record.transitions)
 
 
@@ -127,13 +129,13 @@ class Elector:
         return asyncio.get_running_loop().time() < self._until
 
     def check(self) -> None:
-        """Raises LeadershipLost unless this process leads. To be asked before each write: a process that was stopped
-        for a while and goes on must not write what it had in mind."""
+        """Raise LeadershipLost unless this process leads. Call before each write: a process that was suspended and
+        continues must not complete its old plans."""
         if not self.leads:
             raise LeadershipLost(f"{self._place} is not ours: nothing may be written")
 
     async def acquire(self) -> None:
-        """Returns once this process leads."""
+        """Wait until this process leads."""
         log.info("waiting for %s as %s", self._place, self.identity)
         while True:
             if await self._try():
@@ -142,8 +144,8 @@ class Elector:
         log.info("leading: %s is ours", self._place)
 
     async def hold(self) -> None:
-        """Renews the lease until cancelled. Raises LeadershipLost when that has not succeeded within the deadline, or
-        when somebody else has the lease."""
+        """Renew the lease until cancelled. Raises LeadershipLost if that has not succeeded within the deadline, or
+        somebody else holds the lease."""
         try:
             while True:
                 await asyncio.sleep(self.terms.retry)
@@ -153,7 +155,7 @@ class Elector:
             raise
 
     async def release(self) -> None:
-        """Gives the lease back, if it is ours. What goes wrong is only logged: it runs out by itself."""
+        """Release the lease if it is ours. Failures are only logged: the lease expires by itself."""
         if not self.leads or self._lease is None:
             return
         self._until = -math.inf
@@ -182,8 +184,8 @@ class Elector:
             raise LeadershipLost(f"{self._place} could not be renewed within {self.terms.deadline:g} s") from None
 
     async def _try(self) -> bool:
-        """One try to get the lease, or to keep it; False where that failed or it is somebody else's. The lease as we
-        have written it last is written over without a look; if that is a conflict, we look."""
+        """Try once to acquire or renew the lease; returns False if that failed or the lease is somebody else's. A lease
+        that we wrote last is updated without reading it first; only after a conflict it is read."""
         now = asyncio.get_running_loop().time
         began, looked = now(), self._lease is None
         try:
@@ -211,7 +213,7 @@ class Elector:
         return True
 
     async def _write(self, record: Record) -> None:
-        """Writes the record over the Lease as it was read: if it has changed since, that is a conflict."""
+        """Write the record over the Lease as it was read; if it has changed since, that is a conflict."""
         if self._lease is None:
             metadata = {"namespace": self._namespace, "name": self._name}
             body = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record.spec()}

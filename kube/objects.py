@@ -1,4 +1,4 @@
-"""Typed views of what every Kubernetes object carries. Only the fields that are read; unknown ones are ignored."""
+"""Typed views of the fields that every Kubernetes object has. Only fields in use are declared; others are ignored."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class ObjectMeta(msgspec.Struct, rename="camel"):
 
     @property
     def key(self) -> Key:
+        """Namespace and name."""
         return (self.namespace, self.name)
 
     @property
@@ -42,12 +43,12 @@ class ObjectMeta(msgspec.Struct, rename="camel"):
         return next((o for o in self.owner_references or () if o.controller), None)
 
     def label(self, key: str) -> str:
-        """The value of a label, empty when absent."""
+        """The value of a label; empty if absent."""
         return (self.labels or {}).get(key, "")
 
 
 class Object(Protocol):
-    """Anything with metadata: what the watch cache can keep."""
+    """Anything with metadata: what the watch cache can hold."""
 
     @property
     def metadata(self) -> ObjectMeta: ...
@@ -58,7 +59,7 @@ Key = tuple[str, str]
 
 
 class Envelope(msgspec.Struct):
-    """An object of which only the metadata is decoded; `raw` keeps every byte as it was received."""
+    """An object of which only the metadata is decoded; `raw` keeps all bytes as received."""
 
     metadata: ObjectMeta
     raw: bytes = b""
@@ -72,6 +73,6 @@ _metadata = msgspec.json.Decoder(_MetadataOnly)
 
 
 def envelope(raw: bytes | msgspec.Raw) -> Envelope:
-    """Decodes the metadata and keeps the bytes: for evidence, which must lose nothing."""
+    """Decode the metadata and keep the bytes, so that evidence loses nothing."""
     data = bytes(raw)
     return Envelope(_metadata.decode(data).metadata, data)

@@ -1,8 +1,8 @@
-"""List, then watch, for ever: the loop that keeps a copy of a collection true.
+"""List and watch in a loop: keeps a copy of a collection up to date.
 
-The one invariant: after any interruption the sink is told every difference exactly once, deletions included. What an
-interruption costs is time only: each one waits a back-off that grows until a watch brings something good. An expired
-resource version is listed anew at once, unless it expires twice in a row.
+Invariant: after any interruption the sink receives every difference exactly once, deletions included. An interruption
+costs only time: a back-off that grows until a watch delivers a good event. An expired resource version is listed again
+at once, unless it expires twice in a row.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ INACTIVITY_SECONDS = 90.0
 
 
 _LIST_AGAIN = frozenset({400, 404, 410})
-"""Refusals of a watch that the same resource version would meet again: too old, not understood, resource not served."""
+"""Watch errors that the same resource version would meet again: too old, not understood, resource not served."""
 
 
 class Sink(Protocol[T]):
-    """What the reflector feeds. A sink that raises ends the reflector with SinkFailed."""
+    """The receiver of a reflector. A sink that raises ends the reflector with SinkFailed."""
 
     def replaced(self, items: list[T]) -> None:
-        """The whole collection as a list has just shown it."""
+        """Receive a list of the whole collection."""
 
     def changed(self, kind: str, item: T) -> None:
-        """One watch event: ADDED, MODIFIED or DELETED."""
+        """Receive one watch event: ADDED, MODIFIED or DELETED."""
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -63,8 +63,8 @@ class _Versioned(msgspec.Struct):
 
 
 _SPOILT = (msgspec.DecodeError, UnicodeDecodeError)
-"""What msgspec raises for bytes that are no JSON. Its ValidationError (sound JSON of another shape) is one of the first
-kind; bytes that are no UTF-8 inside a string that is read are the second."""
+"""What msgspec raises for bytes that are not JSON. A ValidationError (valid JSON of another shape) is a DecodeError,
+too; invalid UTF-8 in a decoded string is a UnicodeDecodeError."""
 
 _pages = msgspec.json.Decoder(_Page)
 _events = msgspec.json.Decoder(_Event)
@@ -72,20 +72,20 @@ _versions = msgspec.json.Decoder(_Versioned)
 
 
 class SinkFailed(Exception):
-    """The sink, or a handler behind it, raised: a bug of this process, which no retry mends."""
+    """The sink, or a handler behind it, raised: a bug of this process, which no retry fixes."""
 
 
 class _Garbled(Exception):
-    """A line that is no watch event, or an ERROR event: the stream can't be trusted from here on."""
+    """A line that is not a watch event, or an ERROR event: the rest of the stream cannot be trusted."""
 
 
 class _Unreadable(Exception):
-    """A sound event with an object that doesn't fit the type it is decoded to. It will not fit next time either."""
+    """A valid event with an object that does not fit the type it is decoded to. A retry would fail in the same way."""
 
 
 class LineCutter:
-    """Cuts a stream of chunks into lines of any length. What follows the last line break waits
-    for the next chunk; at the end of a stream it is a half object, which comes again after the resume."""
+    """Splits a stream of chunks into lines of any length. What follows the last line break waits for the next chunk; at
+    the end of a stream it is an incomplete object, which the resumed watch sends again."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -105,18 +105,20 @@ class LineCutter:
 
 
 class Backoff:
-    """Exponential with full jitter: seconds to wait before the next try, anywhere between 0 and a ceiling that starts
-    at `first` and doubles up to `cap`."""
+    """Exponential back-off with full jitter: a random delay between 0 and a ceiling that starts at `first` and doubles
+    up to `cap` seconds."""
 
     def __init__(self, first: float = 0.05, cap: float = 10.0) -> None:
         self._first, self._cap, self._tries = first, cap, 0
 
     def next(self) -> float:
+        """The next delay in seconds."""
         ceiling: float = min(self._cap, self._first * 2 ** min(self._tries, 20))
         self._tries += 1
         return random.uniform(0, ceiling)
 
     def reset(self) -> None:
+        """Start again at the shortest delay."""
         self._tries = 0
 
 
@@ -145,19 +147,19 @@ class Reflector(Generic[T]):
         self._inactivity, self._sleep = inactivity, sleep
         self._version = "0"
         self._listed = False
-        self._expired = False  # since the last good event the version has expired
-        self._garbled = 0  # streams in a row that broke without a good event between
+        self._expired = False  # consecutive expirations of the resource version since the last good event
+        self._garbled = 0  # consecutive streams that broke without a good event
         self._backoff = Backoff()
 
     @property
     def version(self) -> int:
-        """How far the sink has been told: the resource version of the last list, event or bookmark."""
+        """The resource version of the last list, event or bookmark that the sink has received."""
         return int(self._version)
 
     async def run(self) -> None:
-        """Runs until cancelled. Connection errors, refusals and broken streams are logged and retried with back-off.
+        """Run until cancelled. Connection errors, refusals and broken streams are logged and retried with back-off.
 
-        Raises SinkFailed when the sink does.
+        Raises SinkFailed if the sink raises.
         """
         while True:
             wait: float | None = None
@@ -174,13 +176,15 @@ class Reflector(Generic[T]):
                 level = logging.INFO if error.status == 410 else logging.WARNING
                 wait, why = error.retry_after, str(error)
                 if error.status == 410 and not self._expired:
-                    # No fault of the server: a quiet collection's version ages. Only a second time in a row waits.
+                    # Not an error of the server: the version of a quiet collection ages. Wait only from the second time
+                    # on.
                     self._expired, wait = True, 0.0
             except _Unreadable as error:
                 self._listed = False
                 why = str(error)
             except _Garbled as error:
-                # Resuming loses nothing, so it comes first; a stream that stays broken at this version needs a list.
+                # Resuming loses nothing, so it is tried first; a stream that keeps breaking at this version needs a
+                # list.
                 self._garbled += 1
                 self._listed = self._garbled < 2
                 why = str(error)
@@ -201,7 +205,7 @@ class Reflector(Generic[T]):
             raise SinkFailed(f"{self._resource}: taking in a list failed: {error!r}") from error
 
     async def read(self) -> tuple[list[T], str]:
-        """The collection as it is now, and its resource version. The sink is told nothing."""
+        """The collection as it is now, and its resource version. The sink is not called."""
         items: list[T] = []
         params = {**self._params, "limit": str(PAGE)}
         while True:
@@ -217,7 +221,7 @@ class Reflector(Generic[T]):
         return items, page.metadata.resource_version or "0"
 
     async def _watch(self) -> bool:
-        """One watch to its end; whether it brought anything."""
+        """Run one watch to its end; returns whether it delivered anything."""
         params = {
             **self._params,
             "watch": "true",
@@ -271,7 +275,8 @@ class Reflector(Generic[T]):
             self._version = version
 
     def _complain(self, raw: msgspec.Raw, error: Exception) -> None:
-        """An object that can't be read counts as absent: nobody is told of it, and a known one is told as deleted."""
+        """An object that cannot be decoded counts as absent: it is not reported, and a known one is reported as
+        deleted."""
         try:
             name = "/".join(envelope(raw).metadata.key)
         except _SPOILT:

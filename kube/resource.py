@@ -1,4 +1,4 @@
-"""Names of API resources and the paths under which the API server keeps them."""
+"""API resources and their request paths."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """`v1`, `grove.io/v1alpha1`: what stands in an object's `apiVersion`."""
+        """`v1`, `grove.io/v1alpha1`: the value of an object's `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The request path; without a namespace the collection of all namespaces, without a name the collection.
+        """The request path: without a namespace that of the collection in all namespaces, without a name that of the
+        collection.
 
-        Raises ValueError for an empty name, or a name without the namespace that it needs: such a path would mean a
-        whole collection, or nothing.
+        Raises ValueError for an empty name, or a name without its namespace: such a path would address a whole
+        collection, or nothing.
         """
         if name is not None and (not name or (self.namespaced and not namespace)):
             raise ValueError(f"{self}: no path for name {name!r} in namespace {namespace!r}")

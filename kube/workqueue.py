@@ -1,4 +1,4 @@
-"""A work queue for reconcilers: a key is worked on by one worker at a time, however often it is added meanwhile."""
+"""A work queue for reconcilers: each key is processed by one worker at a time, however often it is added meanwhile."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ Outcome = Literal["success", "requeue_after", "error"]
 
 
 class Meter(Protocol):
-    """What is told how a queue fares. All of it is on the hot path."""
+    """Receives the measurements of a queue. All methods are on the hot path."""
 
     def added(self) -> None:
-        """A key has come in."""
+        """A key was added."""
 
     def taken(self, waited: float) -> None:
-        """A key has been taken after so many seconds."""
+        """A key was taken after so many seconds."""
 
     def retried(self) -> None:
-        """A key comes again because its reconcile failed."""
+        """A key is retried because its reconcile failed."""
 
     def worked(self, seconds: float, outcome: Outcome) -> None:
         """A reconcile has ended."""
 
 
 class Closed(Exception):
-    """The queue hands out nothing more."""
+    """The queue is closed."""
 
 
 class WorkQueue(Generic[K]):
-    """Keys to be reconciled, without doubles. A key added while it is being worked on comes again afterwards.
+    """Keys to be reconciled, without duplicates. A key that is added while it is processed is handed out again
+    afterwards.
 
     `settle` is a delay in seconds before a newly added key is handed out, so that a burst of events costs one pass.
     """
@@ -61,20 +62,20 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def close(self) -> None:
-        """From now on nothing is handed out; who waits for a key, or asks for one, gets Closed."""
+        """Hand out nothing from now on; `get` raises Closed, also for waiting workers."""
         self._closed = True
         while self._waiters:
             self._call()
 
     def add(self, key: K) -> None:
-        """Adds a key, to be handed out after the settle time."""
+        """Add a key, to be handed out after the settle time."""
         if self._settle:
             self.add_after(key, self._settle)
         else:
             self._now(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Adds a key later; of several delays the earliest holds."""
+        """Add a key after a delay; the earliest of several delays applies."""
         loop = asyncio.get_running_loop()
         timer = self._timers.get(key)
         if timer is not None:
@@ -84,25 +85,26 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_later(seconds, self._due, key)
 
     def retry(self, key: K) -> None:
-        """Adds a key whose reconcile failed: later with each failure in a row."""
+        """Add a key whose reconcile failed, with a delay that grows with each consecutive failure."""
         if self.meter is not None:
             self.meter.retried()
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self.add_after(key, min(self._retry_cap, self._first_retry * 2 ** min(failures - 1, 30)))
 
     def forget(self, key: K) -> None:
-        """Ends a row of failures."""
+        """Reset the consecutive failures of a key."""
         self._failures.pop(key, None)
 
     async def take(self) -> K:
-        """The next key; `done` must be called for it. Raises Closed."""
+        """Return the next key; `done` must be called for it. Raises Closed."""
         while not self._ready and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             try:
                 await waiter
             except asyncio.CancelledError:
-                # A worker that ends between the call and its turn passes the call on, or the key would lie there.
+                # A worker that is cancelled between its wake-up and its turn wakes another one, or the key would never
+                # be taken.
                 if waiter.done() and not waiter.cancelled() and self._ready:
                     self._call()
                 raise
@@ -117,14 +119,14 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Ends the work on a key. Raises KeyError for one that nobody works on: a second `done` could hand a key that
-        waits already out to two workers."""
+        """End the work on a key. Raises KeyError if nobody works on it: a second `done` could hand out a waiting key to
+        two workers."""
         self._working.remove(key)
         if key in self._dirty:
             self._hand_out(key)
 
     def __len__(self) -> int:
-        """How many keys could be taken now: neither those that settle nor those that are worked on."""
+        """How many keys could be taken now, without those that settle and those that are being processed."""
         return len(self._ready)
 
     def _due(self, key: K) -> None:
@@ -146,7 +148,7 @@ class WorkQueue(Generic[K]):
         self._call()
 
     def _call(self) -> None:
-        """Wakes one waiting worker."""
+        """Wake one waiting worker."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -155,10 +157,11 @@ class WorkQueue(Generic[K]):
 
 
 async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | None]], workers: int) -> None:
-    """Runs `reconcile` for the keys of a queue, `workers` at a time, until cancelled, or until the queue is closed and
-    the last one has ended.
+    """Run `reconcile` for the keys of a queue with `workers` workers, until cancelled, or until the queue is closed and
+    the last reconcile has ended.
 
-    A reconcile that returns a number is repeated after that many seconds; one that raises is retried with back-off.
+    If a reconcile returns a number, the key is repeated after that many seconds; if it raises, it is retried with
+    back-off.
     """
 
     async def worker() -> None:

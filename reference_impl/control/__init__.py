@@ -1,1 +1,1 @@
-"""One reconciler a kind: read the cache, ask plan/, apply the difference."""
+"""One reconciler per kind: read the cache, ask `plan/` for the desired state, apply the difference."""

@@ -1,4 +1,4 @@
-"""The operator's watch caches, one informer a kind, and the questions that reconcilers ask them."""
+"""The operator's watch caches, one informer per kind, and the queries of the reconcilers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _by_label(label: str) -> Any:
 
 
 class Cache:
-    """All that the operator knows of the cluster. Managed objects only, where a label says so."""
+    """All watch caches of the operator. They hold only managed objects, where a label marks them."""
 
     def __init__(self, client: Client, features: Features = NO_FEATURES) -> None:
         managed = labels.MANAGED_SELECTOR
@@ -74,7 +74,8 @@ class Cache:
             *(self.services, self.accounts, self.secrets, self.roles, self.bindings, self.autoscalers, self.claims),
             *((self.domains,) if features.mnnvl else ()),
         )
-        """What is made for a set beside Grove's own kinds, and put right when it is changed or goes."""
+        """Secondary resources: objects of other kinds than Grove's own that a set needs. They are corrected when
+        changed and recreated when deleted."""
         self._others = (self.claim_templates, *((self.topologies,) if features.topology else ()))
         own: tuple[Informer[Any], ...] = (self.cliques, self.groups, self.gangs, self.pods, self.domains)
         for informer in (*own, *self.secondary):
@@ -89,7 +90,8 @@ class Cache:
         return (*own, *self.secondary, *self._others)
 
     def child(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:
-        """How to find a child of the owner by its name. What another owner has of that name (OBJ-123) is none."""
+        """A lookup of the owner's children by name. An object of another owner with that name (OBJ-123) is not
+        found."""
 
         def find(name: str) -> T | None:
             found = informer.get(owner.metadata.namespace, name)
@@ -103,17 +105,17 @@ class Cache:
         return self.pods.indexed(OWNER, clique.metadata.uid)
 
     def scheduled_pods(self, namespace: str, clique: str) -> int:
-        """How many living pods of a clique are bound; 0 for a clique that isn't there."""
+        """How many pods of a clique are bound and not terminating; 0 if there is no such clique."""
         found = self.cliques.get(namespace, clique)
         if found is None:
             return 0
         return sum(pod.scheduled and not pod.terminating for pod in self.pods_of(found))
 
     def claim_spec(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """The spec of the claims of a ResourceClaimTemplate, None where there is no such template."""
+        """The spec of the claims of a ResourceClaimTemplate; None if there is no such template."""
         found = self.claim_templates.get(namespace, name)
         return None if found is None else dict(found.spec.get("spec") or {})
 
     def set_of(self, item: Object) -> PodCliqueSet | None:
-        """The set that an object is part of."""
+        """The set that an object belongs to."""
         return self.sets.get(item.metadata.namespace, item.metadata.label(labels.PART_OF))

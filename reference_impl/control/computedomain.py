@@ -1,4 +1,4 @@
-"""ComputeDomain: its finalizer, which keeps one that pods still need from going (spec OBJ-220, OBJ-846 done right)."""
+"""The ComputeDomain reconciler: a finalizer keeps a domain as long as pods need it (spec OBJ-220, OBJ-846)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator can be told not to do."""
+"""Optional features of the operator."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from reference_impl.api.models import TOPOLOGY_BINDINGS
 
 @dataclass(frozen=True)
 class Features:
-    """`topology`: constraints reach the gangs (OBJ-455). `mnnvl`: ComputeDomains are made for cliques with GPUs
-    (OBJ-840)."""
+    """`topology`: topology constraints are passed on to the gangs (OBJ-455). `mnnvl`: ComputeDomains are created for
+    cliques with GPUs (OBJ-840)."""
 
     topology: bool = False
     mnnvl: bool = False
@@ -24,12 +24,12 @@ NO_FEATURES = Features()
 
 
 EARLIER_TOPOLOGIES = "clustertopologies.grove.io"
-"""CRD of Grove up to v0.1.0-alpha.8. It has the short name of its successor, which the API server does not serve while
-both are there (HASH-197)."""
+"""The CRD of Grove up to v0.1.0-alpha.8. It has the same short name as its successor, which the API server therefore
+does not serve while both exist (HASH-197)."""
 
 
 async def unmet(client: Client, features: Features) -> str:
-    """What the cluster lacks for these features, in a line; empty where it lacks nothing (OBJ-840)."""
+    """What the cluster lacks for these features, in one line; empty if nothing (OBJ-840)."""
     if features.topology and not await _served(client, TOPOLOGY_BINDINGS.path()):
         lack = f"the cluster serves no {TOPOLOGY_BINDINGS}"
         if await _served(client, f"{CRDS.path()}/{EARLIER_TOPOLOGIES}"):

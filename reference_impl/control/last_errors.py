@@ -1,4 +1,4 @@
-"""`status.lastErrors` of the objects of one kind: written when a reconcile cannot go on, cleared when it can again."""
+"""`status.lastErrors` of the objects of one kind: written when a reconcile fails, cleared when it succeeds again."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from reference_impl.plan.reconcile_error import ReconcileError, last_errors
 from reference_impl.runtime.clock import now
 
 RETRY_SECONDS = 5.0
-"""What stands in the way may be an object that the cache doesn't follow: its end is no event."""
+"""The cause may be an object that no cache follows, so that its removal is no event."""
 
 
 class LastErrors:
     def __init__(self, informer: Informer[Any], writer: Writer) -> None:
         self._informer, self._writer = informer, writer
         self.keys: set[Key] = set()
-        """The objects that are in trouble."""
+        """The objects whose last reconcile failed."""
 
     async def refused(self, key: Key, code: str, error: ApiError, message: str = "") -> None:
-        """Notes that the API server has refused a write, unless it was a conflict: that only means that the cache was
-        behind, and the next pass is on its way. `message` replaces the error's text where that differs each time."""
+        """Report a write that the API server refused, except for a conflict: that only means that the cache was behind,
+        and an event will trigger the next reconcile. `message` replaces the error's text if that differs each time."""
         if not error.conflict:
             await self.tell(key, ReconcileError(code, message or str(error)))
 
     async def tell(self, key: Key, problem: ReconcileError | None) -> float | None:
-        """Notes how a reconcile ended; returns after how many seconds it is to be repeated, None for never."""
+        """Record the result of a reconcile; returns after how many seconds to repeat it, None for never."""
         self.keys.discard(key)
         if problem is not None:
             self.keys.add(key)
@@ -45,8 +45,8 @@ class LastErrors:
 
 
 def only_errors(old: Any, item: Any) -> bool:
-    """Whether nothing but `lastErrors` differs between two states of an object. That is our own note of a failed
-    reconcile: if it woke the reconciler, each failure would cause the next attempt at once, without back-off."""
+    """Whether two states of an object differ in `lastErrors` only. That is our own record of a failed reconcile: if it
+    triggered the reconciler, each failure would cause the next attempt at once, without back-off."""
     if old is None or old.status is None or item.status is None or old.status.last_errors == item.status.last_errors:
         return False
     metadata = msgspec.structs.replace(old.metadata, resource_version=item.metadata.resource_version)
@@ -55,5 +55,5 @@ def only_errors(old: Any, item: Any) -> bool:
 
 
 def earliest(*waits: float | None) -> float | None:
-    """The shortest of several waits, None where there is none."""
+    """The shortest of several waits; None if there is none."""
     return min((wait for wait in waits if wait is not None), default=None)

@@ -1,4 +1,4 @@
-"""What the operator says of itself to Prometheus: its queues and reconcilers, its webhooks, what it makes."""
+"""Prometheus metrics of the operator: queues and reconcilers, webhooks, created objects."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class OperatorMetrics(Metrics):
         self._initialized = Counter("grove_operator_podgangs_initialized", "Gangs made complete.", registry=registry)
 
     def controller(self, name: str, queue: WorkQueue[tuple[str, str]], workers: int) -> None:
-        """Follows a queue and its reconciler."""
+        """Measure a queue and its reconciler."""
         self._workers.labels(name).set(workers)
         self._depth.labels(name).set_function(lambda: float(len(queue)))
         queue.meter = _QueueMeter(
@@ -96,12 +96,12 @@ class OperatorMetrics(Metrics):
         )
 
     def leadership(self, name: str, leads: Callable[[], bool]) -> None:
-        """Follows the election for the lease `name`."""
+        """Report whether this process leads by the lease `name`."""
         self._leads.labels(name).set_function(leads)
 
     @contextmanager
     def webhook(self, path: str) -> Iterator[None]:
-        """Around one admission request."""
+        """Measure one admission request."""
         in_flight, began, code = self._in_flight.labels(path), perf_counter(), "500"
         in_flight.inc()
         try:
@@ -123,7 +123,7 @@ class OperatorMetrics(Metrics):
 
 
 class _QueueMeter:
-    """A `Meter` whose series are looked up once."""
+    """A `Meter` whose series are looked up only once."""
 
     def __init__(
         self,

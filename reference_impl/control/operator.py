@@ -32,16 +32,17 @@ from reference_impl.runtime.waiting import answered
 
 T = TypeVar("T", bound=Object)
 SETTLE_SECONDS = 0.02
-"""Events of a burst that are taken together. Sets settle longer: a pass over one looks at all its replicas."""
+"""Events that arrive within this time cost one pass. Sets settle longer: a pass over a set covers all its replicas."""
 SET_SETTLE_SECONDS = 0.2
 WORKERS = 24
 STATUS_WORKERS = 3
 INIT_IMAGE = "registry.example/grove-initc:0.1.0"
-"""The init container that waits for other cliques. The fake cluster plays it; on a real one name Grove's."""
+"""Image of the init container that waits for other cliques. The fake cluster only simulates it; a real cluster needs
+Grove's."""
 
 
 class Operator:
-    """Follows the cluster and reconciles until cancelled."""
+    """Watches the cluster and reconciles until cancelled."""
 
     def __init__(
         self,
@@ -97,21 +98,21 @@ class Operator:
         self.ready = asyncio.Event()
 
     async def run(self, elector: Elector | None = None, grace: float = 0.0) -> None:
-        """Follows the cluster at once, and writes as soon as it leads (at once without an elector). Cancelled, it ends
-        what is under way, for `grace` seconds at most. Raises LeadershipLost, in a group."""
+        """Watch at once, and write as soon as this process leads (at once without an elector). When cancelled, running
+        reconciles may finish within `grace` seconds. Raises LeadershipLost, in an exception group."""
         async with asyncio.TaskGroup() as group:
             for informer in self.cache.informers:
                 group.create_task(informer.run())
             for informer in self.cache.informers:
                 await informer.synced()
-            gc.freeze()  # what has been listed lives long; collections need not look at it again
+            gc.freeze()  # listed objects live long, so that garbage collection need not visit them again
             self.ready.set()
             if elector is not None:
                 await elector.acquire()
                 self._client.before_write = elector.check
                 group.create_task(elector.hold())
-                # What the former leader did last may not have come yet, and pods have names by chance: without this
-                # some could be made twice.
+                # The last writes of the former leader may not have arrived yet, and names of pods are random: without
+                # this, some pods could be created twice.
                 await asyncio.gather(*(answered(informer.catch_up) for informer in self.cache.informers))
             workers = [
                 group.create_task(work(queue, logs.about(name, reconcile), count))
@@ -144,7 +145,7 @@ class Operator:
             self._pass_the_turn(old, item)
 
     def _pass_the_turn(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
-        """Wakes whatever an update begins with, goes on with or is done with."""
+        """Trigger the cliques and groups that an update begins, continues or ends with."""
         anew = update_progress.generation(old) != update_progress.generation(item) or update_progress.on_delete(
             old
         ) != update_progress.on_delete(item)
@@ -166,8 +167,8 @@ class Operator:
             self._groups.add(group)
 
     def _on_secondary(self, kind: str, old: Any, item: Any) -> None:
-        """Wakes the owner of an object that has gone or that somebody has changed. What happens to its status, and what
-        our own writes bring, wakes nobody."""
+        """Trigger the owner of an object that was deleted or changed by others. Changes of its status and our own
+        writes trigger nothing."""
         if kind != "DELETED" and (old is None or _alike(old, item)):
             if old is not None and item is not old:
                 self._wake_for_legacy(item)
@@ -180,13 +181,13 @@ class Operator:
             self._wake_set(item)
 
     def _wake_for_legacy(self, item: Object) -> None:
-        """Wakes a set that still has a token Secret of an earlier version: its last user may be gone (OBJ-245)."""
+        """Trigger a set that still has a token Secret of an earlier version: its last user may be gone (OBJ-245)."""
         name = names.legacy_secret(item.metadata.label(labels.PART_OF))
         if self.cache.secrets.get(item.metadata.namespace, name) is not None:
             self._wake_set(item)
 
     def _on_claim_template(self, kind: str, old: Any, item: Object) -> None:
-        """Wakes whatever is in trouble: a template that was missing may have come (OBJ-823)."""
+        """Trigger all objects whose last reconcile failed: a missing template may have been created (OBJ-823)."""
         if kind == "ADDED":
             for queue, last_errors in self._last_errors:
                 for key in last_errors.keys:
@@ -245,11 +246,11 @@ class Operator:
 
 
 _NOT_OURS = ("metadata", "has_token")
-"""Fields of secondary resources that others write, or that are compared apart."""
+"""Fields of secondary resources that others write, or that are compared separately."""
 
 
 def _alike(old: Any, item: Any) -> bool:
-    """Whether two states of an secondary resource are the same in all that we write."""
+    """Whether two states of a secondary resource are equal in all fields that we write."""
     left, right = old.metadata, item.metadata
     return (
         left.labels == right.labels

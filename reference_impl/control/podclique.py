@@ -1,5 +1,5 @@
-"""PodClique: its resource claims, its pods, their gates, its status (spec OBJ-340, OBJ-501 to OBJ-508, OBJ-730 to
-OBJ-748)."""
+"""The PodClique reconciler: resource claims, pods, scheduling gates, status (spec OBJ-340, OBJ-501 to OBJ-508, OBJ-730
+to OBJ-748)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.runtime.clock import now
 
 STATUS_SECONDS = 1.0
-"""What a clique passes through on its way is written at most this often, and this late; where it arrives, at once. A
-write of a clique costs the API server more than one of a pod: it carries a whole pod spec through a CRD's schema."""
+"""Intermediate statuses of a clique are written at most this often, and with this delay; the final one is written at
+once. Writing a clique costs the API server more than writing a pod: it validates a complete pod spec against the schema
+of the CRD."""
 
 
 class CliqueReconciler:
@@ -56,12 +57,12 @@ class CliqueReconciler:
         if clique is None:
             return None
         if clique.metadata.deletion_timestamp is not None:
-            # The pods go through the garbage collector, by their owner reference (CHG-DEL-05).
+            # The garbage collector deletes the pods, by their owner references (CHG-DEL-05).
             await self._writer.remove_finalizer(self._cache.cliques, clique, labels.CLIQUE_FINALIZER)
             return None
         gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
         if gang is not None and gang.metadata.deletion_timestamp is None:
-            # Gang before pods (GREP-375, OBJ-372): its arrival brings us back here.
+            # The gang comes before the pods (GREP-375, OBJ-372): its arrival triggers this clique again.
             pcs = self._cache.set_of(clique)
             if pcs is not None and not self._migration.settled(pcs, clique):
                 return None
@@ -73,7 +74,7 @@ class CliqueReconciler:
                 try:
                     await self._balance(clique, pcs)
                     await self._update(clique, pcs)
-                finally:  # pods that cannot be made hold those back that were, only through their gang
+                finally:  # pods that cannot be created must not hold back existing ones, except through their gang
                     await self._release(clique, gang)
             except ApiError as error:
                 message = pods.unnamed(str(error), clique.metadata.name)
@@ -83,7 +84,7 @@ class CliqueReconciler:
         return None
 
     async def _claims(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
-        """Makes the resource claims of the clique's own level, and deletes those that no pod has or will have."""
+        """Create the resource claims of the clique's own level, and delete those that no pod has or will have."""
         template = children.clique_template(pcs, clique) if pcs is not None else None
         if pcs is None or template is None or not template.resource_sharing:
             return
@@ -97,14 +98,14 @@ class CliqueReconciler:
         await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, clique.metadata.uid))
 
     async def _balance(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
-        """Creates the pods that are missing and deletes those that are too many."""
+        """Create missing pods and delete surplus ones."""
         missing, surplus = pods.difference(clique, self._cache.pods_of(clique))
         if not missing and not surplus:
             return
         waits: dict[str, int] = {}
         if missing and clique.spec.starts_after:
             if pcs is None:
-                return  # going, and the clique with it
+                return  # the set is being deleted, and the clique with it
             waits = startup.minimums(pcs, clique)
         claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
         builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
@@ -112,7 +113,7 @@ class CliqueReconciler:
         made = [builder.pod(index) for index in missing]
         if made and vacancy is not None:
             made[0] = update_clique_pods.in_place_of(made[0], vacancy)
-        # After a refusal one pod is the probe for all: the others would only be refused with it.
+        # After a refusal, one pod is created before the others are tried, which would probably be refused as well.
         probes = 1 if clique.metadata.key in self.last_errors.keys else len(made)
         await together(
             [
@@ -123,7 +124,7 @@ class CliqueReconciler:
         await together(self._writer.create(self._cache.pods, manifest) for manifest in made[probes:])
 
     async def _update(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
-        """Takes the next step of an update. What is to be deleted is written down before it is."""
+        """Take the next step of an update. The progress is written before any pod is deleted."""
         if pcs is None or update_progress.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
             return
         clique = self._cache.cliques.get(*clique.metadata.key) or clique
@@ -136,7 +137,7 @@ class CliqueReconciler:
             await self._writer.delete(self._cache.pods, step.selected)
 
     async def _release(self, clique: PodClique, gang: PodGang) -> None:
-        """Takes Grove's gate off the pods that may be scheduled."""
+        """Remove Grove's gate from the pods that may be scheduled."""
         namespace = clique.metadata.namespace
         ready = gates.removable(
             clique,
@@ -152,8 +153,8 @@ class CliqueReconciler:
         await self._writer.strategic(self._cache.pods, pod, body)
 
     async def reconcile_status(self, key: Key) -> float | None:
-        """Writes the status, if it differs. A queue of its own with few workers feeds this, so that under load pods
-        come first and statuses are written less often."""
+        """Write the status if it differs. It has a queue of its own with few workers, so that under load pods come
+        first and statuses are written less often."""
         clique = self._cache.cliques.get(*key)
         if clique is None or clique.metadata.deletion_timestamp is not None:
             self._unwritten.pop(key, None)

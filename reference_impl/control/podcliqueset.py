@@ -122,7 +122,7 @@ class SetReconciler:
         return topology.of_set(pcs, enabled, self._cache.topologies.get("", name) if enabled and name else None)
 
     async def _children(self, pcs: PodCliqueSet) -> None:
-        """Create what is missing, correct what differs, delete what should not exist (any more)."""
+        """Create what is missing, correct what differs, delete what should not exist."""
         namespace, levels = pcs.metadata.namespace, self._topology(pcs)
         target = desired.of_set(
             pcs, lambda group: self._group_replicas(namespace, group), levels, domains=self._features.mnnvl

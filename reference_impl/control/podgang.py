@@ -1,8 +1,7 @@
-"""PodGang: the references to its pods and the Initialized condition (spec OBJ-410 to OBJ-434 done right).
+"""The PodGang reconciler: pod references and the condition Initialized (spec OBJ-410 to OBJ-434).
 
-References are first written when all pods exist, then kept true. The conditions are a list that the scheduler writes
-too, so every write of it is guarded by the resource version that it was read at. A gang that nothing controls is none
-of ours.
+References are written when all pods exist, and follow the pods from then on. The scheduler writes to the same list of
+conditions, so every write is guarded by the resource version that was read. Gangs without a controller are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from reference_impl.plan import conditions, gangs
 from reference_impl.runtime.clock import now
 
 PATIENCE_SECONDS = 5.0
-"""How long a gang may fill up before its status says that it is not complete: in an ordinary start it never has to."""
+"""How long a gang may remain incomplete before its status says so: an ordinary start is faster and saves this write."""
 
 
 class GangReconciler:
@@ -53,7 +52,7 @@ class GangReconciler:
         return None
 
     async def _write(self, gang: PodGang, *, is_complete: bool) -> None:
-        """Writes Initialized, and the first phase; what the scheduler has written is kept (OBJ-434 done right)."""
+        """Write Initialized and the first phase; conditions of the scheduler are kept (OBJ-434)."""
         old = gang.status or PodGangStatus()
         condition = gangs.initialized_condition(is_complete, now())
         if (known := conditions.find(old.conditions, gangs.INITIALIZED)) and known.status == condition.status:

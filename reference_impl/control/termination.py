@@ -1,8 +1,7 @@
-"""Gang termination, carried out: the cliques that `plan.termination` gives are deleted, and come anew as any that are
-missing do.
+"""Gang termination: deletes the cliques that `plan/termination.py` names; the reconcilers then recreate them.
 
-What gave cause goes last: killed in between, the next operator finds the cause still there and begins again, so that
-nothing stays half done (CHG-RS-01).
+The breached objects are deleted last. If the operator is killed in between, its successor finds the cause still present
+and repeats the termination, so that none remains incomplete (CHG-RS-01).
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ from reference_impl.runtime.clock import now
 
 log = logging.getLogger(__name__)
 TRIES = 10
-"""Looks at a group that others write to at the same time: to begin anew would delete what has come back meanwhile."""
+"""Attempts to write a group that others write as well: repeating the whole termination would delete what has been
+recreated in the meantime."""
 
 
 class ConflictError(Exception):
-    """An object changed each time between the look at it and the write."""
+    """An object changed between read and write in every attempt."""
 
 
 class Termination:
@@ -32,7 +32,7 @@ class Termination:
         self._cache, self._writer = cache, writer
 
     async def in_set(self, pcs: PodCliqueSet) -> float | None:
-        """Terminates the replicas of a set whose time is over; gives the seconds until the next one's is."""
+        """Terminate the replicas of a set whose delay is over; returns the seconds until the next one is due."""
         cliques, groups = self._cache.cliques.indexed(OWNER, pcs.metadata.uid), self._groups(pcs)
         due = termination.due_in_set(pcs, cliques, groups, time.time())
         for index, causes in due.causes.items():
@@ -40,7 +40,7 @@ class Termination:
         return due.wait
 
     async def in_group(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> float | None:
-        """As `in_set`, for the replicas of a scaling group that has enough others."""
+        """Like `in_set`, for single replicas of a scaling group with enough sound ones."""
         clique = self._cache.child(self._cache.cliques, group)
         due = termination.due_in_group(pcs, group, clique, time.time())
         for index, causes in due.causes.items():
@@ -61,7 +61,7 @@ class Termination:
         await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", termination.TERMINATED, note)
 
     async def _cliques(self, cliques: Iterable[PodClique], last: Collection[str] = ()) -> None:
-        """Deletes cliques, those with these uids after the others."""
+        """Delete cliques; those with the uids in `last` after the others."""
         living = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
         for turn in (False, True):
             await together(
@@ -71,7 +71,7 @@ class Termination:
             )
 
     async def _flag(self, group: PodCliqueScalingGroup, index: int) -> None:
-        """Notes on a group that its replica is being terminated, beside what its own reconciler says."""
+        """Set the condition of a scaling group that says that its replica is being terminated."""
         for _ in range(TRIES):
             found = await self._writer.fresh(self._cache.groups, group)
             old = found.status.conditions if found is not None and found.status else None

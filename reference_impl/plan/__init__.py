@@ -1,1 +1,1 @@
-"""Pure functions from what is seen to what should be: names, objects, gangs, statuses. No I/O."""
+"""Pure functions from observed state to desired state: names, objects, gangs, statuses. No I/O."""

@@ -1,5 +1,5 @@
-"""HorizontalPodAutoscalers of standalone cliques and scaling groups (spec OBJ-111, OBJ-810, OBJ-811). Replicas belong
-to whoever scales from then on: nothing here writes them again (OBJ-814)."""
+"""HorizontalPodAutoscalers of standalone cliques and scaling groups (spec OBJ-111, OBJ-810, OBJ-811). The autoscaler
+owns `replicas` from then on: the operator does not write them again (OBJ-814)."""
 
 from __future__ import annotations
 

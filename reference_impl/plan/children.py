@@ -1,5 +1,5 @@
-"""The objects that a PodCliqueSet and its scaling groups own: services, cliques, scaling groups (spec OBJ-210 to
-OBJ-254). Each function gives complete manifests; the reconcilers create what is missing and remove what is too much."""
+"""Manifests of the objects that a PodCliqueSet and its scaling groups own: services, cliques, scaling groups (spec
+OBJ-210 to OBJ-254)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GroupOf = Callable[[str], PodCliqueScalingGroup | None]
 
 
 def owner_reference(api_version: str, kind: str, metadata: ObjectMeta) -> Manifest:
-    """A controller reference that holds back the owner's removal in foreground deletion."""
+    """A controller reference that blocks the owner's removal in foreground deletion."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -47,7 +47,7 @@ def standalone_templates(pcs: PodCliqueSet) -> list[CliqueTemplate]:
 
 
 def template(pcs: PodCliqueSet, name: str) -> CliqueTemplate | None:
-    """The clique template of exactly this name (OBJ-125 is what comes of a suffix match)."""
+    """The clique template of exactly this name (a suffix match would be wrong, OBJ-125)."""
     return next((t for t in pcs.spec.template.cliques if t.name == name), None)
 
 
@@ -84,7 +84,7 @@ def service(pcs: PodCliqueSet, index: int) -> Manifest:
 
 
 def right_service(pcs: PodCliqueSet, index: int, found: Service) -> bool:
-    """Whether an existing service is as it should be; asked for every replica in every pass."""
+    """Whether an existing service is as desired; checked for every replica in every pass."""
     wanted = {labels.MANAGED_BY: labels.MANAGER, labels.PART_OF: pcs.metadata.name, labels.REPLICA_INDEX: str(index)}
     spec, tags = found.spec, found.metadata.labels or {}
     controller = found.metadata.controller
@@ -154,11 +154,11 @@ def _clique(
     if annotations:
         metadata["annotations"] = annotations
     spec = models.wire(template.spec)
-    # The set's priority class is that of its pods (OBJ-256 done right); the hash has said so all along.
+    # Pods have the priority class of the set (OBJ-256), which the hash includes.
     priority = pcs.spec.template.priority_class_name
     spec["podSpec"] = {**pod_spec, "priorityClassName": priority} if priority else pod_spec
     spec["minAvailable"] = template.spec.minimum
-    spec.pop("startsAfter", None)  # of the template: other names than those of objects (OBJ-602)
+    spec.pop("startsAfter", None)  # the template has names of templates, the object those of objects (OBJ-602)
     if parents := startup.parents(pcs, template, place):
         spec["startsAfter"] = parents
     return {
@@ -172,7 +172,7 @@ def _clique(
 def standalone_clique(
     pcs: PodCliqueSet, index: int, template: CliqueTemplate, *, channels: bool = False, policy: Policy = STANDARD
 ) -> Manifest:
-    """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are made (OBJ-845)."""
+    """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled (OBJ-845)."""
     pod_spec = template.spec.pod_spec
     return _clique(
         pcs,
@@ -231,8 +231,8 @@ def _group_environment(template_pods: int) -> list[Manifest]:
 
 
 def with_environment(pod_spec: Manifest, environment: list[Manifest]) -> Manifest:
-    """The pod spec with variables put in front in every container and init container. A variable of the template with
-    the same name is dropped (OBJ-252 to OBJ-254)."""
+    """The pod spec with environment variables prepended in every container and init container. Variables of the
+    template with the same name are dropped (OBJ-252 to OBJ-254)."""
     injected = {variable["name"] for variable in environment}
 
     def container(old: Manifest) -> Manifest:
@@ -247,19 +247,19 @@ def with_environment(pod_spec: Manifest, environment: list[Manifest]) -> Manifes
 
 
 def clique_config(pcs: PodCliqueSet, clique: PodClique) -> ScalingGroupConfig | None:
-    """The scaling group that a clique object is a member of; None for a standalone one."""
+    """The configuration of the scaling group that a clique belongs to; None for a standalone clique."""
     group = clique.metadata.label(labels.SCALING_GROUP)
     return group_config(pcs, clique.metadata.label(labels.REPLICA_INDEX), group) if group else None
 
 
 def group_config(pcs: PodCliqueSet, index: str, group: str) -> ScalingGroupConfig | None:
-    """The config that a scaling group object of this name was made from."""
+    """The configuration of the scaling group object of this name."""
     name = group.removeprefix(f"{pcs.metadata.name}-{index}-")
     return next((config for config in group_configs(pcs) if config.name == name), None)
 
 
 def clique_template(pcs: PodCliqueSet, clique: PodClique) -> CliqueTemplate | None:
-    """The template that a clique object was made from."""
+    """The template of a clique object."""
     group = clique.metadata.label(labels.SCALING_GROUP)
     if group:
         prefix = f"{group}-{clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)}-"

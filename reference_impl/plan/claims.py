@@ -1,4 +1,4 @@
-"""ResourceClaims of the three levels, and which of them a pod is given (spec OBJ-112, OBJ-113, OBJ-219, OBJ-820 to
+"""ResourceClaims of the three levels, and which of them a pod uses (spec OBJ-112, OBJ-113, OBJ-219, OBJ-820 to
 OBJ-826)."""
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from reference_impl.plan.children import Manifest, clique_config, clique_templat
 from reference_impl.plan.reconcile_error import ReconcileError
 
 External = Callable[[str, str], Manifest | None]
-"""The spec of a ResourceClaimTemplate object, by namespace and name; None where there is none."""
+"""The spec of a ResourceClaimTemplate object by namespace and name; None if there is none."""
 
 
 @dataclass(frozen=True)
 class PlannedClaim:
-    """A claim that there should be."""
+    """A claim that should exist."""
 
     name: str
     sharing: CliqueSharing = field(hash=False)
@@ -37,7 +37,7 @@ class PlannedClaim:
 def _planned(
     owner: str, sharing: Sequence[CliqueSharing] | None, indices: Iterable[int], tags: dict[str, str], index_label: str
 ) -> Iterator[PlannedClaim]:
-    """The claims of one owner: one for all its replicas, or one for each index."""
+    """The claims of one owner: one for all its replicas, or one per index."""
     present = list(indices)
     for entry in sharing or ():
         if entry.scope == Scope.ALL_REPLICAS:
@@ -59,16 +59,16 @@ def of_group(group: str, config: ScalingGroupConfig, replicas: int) -> list[Plan
 
 
 def of_clique(clique: PodClique, template: CliqueTemplate, in_use: Iterable[int]) -> list[PlannedClaim]:
-    """The claims of a clique's own level. `in_use` are the indices of its pods: a pod keeps its claim also where its
-    index is beyond the replicas (OBJ-826 done right)."""
+    """The claims of a clique's own level. `in_use` are the indices of its pods: a pod keeps its claim even if its index
+    is beyond the replicas (OBJ-826)."""
     indices = sorted({*range(clique.spec.replicas), *in_use})
     name = clique.metadata.name
     return list(_planned(name, template.resource_sharing, indices, {labels.PODCLIQUE: name}, labels.POD_INDEX))
 
 
 def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) -> Manifest:
-    """The spec that a claim is made with: a template of the set goes before one of the cluster (OBJ-820). Raises
-    ReconcileError where there is neither."""
+    """The spec of a new claim: templates of the set take precedence over those of the cluster (OBJ-820). Raises
+    ReconcileError if there is neither."""
     if not sharing.namespace:
         for own in pcs.spec.template.resource_claim_templates or ():
             if own.name == sharing.name:
@@ -96,8 +96,8 @@ def manifest(pcs: PodCliqueSet, claim: PlannedClaim, spec: Manifest, owner: Mani
 
 
 def of_pod(pcs: PodCliqueSet, clique: PodClique) -> Callable[[int], list[str]] | None:
-    """The names of the claims that a pod of the clique is given, by the pod's index, in the order of OBJ-824. None for
-    a clique whose pods are given none."""
+    """The names of the claims of a pod by the pod's index, in the order of OBJ-824. None if the pods of the clique use
+    no claims."""
     template = clique_template(pcs, clique)
     if template is None:
         return None
@@ -115,13 +115,13 @@ def of_pod(pcs: PodCliqueSet, clique: PodClique) -> Callable[[int], list[str]] |
 
 
 def _in_scope(owner: str, sharing: Sequence[CliqueSharing], index: str) -> list[str]:
-    """The claims of an owner that its replica `index` uses, those for all replicas first."""
+    """The claims of an owner that its replica `index` uses; those for all replicas come first."""
     shared = [names.shared_claim(owner, s.name) for s in sharing if s.scope == Scope.ALL_REPLICAS]
     return shared + [names.replica_claim(owner, index, s.name) for s in sharing if s.scope != Scope.ALL_REPLICAS]
 
 
 def _in_set(sharing: SetSharing, template: CliqueTemplate, config: ScalingGroupConfig | None) -> bool:
-    """Whether the set's filter lets a clique have the claim (OBJ-825)."""
+    """Whether the set's filter grants the claim to a clique (OBJ-825)."""
     if (chosen := sharing.filter) is None:
         return True
     if template.name in (chosen.child_clique_names or ()):
@@ -134,7 +134,7 @@ def _in_group(sharing: GroupSharing, template: CliqueTemplate) -> bool:
 
 
 def with_claims(pod_spec: Manifest, claims: Sequence[str]) -> Manifest:
-    """The pod spec with these claims, used by every container of the template (OBJ-824)."""
+    """The pod spec with these claims for every container of the template (OBJ-824)."""
     used = [{"name": name} for name in claims]
 
     def container(old: Manifest) -> Manifest:

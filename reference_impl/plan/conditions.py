@@ -1,4 +1,4 @@
-"""Setting conditions the Kubernetes way: the transition time moves only with the status (OBJ-702)."""
+"""Conditions as Kubernetes handles them: the transition time changes only with the status (OBJ-702)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_true(conditions: list[Condition] | None, kind: str) -> bool:
 
 
 def put(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
-    """The list with `new` in it; equal to the old one where nothing but the transition time would differ."""
+    """The list with `new` in it; equal to the old one if only the transition time would differ."""
     old = find(conditions, new.type)
     if old is not None and old.status == new.status:
         new = msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
@@ -27,7 +27,7 @@ def put(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
 
 
 def without(conditions: list[Condition] | None, kind: str) -> list[Condition] | None:
-    """The list without the condition of that kind; the very list where it has none."""
+    """The list without the condition of that type; the same list if it has none."""
     if find(conditions, kind) is None:
         return conditions
     return [condition for condition in conditions or () if condition.type != kind]

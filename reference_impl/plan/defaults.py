@@ -1,8 +1,8 @@
-"""What the defaulting webhook adds to a PodCliqueSet (spec DEF-08 to DEF-15). Works on plain JSON: an object that is
-wrong in any way passes through, for the schema and the validating webhook to refuse.
+"""Defaults of the mutating webhook for a PodCliqueSet (spec DEF-08 to DEF-15). Works on plain JSON: an invalid object
+passes through, and the schema or the validating webhook refuses it.
 
-Absent scalars that the CRD demands become their zero values, as they do where Go decodes and encodes them (DFT-23):
-then the rule that knows more speaks (`must be greater than 0` rather than `is required`).
+Absent scalars that the CRD requires become their zero values, as if Go had decoded and encoded them (DFT-23): then the
+more specific rule reports the error (`must be greater than 0` rather than `is required`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects in a list, with their places in it."""
+    """The objects in a list, with their indices."""
     for i, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
             yield i, item
@@ -39,7 +39,7 @@ def _zero(root: str, within: dict[str, Any], field: str, value: Any = "") -> Ite
 
 
 def patch(pcs: dict[str, Any], stored: Any = None) -> list[Operation]:
-    """The defaults that a set lacks, and its quantities in one notation, as JSON patch operations. `stored` is the set
+    """The missing defaults of a set and its quantities in one notation, as JSON patch operations. `stored` is the set
     that an update replaces."""
     spec = _mapping(pcs.get("spec"))
     template = spec.get("template")
@@ -94,7 +94,7 @@ def _clique(root: str, spec: dict[str, Any]) -> Iterator[Operation]:
     replicas = spec.get("replicas") or 1
     if not spec.get("replicas"):
         yield _add(f"{root}/replicas", replicas)
-    # All replicas, after they have been defaulted themselves (DEF-11 and DEF-12 done right).
+    # All replicas, after these have been defaulted themselves (DEF-11 and DEF-12).
     yield from _zero(root, spec, "minAvailable", replicas)
     yield from _scale(f"{root}/autoScalingConfig", spec.get("autoScalingConfig"), replicas)
     pod = spec.get("podSpec")

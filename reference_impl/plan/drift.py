@@ -1,4 +1,5 @@
-"""What of an existing object differs from its manifest, and whether it is ours to correct (spec OBJ-236, OBJ-243)."""
+"""The difference between an existing object and its manifest, and whether it is ours to correct (spec OBJ-236,
+OBJ-243)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from reference_impl.api import models
 from reference_impl.plan.children import Manifest
 
 _WHOLE = ("selector", "rules", "subjects", "roleRef")
-"""Fields in which nothing may stand that the manifest doesn't say: the API server adds nothing there."""
+"""Fields compared as a whole: the API server adds no defaults to them."""
 
 
 def owned(manifest: Manifest, found: Object) -> bool:
@@ -20,8 +21,8 @@ def owned(manifest: Manifest, found: Object) -> bool:
 
 
 def adoptable(manifest: Manifest, found: Object) -> bool:
-    """Whether the object has lost its controller and says by its labels that it is ours. Never a Secret: who can put a
-    token there must not be trusted by a label (OBJ-236)."""
+    """Whether the object has lost its controller and has our labels. Never true for a Secret: whoever can put a token
+    there must not be trusted because of a label (OBJ-236)."""
     tags = found.metadata.labels or {}
     wanted = manifest["metadata"]["labels"]
     unowned = found.metadata.controller is None and manifest["kind"] != "Secret"
@@ -29,8 +30,8 @@ def adoptable(manifest: Manifest, found: Object) -> bool:
 
 
 def correction(manifest: Manifest, found: Object) -> Manifest:
-    """The merge patch that makes the object as the manifest says; empty where it is. What others have added beside it
-    (labels, defaults) stays."""
+    """The merge patch that corrects the object; empty if it matches. Additions of others (labels, defaults) are
+    kept."""
     seen = models.wire(found)
     body: Manifest = {}
     for key, value in manifest.items():
@@ -60,7 +61,7 @@ def _differing(wanted: Manifest, seen: Manifest) -> Manifest:
 
 
 def _within(wanted: Any, have: Any) -> bool:
-    """Whether everything wanted is there; the API server may have filled in more."""
+    """Whether everything wanted exists; the API server may have added defaults."""
     if isinstance(wanted, dict) and isinstance(have, dict):
         return all(_within(value, have.get(key)) for key, value in wanted.items())
     if isinstance(wanted, list) and isinstance(have, list):

@@ -24,7 +24,7 @@ _LONGEST_TEXT = 200
 
 
 def parse(text: str) -> int:
-    """Nanoseconds. Raises ValueError for what Go's time.ParseDuration refuses."""
+    """Nanoseconds. Raises ValueError if Go's time.ParseDuration would return an error."""
     match = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if match is None:
         raise ValueError(f"invalid duration {text[:_LONGEST_TEXT]!r}")
@@ -35,7 +35,7 @@ def parse(text: str) -> int:
 
 
 def canonical(nanoseconds: int) -> str:
-    """The text that Go's Duration.String gives."""
+    """The text that Go's Duration.String returns."""
     if nanoseconds == 0:
         return "0s"
     sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)

@@ -1,5 +1,5 @@
-"""PodGangs: which ones there are, what is in them, and when they are complete (spec OBJ-401 to OBJ-432, GS-F01 to
-GS-F17). This is the one place that decides which gang a pod belongs to."""
+"""PodGangs: which ones exist, their contents, and when they are complete (spec OBJ-401 to OBJ-432, GS-F01 to GS-F17).
+Only this module decides which gang a pod belongs to."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ NO_TOPOLOGY = Topology()
 
 @dataclass(frozen=True)
 class PlannedGang:
-    """A gang as it should be, apart from the pods that it refers to."""
+    """A desired gang, without its pod references."""
 
     name: str
     minimums: dict[str, int] = field(hash=False)
-    """Clique name → pods of it that have to be placed for the gang to be placed, in podgroup order."""
+    """Clique name → how many of its pods must be placed at least, in podgroup order."""
     topology: GangTopology | None = field(default=None, hash=False)
     of_cliques: dict[str, GangTopology] = field(default_factory=dict, hash=False)
     """Constraints of single cliques, by clique name."""
@@ -52,7 +52,7 @@ class PlannedGang:
 
     @property
     def constrained(self) -> bool:
-        """Whether any constraint has been translated (OBJ-452)."""
+        """Whether any constraint could be translated (OBJ-452)."""
         of_groups = any(group.topology_constraint is not None for group in self.of_groups)
         return self.topology is not None or bool(self.of_cliques) or of_groups
 
@@ -65,8 +65,8 @@ def planned(
 ) -> list[PlannedGang]:
     """The base gang of a replica and the scaled gangs of its scaling groups.
 
-    `group_replicas` gives the live replicas of a scaling group object by name, or None where there is none yet: its
-    template's number is used then (OBJ-402).
+    `group_replicas` returns the live replicas of a scaling group object by name, or None if there is none yet: then the
+    template's replicas are used (OBJ-402).
     """
     name = pcs.metadata.name
     alone = {names.clique(name, index, t.name): t for t in standalone_templates(pcs)}
@@ -105,7 +105,7 @@ def _gang(
     of_groups: list[TopologyGroup] | None = None,
 ) -> PlannedGang:
     minimums = {clique: t.spec.minimum for clique, t in members.items()}
-    if not topology.levels:  # nothing to translate: the ordinary case, asked for every gang in every pass
+    if not topology.levels:  # nothing to translate, which is the usual case for every gang in every pass
         return PlannedGang(name, minimums, constraint, {}, of_groups or [])
     translated = {clique: topology.translated(t.topology_constraint) for clique, t in members.items()}
     of_cliques = {clique: one for clique, one in translated.items() if one is not None}
@@ -113,7 +113,8 @@ def _gang(
 
 
 def gang_labels(pcs: PodCliqueSet, index: int, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
-    """Labels of a gang (OBJ-214, OBJ-230, OBJ-521). The replica index is ours: it finds the gangs of a replica."""
+    """Labels of a gang (OBJ-214, OBJ-230, OBJ-521). The replica index is an addition of ours, to find the gangs of a
+    replica."""
     own = {**labels.common(pcs.metadata.name, "podgang"), labels.SCHEDULER_NAME: set_scheduler(pcs, scheduler_name)}
     own[labels.REPLICA_INDEX] = str(index)
     return labels.mirrored(own, existing, pcs.metadata.labels)
@@ -129,13 +130,13 @@ def gang_annotations(
 
 
 def set_scheduler(pcs: PodCliqueSet, default: str) -> str:
-    """The scheduler of a set: the first that a clique names, else the default."""
+    """The scheduler of a set: the first one that a clique names, else the default."""
     named = (t.spec.pod_spec.get("schedulerName") for t in pcs.spec.template.cliques)
     return next((name for name in named if name), default)
 
 
 def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
-    """A new gang: all its groups, no pods yet."""
+    """A new gang with all its groups and without pod references."""
     metadata: Manifest = {
         "name": gang.name,
         "namespace": pcs.metadata.namespace,
@@ -170,8 +171,8 @@ def drift(
     binding: str,
     pods: Callable[[], list[Pod]],
 ) -> Manifest:
-    """What of a gang has to be corrected, as a merge patch; empty where nothing has. `tags` are the labels that it
-    should have, `pods` gives the pods of its cliques."""
+    """The merge patch that corrects a gang; empty if it is as desired. `tags` are the desired labels, `pods` returns
+    the pods of its cliques."""
     metadata, spec = _metadata_drift(pcs, gang, found, tags, binding), _spec_drift(pcs, gang, found, pods)
     return {key: value for key, value in (("metadata", metadata), ("spec", spec)) if value}
 
@@ -202,14 +203,14 @@ def _spec_drift(pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, pods: Call
         body["topologyConstraint"] = _whole(gang.topology)
     if (found.spec.topology_constraint_group_configs or []) != gang.of_groups:
         body["topologyConstraintGroupConfigs"] = wire(gang.of_groups) or None
-    # A set may say "" or nothing: both are no class, and a write would not tell them apart (OBJ-420).
+    # The field may be "" or absent: both mean no class, and a write would not tell them apart (OBJ-420).
     if (found.spec.priority_class_name or "") != (pcs.spec.template.priority_class_name or ""):
         body["priorityClassName"] = pcs.spec.template.priority_class_name
     return body
 
 
 def _whole(topology: GangTopology | None) -> Manifest | None:
-    """The constraint for a merge patch: what it lacks is taken away."""
+    """The constraint for a merge patch: absent fields are removed."""
     if topology is None or topology.pack_constraint is None:
         return None
     pack = topology.pack_constraint
@@ -217,7 +218,7 @@ def _whole(topology: GangTopology | None) -> Manifest | None:
 
 
 def belongs(pod: Pod, gang: str, clique: str) -> bool:
-    """Whether a pod is a living member of a gang through a clique (OBJ-412)."""
+    """Whether a pod belongs to a clique and gang, and is not terminating (OBJ-412)."""
     controller = pod.metadata.controller
     return (
         not pod.terminating
@@ -228,8 +229,8 @@ def belongs(pod: Pod, gang: str, clique: str) -> bool:
 
 
 def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) -> list[PodGroup]:
-    """The gang's groups with references to all their living pods, sorted by name. `minimums` are those of the planned
-    groups, or None to keep the gang's own."""
+    """The gang's groups with references to all their pods that are not terminating, sorted by name. `minimums` are
+    those of the planned groups, or None to keep the gang's own."""
     members = list(pods)
     if minimums is None:
         minimums = {group.name: group.min_replicas for group in gang.spec.podgroups}
@@ -249,7 +250,7 @@ def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) 
 
 
 def complete(gang: PodGang, groups: list[PodGroup], clique: Callable[[str], PodClique | None]) -> bool:
-    """Whether every clique of the gang exists and has all its pods, all of them members of this gang (OBJ-431)."""
+    """Whether every clique of the gang exists and has all its pods in this gang (OBJ-431)."""
     for group in groups:
         owner = clique(group.name)
         if owner is None or owner.metadata.label(labels.PODGANG) != gang.metadata.name:
@@ -265,7 +266,7 @@ def initialized(gang: PodGang) -> bool:
 
 
 def initialized_condition(is_complete: bool, now: str) -> Condition:
-    """The condition that tells the scheduler that all pods of the gang have been created (GS-F17)."""
+    """The condition that tells the scheduler whether all pods of the gang have been created (GS-F17)."""
     if is_complete:
         return Condition(
             type=INITIALIZED,

@@ -1,4 +1,4 @@
-"""When a pod's scheduling gate may go (spec GS-01 to GS-05, OBJ-501 to OBJ-504 done right)."""
+"""When a pod's scheduling gate may be removed (spec GS-01 to GS-05, OBJ-501 to OBJ-504)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def removable(
     base: PodGang | None,
     scheduled: Callable[[str], int],
 ) -> list[Pod]:
-    """The pods of a clique whose gate may go now.
+    """The pods of a clique whose gate may be removed now.
 
-    `gang` is the clique's gang, `base` the base gang where the clique is in a scaled one (None: not there yet),
-    `scheduled` counts the bound pods of a clique by its name.
+    `gang` is the clique's gang; `base` is the base gang if that is a scaled gang (None: not created yet); `scheduled`
+    returns the number of bound pods of a clique by name.
     """
     if gang is None or not gangs.initialized(gang):
         return []
@@ -31,7 +31,7 @@ def removable(
 
 
 def minimum_scheduled(gang: PodGang, scheduled: Callable[[str], int]) -> bool:
-    """Whether every group of a gang has its minimum of pods bound."""
+    """Whether the minimum of every group of a gang is bound."""
     return bool(gang.spec.podgroups) and all(
         scheduled(group.name) >= group.min_replicas for group in gang.spec.podgroups
     )

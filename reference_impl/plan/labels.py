@@ -22,13 +22,14 @@ TEMPLATE_HASH = "grove.io/pod-template-hash"
 SCHEDULER_NAME = "grove.io/scheduler-name"
 
 REPLACES = "grove.io/replaces-pod"
-"""Annotation of a pod: the one whose place it takes in an update (ours; upstream counts, see CHG-DF06)."""
+"""Annotation of a pod: the name of the pod that it replaces in an update (ours; upstream counts instead, see
+CHG-DF06)."""
 TOPOLOGY_NAME = "grove.io/topology-name"
 MNNVL_GROUP = "grove.io/mnnvl-group"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 INIT_CONTAINER = "grove-initc"
-"""The init container that waits for other cliques. What the template's containers get, it doesn't."""
+"""The init container that waits for other cliques. It gets no claims and variables of the template's containers."""
 
 SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
@@ -39,14 +40,14 @@ MANAGED_SELECTOR = f"{MANAGED_BY}={MANAGER}"
 
 
 def common(pcs: str, component: str, name: str | None = None) -> dict[str, str]:
-    """The labels of every managed object; `name` is left out for gangs (OBJ-203)."""
+    """The labels of every managed object; gangs have no `name` (OBJ-203)."""
     labels = {MANAGED_BY: MANAGER, PART_OF: pcs, COMPONENT: component}
     return labels if name is None else {**labels, NAME: name}
 
 
 def mirrored(own: dict[str, str], existing: dict[str, str] | None, of_set: dict[str, str] | None) -> dict[str, str]:
-    """Labels or annotations of a gang: Grove's own that it has, those of the set that aren't Grove's, then `own`
-    (OBJ-230). What kubectl notes of the set is not true of a gang and stays with the set."""
+    """Labels or annotations of a gang: its own with Grove's prefix, those of the set without Grove's prefix, then `own`
+    (OBJ-230). The annotation of `kubectl apply` is not copied."""
     kept = {key: value for key, value in (existing or {}).items() if key.startswith(OWNED_PREFIX)}
     copied = {
         key: value for key, value in (of_set or {}).items() if not key.startswith(OWNED_PREFIX) and key != LAST_APPLIED

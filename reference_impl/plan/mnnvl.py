@@ -1,4 +1,5 @@
-"""Automatic multi-node NVLink: which cliques share a ComputeDomain, and what they get of it (OBJ-840 to OBJ-847)."""
+"""Automatic multi-node NVLink: which cliques share a ComputeDomain, and the claims of their pods (OBJ-840 to
+OBJ-847)."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ NONE = "none"
 
 
 def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
-    """The group of a clique: the nearest level that names one decides, and `none` is a decision. Empty for a clique of
-    no group, or without GPUs."""
+    """The group of a clique: that of the nearest level that names one, and `none` counts as a name. Empty for a clique
+    without a group or without GPUs."""
     levels = (template.annotations, config.annotations if config else None, pcs.metadata.annotations)
     named = next((level[labels.MNNVL_GROUP] for level in levels if level and labels.MNNVL_GROUP in level), NONE)
     return "" if named == NONE or not any(map(_has_gpu, _containers(template.spec.pod_spec))) else named
 
 
 def groups(pcs: PodCliqueSet) -> list[str]:
-    """The groups that a set's cliques are in."""
+    """The groups of a set's cliques."""
     configs = pcs.spec.template.pod_clique_scaling_groups or ()
     config_of = {name: config for config in configs for name in config.clique_names}
     found = {group_of(pcs, template, config_of.get(template.name)) for template in pcs.spec.template.cliques}
@@ -50,14 +51,14 @@ def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -
 def joined(
     pod_spec: Manifest, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None, index: int
 ) -> Manifest:
-    """The pod spec of a clique, with the channel of its group where it is in one."""
+    """The pod spec of a clique, with the channel of its group if it has one."""
     group = group_of(pcs, template, config)
     return with_channel(pod_spec, names.compute_domain(pcs.metadata.name, index, group)) if group else pod_spec
 
 
 def with_channel(pod_spec: Manifest, template_name: str) -> Manifest:
-    """The pod spec with a claim on the domain's channel for each container that has GPUs. One that has the claim
-    already is left alone."""
+    """The pod spec with a claim on the domain's channel for each container with GPUs. A spec that has the claim already
+    is unchanged."""
     claims = list(pod_spec.get("resourceClaims") or ())
     if any(claim.get("name") == CLAIM for claim in claims):
         return pod_spec

@@ -56,7 +56,7 @@ def role(pcs: str) -> str:
 
 
 def legacy_secret(pcs: str) -> str:
-    """What the token Secret was called before v0.1.0-alpha.12."""
+    """The name of the token Secret before v0.1.0-alpha.12."""
     return f"{pcs}-initc-sa-token-secret"
 
 
@@ -71,5 +71,5 @@ def replica_claim(owner: str, index: int | str, template: str) -> str:
 
 
 def compute_domain(pcs: str, index: int | str, group: str) -> str:
-    """The ComputeDomain of a group in a replica of a set, and the ResourceClaimTemplate that comes with it."""
+    """The ComputeDomain of a group in a replica of a set, and its ResourceClaimTemplate."""
     return f"{pcs}-{index}-{group}"

@@ -1,5 +1,5 @@
-"""The pods of a clique: which ones are missing, which ones are too many, and what a pod looks like (spec OBJ-215,
-OBJ-250 to OBJ-265)."""
+"""The pods of a clique: which ones are missing, which ones are surplus, and their manifests (spec OBJ-215, OBJ-250 to
+OBJ-265)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from reference_impl.plan.children import Manifest, owner_reference, with_environ
 
 
 def index_of(pod: Pod) -> int:
-    """The pod's index: the number at the end of its hostname; -1 where there is none."""
+    """The pod's index: the number at the end of its hostname; -1 if there is none."""
     tail = pod.spec.hostname.rpartition("-")[2]
     return int(tail) if tail.isdigit() else -1
 
 
 def free_indices(active: list[Pod], count: int) -> list[int]:
-    """The lowest indices that no active pod has."""
+    """The lowest indices that no active pod uses."""
     used = {index_of(pod) for pod in active}
     result: list[int] = []
     candidate = 0
@@ -34,10 +34,10 @@ def free_indices(active: list[Pod], count: int) -> list[int]:
 
 
 def difference(clique: PodClique, pods: list[Pod]) -> tuple[list[int], list[Pod]]:
-    """Indices of pods to be created, and pods to be deleted, so that the clique has its replicas.
+    """Indices of pods to create, and pods to delete, so that the clique has its replicas.
 
-    A finished pod holds no replica: it is replaced and goes (OBJ-265 done right). Of too many, those go first that
-    serve least (`worth`).
+    A finished pod does not count as a replica: it is deleted and replaced (OBJ-265). Of surplus pods, those of the
+    least value are deleted first (`worth`).
     """
     active = [pod for pod in pods if pod.active]
     finished = [pod for pod in pods if pod.finished and not pod.terminating]
@@ -52,8 +52,8 @@ _PHASES = {"Unknown": 1, "Running": 2}
 
 
 def worth(pod: Pod, target: str) -> tuple[float, ...]:
-    """What a pod is worth when a clique has too many: the least goes first (CHG-SC-36). `target` is the template hash
-    that pods are to have. Where Kubernetes knows no difference the higher index goes."""
+    """Sort key of pods for scale-in: the least is deleted first (CHG-SC-36). `target` is the template hash that pods
+    should have. Among pods that Kubernetes does not distinguish, the highest index is deleted first."""
     created = timestamps.seconds(pod.metadata.creation_timestamp)
     return (
         pod.scheduled,
@@ -66,12 +66,13 @@ def worth(pod: Pod, target: str) -> tuple[float, ...]:
 
 
 def unnamed(message: str, clique: str) -> str:
-    """A message about a pod of the clique without the random end of the pod's name, which differs at each attempt."""
+    """A message about a pod of the clique without the random suffix of the pod's name, which differs at each
+    attempt."""
     return re.sub(rf"\b{re.escape(clique)}-[a-z0-9]{{5}}\b", f"{clique}-*", message)
 
 
 class PodBuilder:
-    """Builds the pods of one clique; what they have in common is made once."""
+    """Builds the pods of one clique; their common parts are built once."""
 
     def __init__(
         self,
@@ -81,8 +82,8 @@ class PodBuilder:
         init_image: str = "",
         claims_of: Callable[[int], list[str]] | None = None,
     ) -> None:
-        """`waits`: the pods that have to be ready before this clique's may start, by clique (`startup.minimums`).
-        `claims_of` names the ResourceClaims of a pod by its index."""
+        """`waits`: clique → pods of it that have to be ready before this clique's pods may start (`startup.minimums`).
+        `claims_of` returns the names of a pod's ResourceClaims by its index."""
         self._claims_of = claims_of
         meta = clique.metadata
         pcs, index = meta.label(labels.PART_OF), meta.label(labels.REPLICA_INDEX)

@@ -1,5 +1,5 @@
-"""The four small objects of every set that its init containers read pods with: service account, role, role binding and
-token Secret (spec OBJ-108 to OBJ-110, OBJ-217, OBJ-218, OBJ-241, OBJ-242)."""
+"""The objects that let the init containers of a set read pods: service account, role, role binding and token Secret
+(spec OBJ-108 to OBJ-110, OBJ-217, OBJ-218, OBJ-241, OBJ-242)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
 
 def _manifest(pcs: PodCliqueSet, api_version: str, kind: str, name: str, component: str, **fields: Any) -> Manifest:
-    # A role's name has characters that a label value may not have.
+    # The name of a role contains characters that a label value must not contain.
     tags = labels.common(pcs.metadata.name, component, name.replace(":", "-"))
     metadata = {
         "name": name,
@@ -54,7 +54,7 @@ def role_binding(pcs: PodCliqueSet) -> Manifest:
 
 
 def token_secret(pcs: PodCliqueSet) -> Manifest:
-    """The Secret that the control plane writes a token into. Nobody waits for it here: a pod that mounts it does."""
+    """The Secret that the control plane writes a token to. Only pods that mount it wait for that."""
     name = names.token_secret(pcs.metadata.name)
     manifest = _manifest(pcs, "v1", "Secret", name, "pod-sa-token-secret", type=TOKEN_TYPE)
     manifest["metadata"]["annotations"] = {ACCOUNT_NAME: names.service_account(pcs.metadata.name)}
@@ -62,6 +62,6 @@ def token_secret(pcs: PodCliqueSet) -> Manifest:
 
 
 def mounts(pod: Manifest, secret: str) -> bool:
-    """Whether a pod has a volume of that Secret."""
+    """Whether a pod mounts the Secret."""
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     return any((volume.get("secret") or {}).get("secretName") == secret for volume in volumes)

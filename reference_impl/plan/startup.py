@@ -1,4 +1,4 @@
-"""Start-up order: which cliques a clique starts after, and the init container that makes its pods wait for them (spec
+"""Startup order: which cliques a clique starts after, and the init container that makes its pods wait for them (spec
 OBJ-601 to OBJ-607, OBJ-630 to OBJ-634)."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POD_INFO_PATH = "/var/grove/pod-info"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a clique object stands: in a replica of the set and, if `config` is given, in a replica of that group."""
+    """The place of a clique object: a replica of the set and, if `config` is given, a replica of that group."""
 
     index: int
     config: ScalingGroupConfig | None = None
@@ -31,7 +31,7 @@ class Place:
 
 
 def parents(pcs: PodCliqueSet, template: CliqueTemplate, place: Place) -> list[str]:
-    """Full names of the cliques that a clique starts after. Never one of another gang."""
+    """Full names of the cliques that a clique starts after; never one of another gang."""
     found: dict[str, None] = {}
     for name in _predecessors(pcs, template, place):
         found |= dict.fromkeys(_in_gang_of(pcs, name, place))
@@ -39,7 +39,7 @@ def parents(pcs: PodCliqueSet, template: CliqueTemplate, place: Place) -> list[s
 
 
 def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, place: Place) -> list[str]:
-    """The names of the templates that one waits for."""
+    """The names of the templates that a template starts after."""
     match pcs.spec.template.clique_startup_type:
         case StartupType.EXPLICIT:
             return template.spec.starts_after or []
@@ -47,14 +47,14 @@ def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, place: Place) -> 
             order = [t.name for t in pcs.spec.template.cliques]
             before = order[: order.index(template.name)]
             if place.config is not None and place.scaled:
-                # In a scaled gang the order is that of the cliques that are in it (OBJ-605 is observed only).
+                # In a scaled gang only the order of its own cliques matters (OBJ-605 is observed only).
                 before = [name for name in before if name in place.config.clique_names]
             return before[-1:]
     return []
 
 
 def _in_gang_of(pcs: PodCliqueSet, name: str, place: Place) -> list[str]:
-    """The clique objects of a template that are in the same gang as the place."""
+    """The clique objects of a template in the same gang as the place."""
     group = _group_of(pcs, name)
     if place.scaled:
         if group is None or group is not place.config:
@@ -77,8 +77,8 @@ def _full_name(pcs: PodCliqueSet, index: int, name: str, group: ScalingGroupConf
 
 def minimums(pcs: PodCliqueSet, clique: PodClique) -> dict[str, int]:
     """Parent → how many of its pods have to be ready, in the order of `spec.startsAfter`. Templates are found by the
-    whole names that they give, never by a part (OBJ-634 done right). Of a parent that no template gives, which only
-    somebody else can have written, one pod is waited for."""
+    complete names of their cliques (OBJ-634). For a parent without a template, which only somebody else can have
+    written, one pod has to be ready."""
     known = dict(_floors_of_replica(pcs, clique))
     return {parent: known.get(parent, 1) for parent in clique.spec.starts_after or ()}
 
@@ -94,7 +94,7 @@ def _floors_of_replica(pcs: PodCliqueSet, clique: PodClique) -> Iterator[tuple[s
 
 
 def with_wait(pod_spec: dict[str, Any], pcs_name: str, waits: dict[str, int], image: str) -> dict[str, Any]:
-    """The pod spec with the init container behind the template's own ones, and the volumes that it reads."""
+    """The pod spec with the init container after the template's own ones, and the volumes that it reads."""
     if not waits:
         return pod_spec
     return {
@@ -117,7 +117,7 @@ def container(waits: dict[str, int], image: str) -> dict[str, Any]:
 
 
 def volumes(pcs_name: str) -> list[dict[str, Any]]:
-    """The token to ask the API server with, and where the pod itself is."""
+    """The service account token, and the namespace and gang of the pod itself."""
     files = {"namespace": "metadata.namespace", "podgangname": f"metadata.labels['{labels.PODGANG}']"}
     items = [{"path": path, "fieldRef": {"fieldPath": field}} for path, field in files.items()]
     return [

@@ -1,4 +1,4 @@
-"""Statuses of the three kinds, computed from what they own (spec OBJ-701 to OBJ-774)."""
+"""Statuses of the three kinds, computed from their children (spec OBJ-701 to OBJ-774)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.termination import BREACHED, SCHEDULED, TERMINATING, complete_replicas, sound_replicas
 
 ALL_LOST = "AllScheduledReplicasLost"
-"""Reason of the event when a clique or group that had scheduled replicas has none left (OBJ-801, OBJ-802)."""
+"""Reason of the event that a clique or group has lost all its scheduled replicas (OBJ-801, OBJ-802)."""
 
 
 def _selector(pcs: str, key: str, value: str) -> str:
@@ -31,8 +31,8 @@ def _selector(pcs: str, key: str, value: str) -> str:
 def clique_status(
     clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, now: str, policy: Policy = STANDARD
 ) -> PodCliqueStatus:
-    """The status of a clique with these pods (OBJ-730 to OBJ-748). Terminating pods count nowhere, so that ready and
-    gated never exceed replicas (OBJ-731 done right)."""
+    """The status of a clique with these pods (OBJ-730 to OBJ-748). Terminating pods are not counted, so that ready and
+    gated pods never exceed replicas (OBJ-731)."""
     old = clique.status or PodCliqueStatus()
     living = [pod for pod in pods if not pod.terminating]
     scheduled = sum(pod.scheduled for pod in living)
@@ -70,10 +70,9 @@ def clique_status(
 
 
 def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> Condition:
-    """A condition whose transition time tells whether it has ever been otherwise: that of the object's creation as long
-    as it says what every object says at first, later than it after any change. Gang termination asks (CHG-GT-30 done
-    right), and a restarted operator has nothing else to go by. What is Unknown for an update of what has never run is
-    no change."""
+    """A condition whose transition time tells whether it has ever changed: the creation time of the object while it has
+    its initial status, a later time after any change. Gang termination needs this (CHG-GT-30), and a restarted operator
+    has no other memory. Unknown during an update of what has never run is no change."""
     before = conditions.find(old, new.type)
     never = before is None or before.last_transition_time == created
     first = never and new.status in (_AT_FIRST[new.type], "Unknown")
@@ -82,7 +81,7 @@ def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> 
 
 
 _AT_FIRST = {SCHEDULED: "False", BREACHED: "True"}
-"""What a clique says of being scheduled, and a group of being breached, before anything runs."""
+"""The initial status of a clique's PodCliqueScheduled, and of a group's MinAvailableBreached."""
 
 
 def _scheduled_condition(scheduled: int, minimum: int, now: str) -> Condition:
@@ -98,7 +97,7 @@ def _scheduled_condition(scheduled: int, minimum: int, now: str) -> Condition:
 
 
 def _updating(now: str) -> Condition:
-    """What is said of the minimum of what is being updated: nothing (CHG-GT-01, CHG-GT-11)."""
+    """MinAvailableBreached is Unknown while an update is in progress (CHG-GT-01, CHG-GT-11)."""
     return Condition(
         type=BREACHED,
         status="Unknown",
@@ -171,7 +170,7 @@ def group_status(
 
 
 def members_expected(group: PodCliqueScalingGroup) -> list[str]:
-    """The names of the cliques that a group is to have."""
+    """The names of the cliques that a group should have."""
     replicas = range(group.spec.replicas)
     return [names.member_clique(group.metadata.name, j, name) for j in replicas for name in group.spec.clique_names]
 
@@ -184,7 +183,7 @@ def set_status(
     observed: bool,
     progress: SetUpdateProgress | None = None,
 ) -> PodCliqueSetStatus:
-    """The status of a set (OBJ-710 to OBJ-715). `observed` says that the present generation has been acted on."""
+    """The status of a set (OBJ-710 to OBJ-715). `observed` says whether the present generation has been acted on."""
     old = pcs.status or PodCliqueSetStatus()
     available = updated = 0
     templates, configs = standalone_templates(pcs), group_configs(pcs)

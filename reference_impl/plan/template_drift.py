@@ -1,6 +1,6 @@
-"""What of a clique or scaling group that exists follows its template (spec OBJ-815): all but the replicas, which belong
-to whoever scales it (OBJ-814). What pods are made of follows at once, as a whole (CHG-RU-17, CHG-OD-01); which pods are
-made anew for it is the business of updates."""
+"""How existing cliques and scaling groups follow their template (spec OBJ-815): in all fields but the replicas, which
+belong to whoever scales them (OBJ-814). A new pod spec is written at once and as a whole (CHG-RU-17, CHG-OD-01); the
+update decides which pods are replaced for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reference_impl.plan.revisions import Revision
 
 
 def clique(template: CliqueTemplate, found: PodClique) -> Manifest:
-    """What of a standalone clique has to be corrected, as a merge patch; empty where nothing has."""
+    """The merge patch that corrects a standalone clique; empty if it follows its template."""
     spec: Manifest = {}
     if found.spec.min_available != template.spec.minimum:
         spec["minAvailable"] = template.spec.minimum
@@ -25,13 +25,13 @@ def clique(template: CliqueTemplate, found: PodClique) -> Manifest:
 
 
 def outdated(found: PodClique, current: Revision) -> bool:
-    """Whether pod spec, labels and annotations of a clique are to be written anew. The label says so, which is written
-    together with them: the pod spec itself cannot be compared, as the API server fills in defaults."""
+    """Whether pod spec, labels and annotations of a clique have to be rewritten. The hash label, which is written
+    together with them, decides: pod specs cannot be compared, as the API server adds defaults."""
     return found.metadata.deletion_timestamp is None and found.metadata.label(labels.TEMPLATE_HASH) != current.hash
 
 
 def group(config: ScalingGroupConfig, found: PodCliqueScalingGroup) -> Manifest:
-    """As `clique`, for a scaling group."""
+    """The merge patch that corrects a scaling group; empty if it follows its configuration."""
     spec: Manifest = {}
     if found.spec.min_available != config.min_available:
         spec["minAvailable"] = config.min_available

@@ -1,4 +1,4 @@
-"""Moments as Kubernetes writes them: whole seconds in UTC."""
+"""Timestamps as Kubernetes writes them: whole seconds in UTC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def seconds(timestamp: str | None) -> float | None:
-    """Seconds since the epoch; None for what is no moment."""
+    """Seconds since the epoch; None for an invalid timestamp."""
     if not timestamp:
         return None
     try:
@@ -22,7 +22,7 @@ def text(timestamp: float) -> str:
 
 
 def after(created: str | None, now: str) -> str:
-    """`now`, and in any case later than the second of `created`: clocks differ, and a second is long."""
+    """`now`, but at least one second after `created`: clocks differ, and timestamps have whole seconds."""
     then, present = seconds(created), seconds(now)
     if then is None or present is None or present > then:
         return now

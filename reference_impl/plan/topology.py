@@ -1,5 +1,5 @@
-"""Topology constraints: from the domains that a set names to the node labels of its gangs (spec OBJ-450 to OBJ-455),
-and what the set's condition says of them (OBJ-717 to OBJ-723)."""
+"""Topology constraints: translates the domains of a set to the node labels of its gangs (spec OBJ-450 to OBJ-455), and
+computes the set's condition (OBJ-717 to OBJ-723)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ CONDITION = "TopologyLevelsUnavailable"
 
 @dataclass(frozen=True)
 class Topology:
-    """What the cluster says of a set's topology. `levels` are node label keys by domain; empty where topology is
-    switched off, the set names no binding, or there is no such binding."""
+    """The topology that a set refers to. `levels` are node label keys by domain; empty if the feature is disabled, the
+    set names no binding, or the binding does not exist."""
 
     enabled: bool = False
     binding: str = ""
@@ -30,7 +30,7 @@ class Topology:
     levels: Mapping[str, str] | None = None
 
     def translated(self, constraint: TopologyConstraint | None) -> GangTopology | None:
-        """The constraint in node label keys. An unknown domain is left out; None where nothing remains."""
+        """The constraint in node label keys, without unknown domains; None if nothing remains."""
         required, preferred = (self._key(domain) for domain in domains(constraint))
         if required is None and preferred is None:
             return None
@@ -58,12 +58,12 @@ def constraints(pcs: PodCliqueSet) -> Iterator[TopologyConstraint]:
 
 
 def binding_name(pcs: PodCliqueSet) -> str:
-    """The ClusterTopologyBinding that a set names first, empty where it names none."""
+    """The first ClusterTopologyBinding that a set names; empty if it names none."""
     return next((c.topology_name for c in constraints(pcs) if c.topology_name), "")
 
 
 def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> Topology:
-    """`binding` is the one of `binding_name`, None where there is none."""
+    """The topology of a set. `binding` is the object named by `binding_name`, None if it does not exist."""
     name = binding_name(pcs)
     if not enabled or binding is None:
         return Topology(enabled=enabled, binding=name)
@@ -71,7 +71,7 @@ def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | N
 
 
 def condition(pcs: PodCliqueSet, topology: Topology, now: str) -> Condition | None:
-    """What the set's status says of its constraints; None where it says nothing."""
+    """The condition of the set's status about its constraints; None if it has none."""
     named = sorted({d for constraint in constraints(pcs) for d in domains(constraint) if d})
     unknown = [domain for domain in named if domain not in (topology.levels or {})]
     if not topology.enabled:
@@ -88,7 +88,7 @@ def condition(pcs: PodCliqueSet, topology: Topology, now: str) -> Condition | No
         told, message = ("Unknown", "ClusterTopologyNotFound"), "ClusterTopologyBinding resource not found"
     elif unknown:
         told = ("True", "ClusterTopologyLevelsUnavailable")
-        message = f"Unavailable topology domains: [{' '.join(unknown)}]"  # sorted: OBJ-722 done right
+        message = f"Unavailable topology domains: [{' '.join(unknown)}]"  # sorted (OBJ-722)
     else:
         told, message = ("False", "AllClusterTopologyLevelsAvailable"), "All topology levels are available"
     status, reason = told

@@ -1,8 +1,8 @@
-"""The update of a clique, pod by pod (spec CHG-RU-20 to CHG-RU-28 done right).
+"""The update of a clique, pod by pod (spec CHG-RU-20 to CHG-RU-28).
 
-Pods of an old template that are not Ready go at once, all of them, and nobody waits for their successors. Those that
-are Ready go one at a time, the oldest first. Which one is written down before it is deleted; its successor says whose
-place it takes, so that a pod that came for another reason is never taken for it (CHG-DF03, CHG-DF06).
+Old pods that are not Ready are deleted at once, without waiting for their successors. Ready ones are replaced one at a
+time, the oldest first. The selected pod is written to the status before it is deleted. Its successor names it in an
+annotation, so that a pod that was created for another reason is not mistaken for the successor (CHG-DF03, CHG-DF06).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from reference_impl.plan.hashing.window import STANDARD, Policy
 
 @dataclass
 class Step:
-    """What comes next: the progress to be written, then the pods to be deleted, first those that serve nobody, then the
-    one that was selected."""
+    """The next step: the progress to write, then the pods to delete, first those that are not Ready, then the selected
+    one."""
 
     progress: CliqueUpdateProgress | None
     forced: list[Pod] = field(default_factory=list)
@@ -29,11 +29,11 @@ class Step:
 
 
 def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str, policy: Policy = STANDARD) -> Step:
-    """The next step of a clique's update; nothing to do is the progress that it has, and no pods."""
+    """The next step of a clique's update. If there is nothing to do, it has the present progress and no pods."""
     old = clique.status.update_progress if clique.status else None
     current = update_progress.revision(pcs, clique, policy)
     if current is None or not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
-        return Step(_closed(pcs, old, now))  # its new template is still to come
+        return Step(_closed(pcs, old, now))  # the new template has not been written yet
     if update_progress.on_delete(pcs):
         if update_progress.announced(pcs, clique, old):
             return Step(update_progress.ended(_begun(pcs, current.hash, now), now))
@@ -56,15 +56,15 @@ def _begun(pcs: PodCliqueSet, target: str, now: str) -> CliqueUpdateProgress:
 
 
 def _closed(pcs: PodCliqueSet, progress: CliqueUpdateProgress | None, now: str) -> CliqueUpdateProgress | None:
-    """A progress that OnDelete finds unfinished ends there (CHG-DF11 done right)."""
+    """OnDelete ends an unfinished progress (CHG-DF11)."""
     if progress is None or progress.update_ended_at is not None or not update_progress.on_delete(pcs):
         return progress
     return update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
 
 
 def carried(clique: PodClique, old: CliqueUpdateProgress | None, found: list[Pod]) -> PodSelection | None:
-    """What a new update takes over from one that it cuts short: the pod whose successor is still to come. Otherwise the
-    next one would go while that one is missing."""
+    """What a new update takes over from the one that it interrupts: the selected pod whose successor is not Ready yet.
+    Otherwise the next one would be deleted while that one is missing."""
     selection = old.ready_pods_selected_to_update if old is not None and old.update_ended_at is None else None
     if selection is None or replaced(clique, selection, found):
         return None
@@ -93,18 +93,18 @@ def _advanced(
 
 
 def outdated(pod: Pod, current: revisions.Revision) -> bool:
-    """Whether a pod is of an old template (CHG-RU-40)."""
+    """Whether a pod has an old template (CHG-RU-40)."""
     return not current.has(pod.metadata.label(labels.TEMPLATE_HASH))
 
 
 def forced(old: list[Pod]) -> list[Pod]:
-    """The old pods that serve nobody, and so go at once. One that is Ready serves, whatever became of it before
-    (CHG-DF02 done right)."""
+    """The old pods that are not Ready, which are deleted at once. Earlier failures of a Ready pod do not count
+    (CHG-DF02)."""
     return [pod for pod in old if not pod.ready]
 
 
 def chosen_pod(ready: list[Pod]) -> Pod | None:
-    """The old Ready pod that goes next: the oldest (CHG-RU-23)."""
+    """The old Ready pod to replace next: the oldest (CHG-RU-23)."""
 
     def age(pod: Pod) -> tuple[str, int, str]:
         return pod.metadata.creation_timestamp or "", pods.index_of(pod), pod.metadata.name
@@ -113,7 +113,7 @@ def chosen_pod(ready: list[Pod]) -> Pod | None:
 
 
 def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
-    """Whether the selected pod has gone and its place is taken by a Ready one, or has been scaled away."""
+    """Whether the selected pod is gone and its successor is Ready, or its place has been scaled away."""
     active = [pod for pod in found if pod.active]
     if any(pod.metadata.name == selection.current for pod in active):
         return False
@@ -124,19 +124,19 @@ def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bo
 
 
 def succeeds(pod: Pod, selection: PodSelection) -> bool:
-    """Whether a pod was made in the place of the selected one."""
+    """Whether a pod is the successor of the selected one."""
     return (pod.metadata.annotations or {}).get(labels.REPLACES) == selection.current
 
 
 def in_place_of(manifest: Manifest, replaced: str) -> Manifest:
-    """The manifest of a pod that takes the place of another one, which it names."""
+    """The manifest of a pod that names the pod that it replaces."""
     metadata = manifest["metadata"]
     annotations = {**metadata.get("annotations", {}), labels.REPLACES: replaced}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
 def vacancy(clique: PodClique, found: list[Pod]) -> str | None:
-    """The selected pod whose place the next pod takes that is made, None where nobody's in particular is free."""
+    """The selected pod that the next created pod replaces; None if there is none."""
     progress = clique.status.update_progress if clique.status else None
     selection = progress.ready_pods_selected_to_update if progress is not None else None
     if selection is None or not selection.current:

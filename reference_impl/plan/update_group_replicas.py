@@ -1,8 +1,8 @@
-"""The update of a scaling group, replica by replica (spec CHG-RU-30 to CHG-RU-37 done right).
+"""The update of a scaling group, replica by replica (spec CHG-RU-30 to CHG-RU-37).
 
-A replica goes as a whole, all its cliques, if one of them is of an old template. Replicas that are not available go at
-once, those that are go one at a time, the lowest index first, and the next one only when all cliques of the one before
-are there again with enough Ready pods.
+If one clique of a replica has an old template, the whole replica is replaced. Replicas that are not available are
+deleted at once. Available ones are replaced one at a time, the lowest index first, and the next one only when all
+cliques of the previous one have enough Ready pods again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PodsOf = Callable[[PodClique], list[Pod]]
 
 @dataclass
 class Step:
-    """What comes next: the progress to be written, then the cliques to be deleted, one list after the other."""
+    """The next step: the progress to write, then the cliques to delete, one list after the other."""
 
     progress: GroupUpdateProgress | None
     waves: list[list[PodClique]] = field(default_factory=list)
@@ -37,15 +37,15 @@ class Step:
 
 @dataclass
 class Replica:
-    """A replica of the group as it is found."""
+    """The observed state of a replica of the group."""
 
     index: int
     cliques: list[PodClique]
-    """Those that are there and not being deleted."""
+    """Existing cliques that are not terminating."""
     old: set[str]
-    """Names of the cliques of an old template, or with pods of one."""
+    """Names of the cliques with an old template, or with pods of one."""
     ready: bool
-    """Complete, and enough pods of each clique are bound and Ready."""
+    """Whether all cliques exist, with enough bound and Ready pods."""
 
     @property
     def updated(self) -> bool:
@@ -60,7 +60,7 @@ def step(
     now: str,
     policy: Policy = STANDARD,
 ) -> Step:
-    """The next step of a group's update; nothing to do is the progress that it has, and no cliques."""
+    """The next step of a group's update. If there is nothing to do, it has the present progress and no cliques."""
     old = group.status.update_progress if group.status else None
     if update_progress.on_delete(pcs):
         if update_progress.announced(pcs, group, old):
@@ -93,7 +93,7 @@ def found(
     pods_of: PodsOf,
     policy: Policy = STANDARD,
 ) -> Replica:
-    """A replica of a group, with what of it is old and whether it is ready, by its pods."""
+    """The observed state of a replica of the group."""
     named = [clique(names.member_clique(group.metadata.name, index, name)) for name in group.spec.clique_names]
     cliques = [each for each in named if each is not None and each.metadata.deletion_timestamp is None]
     old = {each.metadata.name for each in cliques if outdated(pcs, each, pods_of(each), policy)}
@@ -102,7 +102,7 @@ def found(
 
 
 def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod], policy: Policy = STANDARD) -> bool:
-    """Whether a clique is of an old template, or has pods of one: OnDelete leaves such (CHG-OD-07)."""
+    """Whether a clique has an old template, or pods of one, which OnDelete leaves (CHG-OD-07)."""
     current = update_progress.revision(pcs, clique, policy)
     if current is None:
         return False
@@ -117,7 +117,7 @@ def serves(clique: PodClique, pods: list[Pod]) -> bool:
 
 
 def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> ReplicaSelection | None:
-    """What a new update takes over from one that it cuts short: the replica that is being made anew."""
+    """What a new update takes over from the one that it interrupts: the replica that is being replaced."""
     selection = old.ready_replica_indices_selected_to_update if old is not None and not old.update_ended_at else None
     if selection is None or selection.current >= len(replicas) or replicas[selection.current].ready:
         return None
@@ -146,22 +146,22 @@ def _advanced(group: PodCliqueScalingGroup, progress: GroupUpdateProgress, repli
 
 
 def forced(replicas: list[Replica]) -> list[Replica]:
-    """The old replicas that serve nobody, and so go at once (CHG-RU-32)."""
+    """The old replicas that are not available, which are deleted at once (CHG-RU-32)."""
     return [replica for replica in replicas if replica.old and not replica.ready]
 
 
 def chosen_replica(ready: list[Replica]) -> Replica | None:
-    """The old replica that goes next: that of the lowest index (CHG-RU-33)."""
+    """The old replica to replace next: the lowest index (CHG-RU-33)."""
     return min(ready, key=lambda replica: replica.index, default=None)
 
 
 def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
-    """Whether the selected replica is there again, or has been scaled away (CHG-RU-65)."""
+    """Whether the selected replica is complete again, or has been scaled away (CHG-RU-65)."""
     return selection.current >= len(replicas) or replicas[selection.current].updated
 
 
 def waves(doomed: list[Replica]) -> list[list[PodClique]]:
-    """The cliques of these replicas. Those by which a replica is known as old go last, so that who comes after a death
-    in between finds it."""
+    """The cliques of these replicas. The ones that mark a replica as old are deleted last, so that a restarted operator
+    still recognises it."""
     every = [(clique, clique.metadata.name in replica.old) for replica in doomed for clique in replica.cliques]
     return [[clique for clique, old in every if old is last] for last in (False, True)]

@@ -1,8 +1,8 @@
 """Template updates: what all three levels share (CHG-RU-01 to CHG-RU-72, CHG-OD-01 to CHG-OD-09).
 
-A set is updated replica by replica (`updates_of_sets`); in the replica whose turn it is, each standalone clique pod by
-pod (`updates_of_cliques`) and each scaling group replica by replica (`updates_of_groups`), side by side. Each level
-notes in its own `status.updateProgress` what it is at before it acts, so that whoever comes after a death goes on.
+A set is updated replica by replica (`update_set_replicas`). In the replica whose turn it is, each standalone clique is
+updated pod by pod (`update_clique_pods`) and each scaling group replica by replica (`update_group_replicas`),
+concurrently. Each level writes its `status.updateProgress` before it acts, so that a restarted operator continues.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from reference_impl.plan.children import clique_template
 from reference_impl.plan.hashing.window import STANDARD, Policy
 
 IN_PROGRESS = "UpdateInProgress"
-"""Reason of a breach that is Unknown because what it is about is being updated (CHG-GT-01, CHG-GT-11)."""
+"""Reason of MinAvailableBreached=Unknown during an update (CHG-GT-01, CHG-GT-11)."""
 
 Progress = TypeVar("Progress", SetUpdateProgress, CliqueUpdateProgress, GroupUpdateProgress)
 OwnProgress = TypeVar("OwnProgress", CliqueUpdateProgress, GroupUpdateProgress)
 
 
 def on_delete(pcs: PodCliqueSet) -> bool:
-    """Whether nothing is deleted for an update (CHG-RU-06)."""
+    """Whether the update strategy is OnDelete, so that an update deletes nothing (CHG-RU-06)."""
     strategy = pcs.spec.update_strategy
     return strategy is not None and strategy.type == UpdateStrategyType.ON_DELETE
 
@@ -42,7 +42,7 @@ def of_set(pcs: PodCliqueSet) -> SetUpdateProgress | None:
 
 
 def generation(pcs: PodCliqueSet) -> str:
-    """The generation hash that the set has been found to have, empty before that."""
+    """The generation hash in the status of the set; empty if there is none."""
     return (pcs.status.current_generation_hash if pcs.status else None) or ""
 
 
@@ -53,13 +53,13 @@ def revision(pcs: PodCliqueSet, clique: PodClique, policy: Policy = STANDARD) ->
 
 
 def running(item: PodCliqueSet | PodClique | PodCliqueScalingGroup) -> bool:
-    """Whether an update of this object has begun and not ended."""
+    """Whether an update of this object is running."""
     progress = item.status.update_progress if item.status else None
     return progress is not None and progress.update_ended_at is None
 
 
 def turn(pcs: PodCliqueSet) -> int | None:
-    """The replica of a set whose turn it is, None where none is being updated."""
+    """The replica of a set whose turn it is; None if none is being updated."""
     progress = of_set(pcs)
     if progress is None or progress.update_ended_at is not None or on_delete(pcs):
         return None
@@ -67,7 +67,7 @@ def turn(pcs: PodCliqueSet) -> int | None:
 
 
 def has_turn(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup) -> bool:
-    """Whether something belongs to the replica whose turn it is. Nothing else is touched (CHG-DF08 done right)."""
+    """Whether an object belongs to the replica whose turn it is. Nothing else is touched (CHG-DF08)."""
     return item.metadata.label(labels.REPLICA_INDEX) == str(turn(pcs))
 
 
@@ -76,15 +76,15 @@ def ended(progress: Progress, now: str) -> Progress:
 
 
 def finished(progress: CliqueUpdateProgress | GroupUpdateProgress | None, generation: str) -> bool:
-    """Whether this is the progress of an update to that generation, and it has ended."""
+    """Whether this is the progress of an ended update to that generation."""
     if progress is None or progress.update_ended_at is None:
         return False
     return progress.pod_clique_set_generation_hash == generation
 
 
 def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progress: OwnProgress | None) -> bool:
-    """Whether an update by OnDelete is still to be noted on an object. Not on one that is younger than the update: it
-    was made from the new template (CHG-OD-02)."""
+    """Whether an update by OnDelete is still to be recorded on an object. Objects that are younger than the update were
+    created from the new template (CHG-OD-02)."""
     whole = of_set(pcs)
     if whole is None:
         return False
@@ -96,13 +96,13 @@ def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progre
 
 
 def minimum(clique: PodClique) -> int:
-    """Pods of a clique that have to be Ready for its update to go on, and to be complete. One that was scaled below its
-    minAvailable can have no more than its replicas."""
+    """How many pods of a clique have to be Ready for its update to continue and to end. A clique that was scaled below
+    its minAvailable can have no more than its replicas."""
     return min(clique.spec.minimum, clique.spec.replicas)
 
 
 def at_generation(clique: PodClique | None, generation: str) -> bool:
-    """Whether a clique is there and all its pods are of a generation of the set (CHG-RU-44)."""
+    """Whether a clique exists and all its pods are of a generation of the set (CHG-RU-44)."""
     if clique is None or clique.metadata.deletion_timestamp is not None or clique.status is None:
         return False
     status = clique.status
@@ -113,7 +113,7 @@ def at_generation(clique: PodClique | None, generation: str) -> bool:
 
 
 def updated(clique: PodClique | None, generation: str) -> bool:
-    """Whether a clique is at a generation of the set and runs enough Ready pods of it (CHG-RU-42)."""
+    """Whether a clique is of a generation of the set and has enough Ready pods of it (CHG-RU-42)."""
     if clique is None or clique.status is None or not at_generation(clique, generation):
         return False
     least = minimum(clique)

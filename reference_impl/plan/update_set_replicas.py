@@ -19,7 +19,7 @@ from reference_impl.plan.revisions import Revision
 
 
 class Found:
-    """What there is of a set's replicas."""
+    """The observed state of a set's replicas."""
 
     def __init__(self, pcs: PodCliqueSet, clique: CliqueOf, group: GroupOf) -> None:
         self._pcs, self._clique, self._group = pcs, clique, group
@@ -27,7 +27,7 @@ class Found:
         self._configs = [config.name for config in group_configs(pcs)]
 
     def cliques(self, index: int) -> Iterator[PodClique | None]:
-        """The standalone cliques that a replica is to have."""
+        """The standalone cliques that a replica should have; None for one that does not exist."""
         for name in self._templates:
             yield self._clique(names.clique(self._pcs.metadata.name, index, name))
 
@@ -36,21 +36,21 @@ class Found:
             yield self._group(names.scaling_group(self._pcs.metadata.name, index, name))
 
     def members(self, index: int) -> Iterator[PodClique]:
-        """The cliques of a replica's scaling groups that exist."""
+        """The existing cliques of a replica's scaling groups."""
         for group in self.groups(index):
             if group is not None:
                 for _, member in termination.members(group, self._clique):
                     yield member
 
     def parts(self, index: int) -> Iterator[PodClique | PodCliqueScalingGroup]:
-        """Standalone cliques and scaling groups that exist."""
+        """The existing standalone cliques and scaling groups of a replica."""
         yield from (clique for clique in self.cliques(index) if clique is not None)
         yield from (group for group in self.groups(index) if group is not None)
 
 
 def progress(pcs: PodCliqueSet, generation: Revision, found: Found, now: str) -> SetUpdateProgress | None:
-    """How far the update of a set has come that is of this generation; None as long as there was none. The first
-    generation of a set is no update, any other than that in the status is one (CHG-RU-02, CHG-RU-03, CHG-RU-60)."""
+    """The progress of the update of a set to this generation; None if there never was an update. The first generation
+    of a set is no update; any other one than that in the status is (CHG-RU-02, CHG-RU-03, CHG-RU-60)."""
     known, present = update_progress.generation(pcs), update_progress.of_set(pcs)
     if known and not generation.has(known):
         present = begun(pcs, now)
@@ -60,17 +60,17 @@ def progress(pcs: PodCliqueSet, generation: Revision, found: Found, now: str) ->
 
 
 def begun(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:
-    """The progress of an update that begins. By OnDelete there is nothing to wait for: it ends with its beginning."""
+    """The progress of an update that begins. With OnDelete it ends at once."""
     return SetUpdateProgress(update_started_at=now, update_ended_at=now if update_progress.on_delete(pcs) else None)
 
 
 def advanced(
     pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: Found, now: str
 ) -> SetUpdateProgress:
-    """The progress of a running update a step further: the replica whose turn it is has it until it is done."""
+    """The next progress of a running update: a replica keeps its turn until it is updated."""
     if progress.update_ended_at is not None:
         return progress
-    if update_progress.on_delete(pcs):  # CHG-DF11 done right
+    if update_progress.on_delete(pcs):  # CHG-DF11
         return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
     current = progress.currently_updating[0].replica_index if progress.currently_updating else None
     if current is not None and current < pcs.spec.replicas and not done(found, current, generation):
@@ -83,7 +83,7 @@ def advanced(
 
 
 def done(found: Found, index: int, generation: str) -> bool:
-    """Whether a replica is updated: all its cliques and groups are, and have said so (CHG-RU-14)."""
+    """Whether a replica is updated: the statuses of all its cliques and groups say so (CHG-RU-14)."""
     return all(
         clique is not None
         and clique.status is not None
@@ -101,9 +101,9 @@ def done(found: Found, index: int, generation: str) -> bool:
 
 
 def order(found: Found, index: int) -> tuple[bool, bool, bool, int]:
-    """Whose turn is next: the least (CHG-RU-11). Replicas of which nothing is placed; those that are breached and whose
-    time is not over; the one that an update before this one has left in the middle, so that no other is touched while
-    it is not whole (CHG-S75); the lowest index."""
+    """Sort key for the next turn (CHG-RU-11): replicas without bound pods first, then breached ones whose termination
+    delay is running, then one that an earlier update left unfinished, so that no other is touched while it is
+    incomplete (CHG-S75), then the lowest index."""
     return (placed(found, index), not breached(found, index), not interrupted(found, index), index)
 
 
@@ -114,7 +114,7 @@ def placed(found: Found, index: int) -> bool:
 
 
 def breached(found: Found, index: int) -> bool:
-    """Whether something of a replica counts down to gang termination."""
+    """Whether a termination delay is running for any part of a replica."""
     standalone = (clique for clique in found.cliques(index) if clique is not None)
     if any(termination.cause_of_clique(clique) is not None for clique in standalone):
         return True
@@ -122,12 +122,12 @@ def breached(found: Found, index: int) -> bool:
 
 
 def interrupted(found: Found, index: int) -> bool:
-    """Whether something of a replica is in the middle of an update."""
+    """Whether an update of any part of a replica is running."""
     return any(update_progress.running(part) for part in found.parts(index))
 
 
 def counted(pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: Found) -> SetUpdateProgress:
-    """The progress with what is updated and what there is to update, over all replicas (CHG-RU-54, CHG-RU-55)."""
+    """The progress with the counts of updated and total objects over all replicas (CHG-RU-54, CHG-RU-55)."""
     cliques = [clique for index in range(pcs.spec.replicas) for clique in found.cliques(index)]
     groups = [group for index in range(pcs.spec.replicas) for group in found.groups(index)]
     return msgspec.structs.replace(

@@ -1,1 +1,1 @@
-"""What operator, admission and scheduler share: configuration, logs, metrics, health, events, leadership."""
+"""What operator, webhooks and scheduler share: clock, events, configuration, logs, metrics, health, leader election."""

@@ -14,11 +14,11 @@ from reference_impl.plan.hashing.window import Policy
 
 DEFAULT_SCHEDULER = "default-scheduler"
 SCHEDULERS = ("kai-scheduler", DEFAULT_SCHEDULER, "volcano", "lpx-scheduler")
-"""Profiles that Grove knows (CFG-18). Our own scheduler's name, whatever it is, is one more."""
+"""Scheduler profiles that Grove knows (CFG-18). The reference's own scheduler is always an additional one."""
 
 
 class InvalidConfigurationError(Exception):
-    """The file cannot be used; `str()` is one line that says why."""
+    """Invalid configuration file; `str()` is one line with the reason."""
 
 
 class LogLevel(StrEnum):
@@ -33,7 +33,7 @@ class LogFormat(StrEnum):
 
 
 class Setting(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Base of every part of the configuration."""
+    """Base class of all parts of the configuration."""
 
 
 class Topology(Setting, frozen=True):
@@ -49,7 +49,7 @@ class Network(Setting, frozen=True):
 
 
 class Authorizer(Setting, frozen=True):
-    """Whether managed objects are protected, and from whom not (CFG-15). The operator itself is always let through."""
+    """Whether managed objects are protected, and which users are exempt (CFG-15). The operator is always exempt."""
 
     enabled: bool = False
     exempt_service_account_user_names: tuple[str, ...] = ()
@@ -60,14 +60,14 @@ class Profile(Setting, frozen=True):
 
 
 class Scheduler(Setting, frozen=True):
-    """Schedulers that sets may name; the default one is what an empty name means (CFG-18, CFG-19)."""
+    """The schedulers that sets may name, and the default for an empty name (CFG-18, CFG-19)."""
 
     profiles: tuple[Profile, ...] = ()
     default_profile_name: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The enabled profiles; `default-scheduler` is always one."""
+        """The enabled profiles; `default-scheduler` is always one of them."""
         return tuple(dict.fromkeys([*(profile.name for profile in self.profiles), DEFAULT_SCHEDULER]))
 
     @property
@@ -75,12 +75,12 @@ class Scheduler(Setting, frozen=True):
         return self.default_profile_name or DEFAULT_SCHEDULER
 
     def resolved(self, name: str) -> str:
-        """What an empty name means."""
+        """The scheduler that a name stands for: the default for an empty one."""
         return name or self.default
 
 
 class LeaderElection(Setting, frozen=True):
-    """CFG-04 to CFG-06; durations in Go's notation."""
+    """Leader election (CFG-04 to CFG-06); durations in Go's notation."""
 
     enabled: bool = False
     lease_duration: str = "15s"
@@ -91,13 +91,13 @@ class LeaderElection(Setting, frozen=True):
     resource_namespace: str = ""
 
     def seconds(self, field: str) -> float:
-        """One of the durations. Raises ValueError."""
+        """The value of a duration field. Raises ValueError."""
         return durations.parse(getattr(self, field)) / 1e9
 
 
 class Hashes(Setting, frozen=True):
-    """How template hashes are written, by the name of a scheme, and whether those that others wrote of the same
-    template are recognised. Legacy ones without the window are what an operator of that time does (docs/hashes.md)."""
+    """Which scheme template hashes are written in, and whether hashes of the same template in other schemes are
+    recognised. Legacy hashes without the window are what operators of that time write (docs/hashes.md)."""
 
     written: str = CANONICAL.name
     window: bool = True
@@ -121,12 +121,12 @@ class Configuration(Setting, frozen=True):
 
 
 def standard(own_scheduler: str) -> Configuration:
-    """What holds without a file."""
+    """The configuration without a file."""
     return _with_own(Configuration(), own_scheduler)
 
 
 def load(path: Path, *, own_scheduler: str) -> Configuration:
-    """Reads a configuration. `own_scheduler` is always an enabled profile, and the default one where the file names
+    """Read a configuration file. `own_scheduler` is always an enabled profile, and the default one if the file names
     none. Raises InvalidConfigurationError."""
     try:
         found = msgspec.yaml.decode(path.read_bytes(), type=Configuration | None) or Configuration()
@@ -149,7 +149,7 @@ def _with_own(found: Configuration, own_scheduler: str) -> Configuration:
 
 
 def _complaint(found: Configuration, known: tuple[str, ...]) -> str:
-    """What types cannot say (CFG-05, CFG-18, CFG-19); empty when all is well."""
+    """The first violation of a rule that types cannot express (CFG-05, CFG-18, CFG-19); empty if there is none."""
     names = [profile.name for profile in found.scheduler.profiles]
     for i, name in enumerate(names):
         if name not in known:
@@ -164,7 +164,8 @@ def _complaint(found: Configuration, known: tuple[str, ...]) -> str:
 
 
 def _election_complaint(election: LeaderElection) -> str:
-    """CFG-05, CFG-06. What leader election is to be like matters only where there is any (CFG-04)."""
+    """The first invalid setting of leader election (CFG-05, CFG-06). It matters only if leader election is enabled
+    (CFG-04)."""
     if not election.enabled:
         return ""
     spans = {}

@@ -13,7 +13,7 @@ from reference_impl.runtime.metrics import Metrics
 
 @asynccontextmanager
 async def serving(port: int, ready: asyncio.Event, metrics: Metrics) -> AsyncIterator[None]:
-    """Serves /healthz (200 while the process works), /readyz (200 once `ready` is set, else 503) and /metrics on
+    """Serve /healthz (200 while the process works), /readyz (200 once `ready` is set, else 503) and /metrics on
     127.0.0.1."""
 
     async def healthz(_: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""Which of several operators writes: the Lease of the configuration (spec CFG-04 to CFG-06, CHG-RS-06)."""
+"""Leader election of the operator through the Lease of the configuration (spec CFG-04 to CFG-06, CHG-RS-06)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from reference_impl.runtime.configuration import LeaderElection
 
 USER_AGENT = "grove-reference-operator/leader-election"
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""Where a pod finds its namespace: the Lease's, unless the configuration says another."""
+"""File with the namespace of a pod, which is the default namespace of the Lease."""
 
 
 def namespace_of(settings: LeaderElection, own: Path = OWN_NAMESPACE) -> str:
-    """The namespace of the Lease; empty where nobody says one."""
+    """The namespace of the Lease; empty if it is unknown."""
     if settings.resource_namespace:
         return settings.resource_namespace
     try:
@@ -29,7 +29,7 @@ def namespace_of(settings: LeaderElection, own: Path = OWN_NAMESPACE) -> str:
 
 @asynccontextmanager
 async def candidate(kubeconfig: Path, settings: LeaderElection) -> AsyncIterator[Elector]:
-    """A candidate, which gives the Lease back in the end if it has it."""
+    """A candidate for the Lease, which releases it at the end if it holds it."""
     terms = Terms(*(settings.seconds(field) for field in ("lease_duration", "renew_deadline", "retry_period")))
     async with Client.from_kubeconfig(kubeconfig, user_agent=USER_AGENT) as client:
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"

@@ -1,4 +1,4 @@
-"""Logging as the configuration wants it: lines for people, or JSON objects for machines."""
+"""Logging as configured: text lines, or JSON objects."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from reference_impl.runtime.configuration import LogFormat, LogLevel
 
 TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 Subject = tuple[str, str, str]
-"""A controller, and namespace and name of what it works on."""
+"""A controller, and namespace and name of the object that it works on."""
 
 _subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
 
 
 def concern(controller: str, namespace: str, name: str) -> None:
-    """What the log lines of this task, and of those that it starts, are about from now on."""
+    """Set the subject of all log lines of this task and the tasks that it starts."""
     _subject.set((controller, namespace, name))
 
 
 def about(
     controller: str, reconcile: Callable[[tuple[str, str]], Awaitable[float | None]]
 ) -> Callable[[tuple[str, str]], Awaitable[float | None]]:
-    """A reconcile whose log lines, also the one that says that it failed, name the controller and the object."""
+    """Wrap a reconcile so that its log lines, including that of its failure, name controller and object."""
 
     async def told(key: tuple[str, str]) -> float | None:
         _subject.set((controller, *key))
@@ -35,7 +35,7 @@ def about(
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Formats each record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
@@ -52,7 +52,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(level: LogLevel, shape: LogFormat) -> None:
-    """Sets up the root logger of this process."""
+    """Configure the root logger of this process."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if shape is LogFormat.JSON else logging.Formatter(TEXT))
     logging.basicConfig(level=logging.getLevelNamesMapping()[level.upper()], handlers=[handler], force=True)

@@ -1,4 +1,4 @@
-"""Prometheus metrics that both processes have: their own registry, requests to the API server, the process itself."""
+"""Prometheus metrics of both processes: registry, requests to the API server, process."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from kube.client import Client
 
-# A second series for each counter; nobody asks for it.
+# They would add a second series for each counter, which nobody needs.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Buckets of durations."""
+"""Buckets of durations in seconds."""
 
 
 class Metrics:
-    """The metrics of one process. Names are those that users of controller-runtime know."""
+    """The metrics of one process, named as controller-runtime names them."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -32,11 +32,11 @@ class Metrics:
         self._requests_of: dict[tuple[str, int], Counter] = {}
 
     def page(self) -> bytes:
-        """All of them in Prometheus's text format."""
+        """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
     def follow(self, client: Client) -> None:
-        """Counts the requests of a client."""
+        """Count the requests of a client."""
         client.on_answer = self._on_answer
 
     def _on_answer(self, method: str, status: int) -> None:

@@ -1,4 +1,4 @@
-"""What a start has to know from the API server is asked until the API server answers."""
+"""Repeat requests that the start of a process needs until the API server answers them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
-"""Refusals that say something of the moment, not of the request: CRD storage that initialises answers 429."""
+"""Status codes of temporary refusals. CRD storage that is being initialised answers 429."""
 
 
 def passing(error: BaseException) -> bool:
@@ -27,8 +27,8 @@ async def answered(
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """The result of `ask`, which is repeated with back-off while the API server cannot be reached or asks to wait; one
-    line says so. Raises what is no passing error."""
+    """The result of `ask`, repeated with back-off while the API server is unreachable or asks to wait, which is logged
+    once. Raises any permanent error."""
     backoff, told = Backoff(first=0.2, cap=5.0), False
     while True:
         try:

@@ -1,1 +1,2 @@
-"""The gang scheduler. `cycle.plan` decides, purely; `scheduler` watches, binds and evicts (docs/scheduling.md)."""
+"""The gang scheduler. `cycle.plan` decides as a pure function; `scheduler` watches, binds and evicts
+(docs/scheduling.md)."""

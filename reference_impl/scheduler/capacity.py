@@ -1,8 +1,8 @@
-"""Free capacity of nodes, in thousandths, with a journal so that a try can be undone.
+"""Free capacity of nodes, in thousandths, with a journal to undo attempts.
 
-Pods that ask for the same and that every node answers alike are one *shape*. For each shape the capacity knows how many
-more of its pods each node takes (*slots*), and the sums of these over domains. Both are brought up to date from the
-log of touched nodes when they are asked for, so that a look costs what has changed, not what there is.
+Pods with equal requests that are eligible for the same nodes share a *shape*. For each shape, the capacity knows how
+many more of its pods fit on each node (*slots*), and the sums of these over domains. Both are updated from the log of
+touched nodes when they are read, so that a read costs what has changed, not the size of the cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Capacity:
         self.index = {node.metadata.name: i for i, node in enumerate(self.nodes)}
         self.free = [_free(node, used.get(node.metadata.name, {})) for node in self.nodes]
         self.log: list[int] = []
-        """Nodes whose capacity has changed, in order; shapes read it from where they left off."""
+        """Nodes whose capacity has changed, in order; each shape reads on from where it stopped."""
         self._journal: list[tuple[int, Requests, int]] = []
         self._eligible: dict[bytes, list[int]] = {}
         self._shapes: dict[tuple[bytes, Requests], Shape] = {}
@@ -37,7 +37,7 @@ class Capacity:
         return self.nodes[node].metadata.name
 
     def shape(self, pod: Pod) -> Shape:
-        """The shape that a pod has."""
+        """The shape of a pod."""
         key = (pod.signature, tuple(sorted(pod.requests.items())))
         found = self._shapes.get(key)
         if found is None:
@@ -45,7 +45,7 @@ class Capacity:
         return found
 
     def domains(self, key: str) -> dict[str, list[int]]:
-        """Value of a node label → the nodes that have it. Nodes without the label are in none."""
+        """Value of a node label → the nodes that have it. Nodes without the label are in no domain."""
         found = self._domains.get(key)
         if found is None:
             found = defaultdict(list)
@@ -56,21 +56,21 @@ class Capacity:
         return found
 
     def domain(self, key: str, node: int) -> str:
-        """The domain that a node is in; empty where it has not the label."""
+        """The domain of a node; empty if it lacks the label."""
         values = self._values.get(key)
         if values is None:
             values = self._values[key] = [node.metadata.label(key) for node in self.nodes]
         return values[node]
 
     def tally(self, key: str, resource: str) -> Mapping[str, int]:
-        """Domain → how much of a resource is free on its nodes together."""
+        """Domain → free amount of a resource on its nodes together."""
         found = self._tallies.get((key, resource))
         if found is None:
             found = self._tallies[(key, resource)] = Tally(self, key, resource)
         return found.sums
 
     def take(self, node: int, requests: Requests, count: int) -> None:
-        """Takes the capacity of `count` pods; gives it back where the count is negative."""
+        """Take the capacity of `count` pods, or release it if the count is negative."""
         free = self.free[node]
         for resource, amount in requests:
             free[resource] = free.get(resource, 0) - amount * count
@@ -78,7 +78,7 @@ class Capacity:
         self.log.append(node)
 
     def release(self, pod: Pod, node: str) -> None:
-        """Gives back the capacity of a pod, if its node is still there."""
+        """Release the capacity of a pod, if its node still exists."""
         if (index := self.index.get(node)) is not None:
             self.take(index, tuple(pod.requests.items()), -1)
 
@@ -86,7 +86,7 @@ class Capacity:
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
-        """Makes undone what was taken and given back since `mark`."""
+        """Undo everything that was taken and released since `mark`."""
         while len(self._journal) > mark:
             node, requests, count = self._journal.pop()
             free = self.free[node]
@@ -95,11 +95,11 @@ class Capacity:
             self.log.append(node)
 
     def since(self, mark: int) -> list[tuple[int, Requests, int]]:
-        """What was taken since `mark`: node, what one pod asks for, how many."""
+        """What was taken since `mark`: node, requests of one pod, count."""
         return self._journal[mark:]
 
     def _answering(self, pod: Pod) -> list[int]:
-        """The nodes that may take the pod, capacity apart."""
+        """The nodes that are eligible for the pod, capacity apart."""
         nodes = self._eligible.get(pod.signature)
         if nodes is None:
             nodes = [i for i, node in enumerate(self.nodes) if eligibility.eligible(pod, node)]
@@ -108,12 +108,12 @@ class Capacity:
 
 
 class Shape:
-    """How many more pods of one kind each node takes."""
+    """How many more pods of one shape fit on each node."""
 
     def __init__(self, capacity: Capacity, requests: Requests, eligible: list[int]) -> None:
         self.requests, self.eligible = requests, eligible
         self.scarce = scarcest(dict(requests))
-        """The resource that decides where such a pod goes."""
+        """The resource that limits the placement of such pods."""
         self.size = (dict(requests).get(self.scarce, 0) if "/" in self.scarce else 0, dict(requests).get("cpu", 0))
         self._room = capacity
         self._slots = {i: self._count(i) for i in eligible}
@@ -126,7 +126,7 @@ class Shape:
 
     @property
     def slots(self) -> dict[int, int]:
-        """Eligible node → how many more pods it takes."""
+        """Eligible node → how many more pods fit."""
         self._catch_up()
         return self._slots
 
@@ -136,7 +136,7 @@ class Shape:
         return self._total
 
     def sums(self, key: str) -> dict[str, int]:
-        """Domain → how many more pods its nodes take."""
+        """Domain → how many more pods fit on its nodes."""
         self._catch_up()
         found = self._sums.get(key)
         if found is None:
@@ -147,7 +147,7 @@ class Shape:
         return found
 
     def tightest(self) -> int | None:
-        """The node that takes the fewest, but takes one."""
+        """The node with the fewest slots, but at least one."""
         self._catch_up()
         fewest = min((slots for slots, nodes in self._by_slots.items() if slots and nodes), default=0)
         return next(iter(self._by_slots[fewest])) if fewest else None
@@ -180,7 +180,7 @@ class Shape:
 
 
 class Tally:
-    """How much of one resource is free in each domain."""
+    """The free amount of one resource in each domain."""
 
     def __init__(self, capacity: Capacity, key: str, resource: str) -> None:
         self._room, self._key, self._resource = capacity, key, resource
@@ -206,7 +206,7 @@ class Tally:
 
 
 def scarcest(requests: Mapping[str, int]) -> str:
-    """The extended resource that is asked for, else CPU or memory."""
+    """The requested extended resource, else CPU or memory."""
     extended = sorted(name for name in requests if "/" in name)
     return extended[0] if extended else next((name for name in ("cpu", "memory") if name in requests), "pods")
 

@@ -245,7 +245,7 @@ def _fresh(result: Plan) -> set[str]:
 
 
 def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> None:
-    """Makes a placement part of the result and of the gang."""
+    """Add a placement to the result and to the gang."""
     nodes = {pod.metadata.uid: capacity.name(node) for pod, node in placement}
     for group in gang.groups:
         fresh = [(pod, nodes[pod.metadata.uid]) for pod in group.waiting if pod.metadata.uid in nodes]
@@ -256,7 +256,7 @@ def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> 
 
 
 def _form(gang: Gang, capacity: Capacity) -> object:
-    """Equal for gangs that fit or don't fit alike."""
+    """A key that is equal for gangs which either all fit or all do not."""
     pods = tuple((i, tuple(id(capacity.shape(pod)) for pod in pods)) for i, pods in gang.lacking)
     members = tuple(tuple(node for _, node in group.members) for group in gang.groups) if gang.scopes else ()
     return pods, gang.scopes, members, gang.levels, gang.priority

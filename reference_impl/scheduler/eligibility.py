@@ -1,4 +1,4 @@
-"""Whether a node may take a pod at all, capacity apart: taints, node selector, required node affinity."""
+"""Which nodes are eligible for a pod, capacity apart: taints, node selector, required node affinity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def eligible(pod: Pod, node: Node) -> bool:
 
 
 def tolerated(pod: Pod, node: Node) -> bool:
-    """Whether every repelling taint of the node is tolerated."""
+    """Whether the pod tolerates all NoSchedule and NoExecute taints of the node."""
     tolerations = pod.spec.tolerations or []
     return all(
         any(_tolerates(toleration, taint) for toleration in tolerations)
@@ -30,7 +30,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def selected(pod: Pod, node: Node) -> bool:
-    """Whether the node has the labels that the pod asks for."""
+    """Whether the node has the labels that the pod requires."""
     node_labels = node.metadata.labels or {}
     if any(node_labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
         return False
@@ -42,7 +42,7 @@ def selected(pod: Pod, node: Node) -> bool:
 
 
 def _term(term: NodeTerm, node: Node) -> bool:
-    """A term without any expression selects nothing."""
+    """A term without expressions matches nothing."""
     if not term.match_expressions and not term.match_fields:
         return False
     by_label = all(_matches(e, node.metadata.labels or {}) for e in term.match_expressions or ())

@@ -1,4 +1,4 @@
-"""A gang as the scheduler sees it: its groups with their pods, its domains, its priority."""
+"""The scheduler's model of a gang: groups with pods, topology constraints, priority."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reference_impl.scheduler.model import Pod
 
 @dataclass
 class Group:
-    """A pod group: its minimum, its pods that are bound (with their nodes), and those that could be placed now."""
+    """A pod group: its minimum, its bound pods with their nodes, and the pods that could be placed now."""
 
     name: str
     minimum: int
@@ -23,7 +23,7 @@ class Group:
 
     @property
     def lacking(self) -> int:
-        """Pods that have to be placed for the minimum."""
+        """How many pods are missing to the minimum."""
         return max(0, self.minimum - self.bound)
 
 
@@ -32,7 +32,7 @@ class Scope:
     """A topology constraint over some groups of a gang: keys of node labels, empty for none (GS-34 to GS-38)."""
 
     groups: tuple[int, ...]
-    """Indices of the groups; their pods count together."""
+    """Indices of the groups; their pods are counted together."""
     required: str = ""
     preferred: str = ""
 
@@ -42,12 +42,12 @@ class Gang:
     name: str
     groups: list[Group]
     scopes: tuple[Scope, ...] = ()
-    """From the widest to the narrowest: the gang's own, of groups of groups, of single groups."""
+    """From the widest to the narrowest: the gang's own constraint, those of group configs, those of single groups."""
     priority: int = 0
     base: str = ""
-    """Of a scaled gang: the gang whose minimums must be placed first (GS-03)."""
+    """For a scaled gang, its base gang, whose minimum must be placed first (GS-03)."""
     levels: tuple[str, ...] = ()
-    """Label keys of the topology, the widest first: how a preference is widened."""
+    """Label keys of the topology, the widest first; preferences are widened along them."""
     preempts: bool = True
 
     @property
@@ -56,12 +56,12 @@ class Gang:
 
     @property
     def incomplete(self) -> bool:
-        """Pods that its minimums need are not there yet, or still gated: there is nothing to decide."""
+        """Whether pods of the minimum are missing or still gated, so that there is nothing to decide."""
         return any(len(group.waiting) < group.lacking for group in self.groups)
 
     @property
     def lacking(self) -> list[tuple[int, list[Pod]]]:
-        """The pods that its minimums lack, by index of their group."""
+        """The pods to place for the minimum, by index of their group."""
         return [(i, group.waiting[: group.lacking]) for i, group in enumerate(self.groups) if group.lacking]
 
     @property
@@ -70,8 +70,8 @@ class Gang:
 
 
 def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
-    """How well a gang's preferences are met: the mean, over the scopes that prefer something, of one by the number of
-    domains that they use (OR-9); 1.0 without preferences, None without pods. `domain` is asked with key and node."""
+    """How well a gang's preferences are met (OR-9): the mean of 1 / (number of domains in use) over the scopes with a
+    preference; 1.0 without preferences, None without pods. `domain` is called with key and node."""
     if not gang.members:
         return None
     parts = []
@@ -83,7 +83,7 @@ def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
 
 
 def scopes(groups: Sequence[str], *levels: tuple[Sequence[str], str, str]) -> tuple[Scope, ...]:
-    """Scopes from (names of groups, required key, preferred key); those without any key or group are left out."""
+    """Build scopes from (names of groups, required key, preferred key); those without keys or groups are omitted."""
     index = {name: i for i, name in enumerate(groups)}
     found = (
         Scope(tuple(index[name] for name in names if name in index), required, preferred)

@@ -1,4 +1,4 @@
-"""What a PodGang's status says about its placement: conditions Scheduled, Ready and DisruptionTarget, the phase and the
+"""The part of a PodGang's status that the scheduler writes: conditions Scheduled, Ready and DisruptionTarget, phase and
 placement score (GS-F15, GS-F16, GS-F20, GS-33)."""
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ def status(
     preemptor: str = "",
     score: float | None = None,
 ) -> PodGangStatus:
-    """The status of a gang after a cycle. `pods` are its living pods by name; `reason` says why its minimum waits;
-    `preemptor` is the gang that all its pods are evicted for; `score` says how well it is placed."""
+    """The status of a gang after a scheduling cycle. `pods` are its pods by name, without terminating ones; `reason`
+    says why its minimum waits; `preemptor` is the gang in whose favour all its pods are evicted; `score` is the
+    placement score."""
     old = item.status or PodGangStatus()
     scheduled = gang.minimum_reached
     ready = scheduled and all(

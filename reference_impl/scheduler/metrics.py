@@ -1,4 +1,4 @@
-"""What the gang scheduler says of itself to Prometheus."""
+"""Prometheus metrics of the gang scheduler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SchedulerMetrics(Metrics):
         )
 
     def decided(self, placed: int, waiting: int, seconds: float) -> None:
-        """One cycle is over."""
+        """Record the result of a scheduling cycle."""
         self._placed.inc(placed)
         self._waiting_again.inc(waiting)
         self.waiting.set(waiting)

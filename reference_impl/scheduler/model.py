@@ -1,4 +1,4 @@
-"""What the scheduler reads of pods and nodes."""
+"""The fields of pods and nodes that the scheduler reads."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ class Pod(msgspec.Struct, dict=True):
 
     @property
     def waiting(self) -> bool:
-        """To be placed: alive, not bound, no gate left (GS-40)."""
+        """Whether the pod is to be placed: not terminating, not bound, without scheduling gates (GS-40)."""
         return self.metadata.deletion_timestamp is None and not self.spec.node_name and not self.spec.scheduling_gates
 
     @property
     def holds_resources(self) -> bool:
-        """Whether it takes capacity on its node: until it is gone or has ended."""
+        """Whether the pod uses capacity of its node: until it has terminated."""
         return self.status.phase not in ("Succeeded", "Failed")
 
     @property
@@ -107,7 +107,8 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def requests(self) -> Resources:
-        """What it needs: its containers and sidecars together, or its biggest init container if that is more."""
+        """The requests of the pod: those of containers and sidecars together, or of the largest init container if that
+        is more."""
         spec = self.spec
         total: Resources = {PODS: 1000}
         sidecars: Resources = {}
@@ -130,7 +131,7 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def signature(self) -> bytes:
-        """Equal for pods that every node answers alike."""
+        """A key that is equal for pods that are eligible for the same nodes."""
         spec = self.spec
         parts: list[Any] = [spec.node_selector, spec.tolerations, spec.affinity]
         return msgspec.json.encode(parts)
@@ -163,7 +164,7 @@ class Node(msgspec.Struct, dict=True):
 
     @property
     def usable(self) -> bool:
-        """Ready and not cordoned."""
+        """Whether the node is Ready and not cordoned."""
         ready = any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
         return ready and not self.spec.unschedulable and self.metadata.deletion_timestamp is None
 

@@ -1,6 +1,6 @@
-"""Placing some pods of one gang: required domains always, preferred ones as far as they can be had.
+"""Places pods of one gang: in the required domains always, in the preferred ones if possible.
 
-A preference that cannot be met is widened level by level up to what is required, and within a level as few of the
+A preference that cannot be met is widened level by level up to the required domain. On each level as few of the
 preferred domains are used as possible (GS-37).
 """
 
@@ -14,16 +14,16 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 
 WIDEST = 4
-"""Of a preferred domain, at most so many new ones are tried together before it is given up."""
+"""At most so many additional preferred domains are combined before a level is given up."""
 
 Wanted = Sequence[tuple[int, list[Pod]]]
-"""Index of a group, and pods of it that have to be placed."""
+"""Index of a group, and the pods of it to place."""
 Placement = list[tuple[Pod, int]]
-"""Pod and index of its node in the capacity."""
+"""Pod and index of its node."""
 
 
 def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
-    """Places all the wanted pods, whose capacity is then taken, or none."""
+    """Place all wanted pods and take their capacity, or place none."""
     needs = needs_of(gang, wanted, capacity)
     required = restrictions(gang, needs, capacity)
     if required is None:
@@ -35,7 +35,7 @@ def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Pla
     if (placement := _run(capacity, needs, required + hard, budget)) is not None:
         return placement
     accepted, mark = required, capacity.mark()
-    budget.begin()  # what preferences cost is no reason to wait
+    budget.begin()  # the budget that preferences used up must not make a gang wait
     if _run(capacity, needs, required, budget) is None:
         return None
     capacity.undo(mark)
@@ -52,7 +52,7 @@ def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Pla
 
 
 def needs_of(gang: Gang, wanted: Wanted, capacity: Capacity) -> list[Need]:
-    """The wanted pods by group and shape, big ones first."""
+    """The wanted pods by group and shape, large ones first."""
     needs: list[Need] = []
     for group, pods in wanted:
         own: dict[int, Need] = {}
@@ -67,8 +67,8 @@ def needs_of(gang: Gang, wanted: Wanted, capacity: Capacity) -> list[Need]:
 
 
 def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
-    """What is required of the needs' domains; None where bound pods have made it impossible (in two domains already,
-    or in none)."""
+    """The required domains of the needs; None if the bound pods already violate a constraint (in several domains, or in
+    none)."""
     found = []
     for scope in gang.scopes:
         if scope.required and (indices := _needs_in(scope, needs)):
@@ -80,13 +80,13 @@ def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[
 
 
 def settled_domains(gang: Gang, scope: Scope, key: str, capacity: Capacity) -> frozenset[str]:
-    """The domains in which a scope has pods; those on nodes that are gone say nothing."""
+    """The domains in which a scope has pods; pods on deleted nodes do not count."""
     nodes = (capacity.index.get(node) for group in scope.groups for _, node in gang.groups[group].members)
     return frozenset(capacity.domain(key, node) for node in nodes if node is not None)
 
 
 def _preferences(gang: Gang, scope: Scope, needs: Sequence[Need], capacity: Capacity) -> Iterator[list[Restriction]]:
-    """Ways to meet a preference, the best first: one domain; few domains of one that is wider; few domains."""
+    """Ways to meet a preference, the best first: one domain, few domains within one of the next level, few domains."""
     indices = _needs_in(scope, needs)
     settled = settled_domains(gang, scope, scope.preferred, capacity) - {""}
     first = 0 if settled else 1
@@ -106,7 +106,7 @@ def _within(gang: Gang, scope: Scope, key: str, indices: tuple[int, ...], capaci
 
 
 def _wider(gang: Gang, scope: Scope) -> list[str]:
-    """Label keys wider than what is preferred and narrower than what is required, the narrowest first."""
+    """Label keys between the preferred and the required one, the narrowest first."""
     levels = gang.levels
     if scope.preferred not in levels:
         return []

@@ -1,8 +1,9 @@
-"""Who has to go for a gang that does not fit: pods of strictly lower priority, in legal units (GS-30 to GS-32).
+"""Chooses pods to evict in favour of a gang that does not fit: pods of strictly lower priority, in legal units (GS-30
+to GS-32).
 
-A unit is a pod above the minimum of its group, a pod of no gang, or a gang with all its pods and those of its scaled
-gangs. As few gangs as possible are evicted, of the lowest priorities; then as few pods as possible; nobody without
-need, and nobody at all where the gang would not fit anyhow.
+A unit is a pod above the minimum of its group, a pod of no gang, or a whole gang with its scaled gangs. Victims are
+minimised: as few gangs as possible, of the lowest priorities, then as few pods as possible. If the gang would not fit
+anyway, nothing is evicted.
 """
 
 from __future__ import annotations
@@ -18,38 +19,38 @@ from reference_impl.scheduler.placing import Placement, place
 from reference_impl.scheduler.search import Budget
 
 FEW, TRIES = 16, 400
-"""Units up to which sets of victims are tried one by one, fewest gangs first, and how many sets; beyond that a minimal
-set is found by halving."""
+"""Up to how many units sets of victims are tried one by one, fewest gangs first, and how many sets; above that, a
+minimal set is found by halving."""
 
 
 @dataclass(frozen=True)
 class Eviction:
-    """A pod that has to go, for which gang."""
+    """A pod to evict, and the gang in whose favour."""
 
     pod: Pod
     node: str
     preemptor: str
     gang: str = ""
-    """The gang that it belongs to."""
+    """The gang of the pod."""
     whole: bool = False
-    """Whether all of that gang goes."""
+    """Whether the whole gang is evicted."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Pods that go together."""
+    """Pods that can only be evicted together."""
 
     pods: tuple[tuple[Pod, str, str], ...]
     """Pod, node, gang."""
     priority: int
     gangs: int
-    """How many gangs it ends: 0 for a pod above the minimum of its gang."""
+    """How many gangs the eviction ends: 0 for a pod above the minimum of its gang."""
     group: tuple[str, int] = ("", 0)
-    """Of such a pod: its gang and the index of its group."""
+    """For such a pod: its gang and the index of its group."""
 
     @property
     def cost(self) -> tuple[bool, int, int]:
-        """Pods above minimums first, then low priorities, then big gangs, of which fewer will do."""
+        """Sort key: pods above the minimum first, then low priorities, then large gangs, of which fewer suffice."""
         return self.gangs > 0, self.priority, -len(self.pods)
 
 
@@ -59,8 +60,8 @@ Chosen = tuple[list[Eviction], Placement]
 def choose(
     gang: Gang, gangs: Sequence[Gang], others: Sequence[tuple[Pod, str]], capacity: Capacity, budget: Budget
 ) -> Chosen | None:
-    """The pods to evict for a gang and where it goes then, with its capacity taken and theirs given back; None, and the
-    capacity as it was, where no eviction helps."""
+    """The pods to evict for a gang, and its placement afterwards, with capacity taken and released accordingly. None,
+    with the capacity unchanged, if no eviction helps."""
     lower = [other for other in gangs if other.priority < gang.priority and other.members and other is not gang]
     wholes = [unit for unit in _wholes(lower, gangs, gang) if _useful(unit, capacity)]
     wholes += [
@@ -82,8 +83,8 @@ def choose(
 def hopeful(
     waiting: Iterable[Gang], gangs: Sequence[Gang], fresh: Collection[str], capacity: Capacity, budget: Budget
 ) -> list[Gang]:
-    """The waiting gangs whose minimum would fit if every group with extra pods gave up all its `fresh` ones. For any
-    other one, `yielding` need not be asked, which is dear where there are many extra pods."""
+    """The waiting gangs whose minimum would fit if all groups gave up all their `fresh` extra pods. The others need no
+    call of `yielding`, which is expensive with many extra pods."""
     extra_pods = [
         unit for unit in _extra_pods([g for g in gangs if g.minimum_reached]) if unit.pods[0][0].metadata.uid in fresh
     ]
@@ -133,7 +134,7 @@ def net(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
 
 
 def drop(gang: Gang, uids: set[str]) -> None:
-    """Takes pods that have to go out of a gang."""
+    """Remove evicted pods from a gang."""
     for group in gang.groups:
         group.members = [(pod, node) for pod, node in group.members if pod.metadata.uid not in uids]
 
@@ -142,7 +143,7 @@ def _wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> It
     for other in lower:
         if preemptor.base == other.name:
             continue
-        # Scaled gangs lose their reason with their base (GS-31).
+        # A scaled gang is pointless without its base gang (GS-31).
         scaled = [g for g in gangs if g.base == other.name and g.members and g.priority < preemptor.priority]
         parts = [other, *(g for g in scaled if g is not other)]
         pods = tuple((pod, node, part.name) for part in parts for pod, node in part.members)
@@ -169,8 +170,8 @@ def _fewest(
     capacity: Capacity,
     budget: Budget,
 ) -> tuple[Unit, ...] | None:
-    """The set with the fewest gangs, then the lowest priorities, then the fewest pods; None where that takes too long
-    to find."""
+    """The set with the fewest gangs, then the lowest priorities, then the fewest pods; None if finding it takes too
+    many tries."""
     tries = 0
     for count in range(len(wholes) + 1):
         ways = sorted(
@@ -184,7 +185,7 @@ def _fewest(
             if tries > TRIES:
                 return None
             if _place(gang, (*way, *spare), capacity, budget, keep=False) is None:
-                continue  # not even if the others gave more than they can
+                continue  # not even if the others gave up all they can
             for size in range(len(spare) + 1):
                 for part in sorted(_limited(combinations(spare, size)), key=lambda p: [u.priority for u in p]):
                     if not _within(part, surplus):
@@ -219,7 +220,8 @@ def _halving(
     capacity: Capacity,
     budget: Budget,
 ) -> tuple[Unit, ...]:
-    """A set of which no part would do, in few tries. Units are in order of their cost; dear ones are spared first."""
+    """A sufficient set without a sufficient proper subset, found in few tries. Units are sorted by cost: costly ones
+    are dropped from the set first."""
     spare: list[Unit] = []
     left = dict(surplus)
     for unit in extra_pods:
@@ -232,7 +234,7 @@ def _halving(
         return _place(gang, chosen, capacity, budget, keep=False) is not None
 
     def needed(given: list[Unit], changed: bool, among: list[Unit]) -> list[Unit]:
-        """Of `among`, a smallest part that is enough together with `given`, cheap units before dear ones."""
+        """A smallest part of `among` that suffices together with `given`, cheap units before costly ones."""
         if changed and enough(given):
             return []
         if len(among) == 1:
@@ -249,7 +251,7 @@ def _halving(
 
 
 def _place(gang: Gang, units: Sequence[Unit], capacity: Capacity, budget: Budget, *, keep: bool) -> Placement | None:
-    """Where the gang goes once the units are gone. Capacity is given back and taken only with `keep`."""
+    """Where the gang is placed after the eviction of the units. Capacity is changed only with `keep`."""
     mark = capacity.mark()
     released: set[str] = set()
     for unit in units:

@@ -14,10 +14,11 @@ _SUFFIXES = {s: Decimal(10) ** power for s, power in _DECIMAL.items()} | {
 
 @lru_cache(maxsize=4096)
 def thousandths(text: str | int | float) -> int:
-    """`500m` → 500, `2` → 2000, `1Gi` → 1073741824000; rounded up. Raises decimal.InvalidOperation for no quantity."""
+    """`500m` → 500, `2` → 2000, `1Gi` → 1073741824000; rounded up. Raises decimal.InvalidOperation for an invalid
+    quantity."""
     value = str(text)
     suffix = value.lstrip("+-.0123456789")
     scale = _SUFFIXES.get(suffix)
-    # What has no known suffix is written with an exponent: 1e3, 1E3.
+    # Other suffixes are exponents: 1e3, 1E3.
     number = Decimal(value) if scale is None else Decimal(value.removesuffix(suffix)) * scale
     return int((number * 1000).to_integral_value(rounding="ROUND_CEILING"))

@@ -1,8 +1,8 @@
-"""Finding nodes for pods that are placed together or not at all, within the domains that they have to share.
+"""Finds nodes for pods that are placed together or not at all, within the domains that they have to share.
 
-First the domains are chosen, the widest scope first, then nodes in them. In each domain the quick way is tried at
-first: big pods before small ones, the fullest nodes first. Where that fails, branch and bound looks at every other way
-until the budget is spent. For small instances that makes the search exact; for big ones it is bounded.
+Domains are chosen first, the widest scope first, then nodes in them. A greedy placement is tried first: large pods
+before small ones, the fullest nodes first. If it fails, branch and bound tries all alternatives until the budget is
+spent. The search is exact for small instances and bounded for large ones.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.model import Pod
 
 STEPS_A_GANG, STEPS_A_ROUND, STEPS_AFTERWARDS = 30_000, 400_000, 200
-"""Steps of branch and bound: for one gang, for all gangs of a cycle, and for each gang once these are spent."""
+"""Steps of branch and bound: for one gang, for all gangs of a cycle, and for each gang after these are spent."""
 WIDE_VALUES, WIDE_CHOICES = 8, 64
-"""Of domains to be used several at a time: how many are looked at, and how many combinations of them."""
+"""If several domains are combined: how many are considered, and how many combinations."""
 DEEPEST = 200
-"""Pods of a gang up to which branch and bound is tried."""
+"""Branch and bound is tried for gangs of up to this many pods."""
 
 
 @dataclass
 class Need:
-    """Pods of one shape and one group that have to be placed."""
+    """Pods of one shape and one group to place."""
 
     group: int
     shape: Shape
     pods: list[Pod]
     hoped: int = 0
-    """How many pods there will be with the extra pods, which are to find capacity in the same domain if possible."""
+    """The number of pods including extra pods, which are to find capacity in the same domain if possible."""
 
     @property
     def count(self) -> int:
@@ -50,19 +50,19 @@ class Restriction:
 
 @dataclass
 class Budget:
-    """Steps that searches may still take."""
+    """The remaining steps of searches."""
 
     left: int = STEPS_A_ROUND
     gang: int = STEPS_A_GANG
     exhausted: bool = False
 
     def begin(self) -> None:
-        """A new gang."""
+        """Begin the search for another gang."""
         self.gang = min(STEPS_A_GANG, max(self.left, STEPS_AFTERWARDS))
         self.exhausted = False
 
     def spend(self) -> bool:
-        """One step; False where none is left."""
+        """Use one step; returns False if none is left."""
         if self.gang <= 0:
             self.exhausted = True
             return False
@@ -72,19 +72,19 @@ class Budget:
 
 
 Nodes = list[int] | None
-"""Nodes that a need may use; None for all that are eligible."""
+"""Nodes that a need may use; None for all eligible ones."""
 
 
 @dataclass
 class Search:
-    """One search. `run` leaves in the capacity what it has found, and nothing where it found nothing."""
+    """One search. A successful `run` leaves the placement in the capacity, a failed one leaves it unchanged."""
 
     capacity: Capacity
     needs: list[Need]
     restrictions: list[Restriction]
     budget: Budget
     found: list[tuple[Need, int, int]] = field(default_factory=list)
-    """Need, node, how many pods of it."""
+    """Need, node, number of pods."""
 
     def run(self) -> bool:
         if any(need.shape.total < need.count for need in self.needs):
@@ -93,7 +93,7 @@ class Search:
         return self._settle(0, [None] * len(self.needs))
 
     def placement(self) -> list[tuple[Pod, int]]:
-        """Pod by pod, after a `run` that was successful."""
+        """The placement pod by pod, after a successful `run`."""
         left = {id(need): list(need.pods) for need in self.needs}
         return [(left[id(need)].pop(0), node) for need, node, count in self.found for _ in range(count)]
 
@@ -131,7 +131,7 @@ class Search:
         return result
 
     def _candidates(self, restriction: Restriction, allowed: list[Nodes]) -> Iterator[frozenset[str]]:
-        """Sets of domains that hold each need by itself, the most fitting ones first."""
+        """Sets of domains that fit each need by itself, the tightest first."""
         sums = [self._sums(restriction.key, n, allowed[n]) for n in restriction.needs]
         needs = [self.needs[n] for n in restriction.needs]
         settled = restriction.settled
@@ -173,7 +173,7 @@ class Search:
                 yield settled | {value}
 
     def _too_small(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:
-        """Domains that hold each need, perhaps, but not all of them: they have too little of a resource."""
+        """Domains that may fit each need, but not all together: they have too little of a resource."""
         if len(needs) == 1:
             return set()
         asked: dict[str, int] = defaultdict(int)
@@ -192,7 +192,7 @@ class Search:
         if allowed is None:
             return dict(
                 shape.sums(key)
-            )  # a copy: the shape's own changes with each try, and choices are ranked between
+            )  # a copy: the shape's own changes with each attempt, and choices are ranked in between
         sums: dict[str, int] = defaultdict(int)
         slots = shape.slots
         for i in allowed:
@@ -201,7 +201,7 @@ class Search:
         return sums
 
     def _signature(self, values: frozenset[str], key: str, at: int, allowed: list[Nodes]) -> object:
-        """Equal for choices of domains that the search cannot tell apart."""
+        """A key that is equal for choices of domains that the search cannot distinguish."""
         if len(values) > 1:
             return values
         nodes = self.capacity.domains(key)[next(iter(values))]
@@ -215,7 +215,7 @@ class Search:
         for i in nodes:
             within[self.capacity.domain(keys[0], i)].append(i)
         domains = self.capacity.domains(keys[0])
-        # A domain that reaches beyond these nodes is not any other: its name counts.
+        # A domain that extends beyond these nodes is unique: its name is part of the key.
         parts = [
             ("" if value and len(domains[value]) == len(group) else f"={value}", self._alike(group, keys[1:], allowed))
             for value, group in within.items()
@@ -260,7 +260,7 @@ class Search:
         return True
 
     def _enough(self, allowed: list[Nodes]) -> bool:
-        """Whether the nodes together have what the needs together ask for."""
+        """Whether the nodes together have what the needs request together."""
         nodes = {i for need, only in zip(self.needs, allowed, strict=True) for i in (only or need.shape.eligible)}
         asked: dict[str, int] = defaultdict(int)
         for need in self.needs:
@@ -285,7 +285,7 @@ class Search:
         return self._spread(at, allowed, nodes, hold, behind, [0] * len(nodes), 0, self.needs[at].count)
 
     def _worth_a_try(self, at: int, allowed: list[Nodes]) -> list[tuple[int, object]]:
-        """Nodes for a need, tightest first, each with its class. Of nodes that are alike, as many as there are pods."""
+        """Nodes for a need, the tightest first, each with its class. Of equal nodes, as many as there are pods."""
         only = [None if a is None else set(a) for a in allowed]
         need = self.needs[at]
         pods = sum(n.count for n in self.needs[at:])
@@ -309,7 +309,7 @@ class Search:
         begin: int,
         left: int,
     ) -> bool:
-        """Places the `left` remaining pods of a need on nodes from `begin` on, then the needs behind it."""
+        """Place the `left` remaining pods of a need on nodes from `begin` on, then the needs after it."""
         if not left:
             return self._exactly(at + 1, allowed)
         need = self.needs[at]
@@ -319,7 +319,7 @@ class Search:
             node, alike = nodes[j]
             most = min(hold[j], left)
             if j and nodes[j - 1][1] == alike:
-                most = min(most, chosen[j - 1])  # of nodes that are alike, the earlier one takes no less
+                most = min(most, chosen[j - 1])  # of equal nodes, the earlier one gets no fewer pods
             for count in range(most, 0, -1):
                 if not self.budget.spend():
                     return False

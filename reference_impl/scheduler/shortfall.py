@@ -1,4 +1,4 @@
-"""Why a gang waits: which group, and which resource or domain it lacks; for conditions and events."""
+"""Why a gang waits: which group lacks which resource or domain; for conditions and events."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Kind = Literal["nodes", "resource", "domain", "together", "torn", "base", "leavi
 
 @dataclass(frozen=True)
 class Shortfall:
-    """What a gang lacks. Which of the fields say something depends on `kind`:
+    """What a gang lacks. `kind` decides which of the fields are set:
 
-    - `nodes`     no node may take a pod of the group: taints, selectors, affinity, readiness
+    - `nodes`     no node is eligible for a pod of the group: taints, selectors, affinity, readiness
     - `resource`  the nodes have too little of `resource`
-    - `domain`    no single domain of `key` has capacity; `domain` is the best, and lacks `resource`
-    - `together`  each group would find capacity, but not all of them at once
-    - `torn`      pods that are bound are in several domains of `key`, or in none
-    - `base`      the base gang `domain` has not its minimums
-    - `leaving`   pods on the chosen nodes have been told to go
-    - `effort`    the search was given up
+    - `domain`    no single domain of `key` has capacity; `domain` is the best one and lacks `resource`
+    - `together`  each group fits alone, but not all of them together
+    - `torn`      the bound pods are in several domains of `key`, or in none
+    - `base`      the minimum of the base gang `domain` is not scheduled
+    - `leaving`   victims on the chosen nodes are still terminating
+    - `effort`    the search budget was exhausted
     """
 
     kind: Kind
@@ -36,7 +36,7 @@ class Shortfall:
     domain: str = ""
     needed: int = 0
     possible: int = 0
-    """Pods of the group: how many the minimum needs, and how many of them could be placed."""
+    """Pods of the group: how many the minimum needs, and how many of them fit."""
 
     def __str__(self) -> str:
         match self.kind:
@@ -66,7 +66,7 @@ class Shortfall:
 
 
 def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Shortfall:
-    """Why what a gang lacks to its minimums cannot be placed in the capacity as it is."""
+    """Why the missing pods of a gang's minimum cannot be placed in the present capacity."""
     needs = needs_of(gang, gang.lacking, capacity)
     for need in needs:
         name = gang.groups[need.group].name
@@ -89,7 +89,7 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
 
 
 def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
-    """The same said of another gang of the same form."""
+    """The same shortfall for another gang of the same form."""
     names = [group.name for group in gang.groups]
     if shortfall.group not in names:
         return shortfall
@@ -97,7 +97,7 @@ def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
 
 
 def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capacity: Capacity) -> Shortfall | None:
-    """None where some domain holds each need by itself."""
+    """None if some domain fits each need by itself."""
     own = [needs[n] for n in restriction.needs]
     sums = [need.shape.sums(restriction.key) for need in own]
     best: tuple[float, str] | None = None
@@ -131,7 +131,7 @@ def _torn(gang: Gang, capacity: Capacity) -> Shortfall:
 
 
 def _short(need: Need, nodes: Sequence[int], capacity: Capacity) -> str:
-    """The resource that is short on most of the nodes; where the nodes are few and full, the one it asks for most."""
+    """The resource that is short on most of the nodes; if none is, the one that limits the shape."""
     short: Counter[str] = Counter()
     for i in nodes:
         short.update(r for r, amount in need.shape.requests if capacity.free[i].get(r, 0) < amount)

@@ -1,4 +1,4 @@
-"""From the watch caches to what a scheduling cycle works on."""
+"""Builds the input of a scheduling cycle from the watch caches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reference_impl.scheduler.model import Pod, Resources
 
 
 def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
-    """Per node, what the pods on it take. `assumed` are pods (by uid) that have just been bound to a node."""
+    """The used resources of each node. `assumed` are pods (by uid) whose binding has been sent."""
     result: dict[str, Resources] = {}
     for pod in pods:
         node = pod.spec.node_name or assumed.get(pod.metadata.uid)
@@ -24,7 +24,7 @@ def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
 
 
 def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str]) -> OtherPods:
-    """What else there is on the nodes: pods of no gang in `gangs`, and pods that are going."""
+    """Other pods on the nodes: those that belong to none of `gangs`, and terminating ones."""
     others, leaving = [], []
     for pod in pods:
         if not pod.spec.node_name or not pod.holds_resources:
@@ -37,7 +37,7 @@ def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str])
 
 
 def _evictable(pod: Pod) -> bool:
-    """Pods of a node itself come back whatever is done to them; pods of other gangs are not ours to tear."""
+    """Pods of nodes and DaemonSets would be recreated at once; pods of other gangs must not be evicted singly."""
     owner = pod.metadata.controller
     return not pod.metadata.label(labels.PODGANG) and (owner is None or owner.kind not in ("Node", "DaemonSet"))
 
@@ -45,8 +45,8 @@ def _evictable(pod: Pod) -> bool:
 def gang(
     item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
 ) -> Gang:
-    """A gang with its present pods: those that its groups refer to, and that are alive. Its priority is that of its
-    pods, which the API server has read from the class (GS-49). `levels` are those of the gang's topology binding."""
+    """A gang with the existing pods that its groups refer to. Its priority is that of its pods, which the API server
+    resolved from the class (GS-49). `levels` are those of the gang's topology binding."""
     by_name = {pod.metadata.name: pod for pod in pods if pod.metadata.deletion_timestamp is None}
     groups, priority, base, preempts = [], None, "", True
     for group in item.spec.podgroups:
@@ -88,6 +88,7 @@ def _keys(constraint: GangTopology | None) -> tuple[str, str]:
 
 
 def served(item: PodGang, scheduler_name: str) -> bool:
-    """Whether this scheduler looks after a gang: it names it, and the operator says that all its pods exist (GS-08)."""
+    """Whether this scheduler is responsible for a gang: the gang names it, and the operator has marked the gang as
+    initialized (GS-08)."""
     own = item.metadata.label(labels.SCHEDULER_NAME) in ("", scheduler_name)
     return own and item.metadata.deletion_timestamp is None and gangs.initialized(item)

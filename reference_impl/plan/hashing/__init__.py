@@ -1,3 +1,2 @@
-"""Hashes of templates: the text that is hashed (`dump`, `quantity`), the hash (`fnv`), the canonical form
-(`canonical`), the ways in which it has all been done (`schemes`), and which stored hashes are those of a present
-template (`window`)."""
+"""Hashes of templates: the hashed text (`dump`, `quantity`), the hash function (`fnv`), the canonical form
+(`canonical`), the schemes in use (`schemes`), and the recognition of stored hashes (`window`)."""

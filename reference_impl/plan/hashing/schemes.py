@@ -1,5 +1,5 @@
-"""The ways in which template hashes have been computed: by which version of the Kubernetes libraries, and of the stored
-or of the canonical form (docs/spec/hashes.md, sections 1, 2.3 and 4)."""
+"""Schemes of template hashes: the version of the Kubernetes libraries, and the stored or the canonical form
+(docs/spec/hashes.md, sections 1, 2.3 and 4)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Scheme:
 
 
 CANONICAL = Scheme("canonical", dump.PINNED, canonical=True, later=True)
-"""What we write: upstream's canonical hash (PR 566), for templates that use nothing newer than the libraries that it
-was made with. It stays what it is when libraries change (HASH-072 done right)."""
+"""The scheme that we write: upstream's canonical hash (PR 566), for templates that use no newer fields than those of
+its libraries. It does not change with later libraries (HASH-072)."""
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
@@ -43,8 +43,8 @@ SCHEMES = {
 
 @dataclass(frozen=True)
 class Template:
-    """What of a clique's template is hashed (HASH-012): its labels and annotations, and its pod spec, which has the
-    priority class of the set. As bytes, so that equal ones are hashed once."""
+    """The hashed part of a clique's template (HASH-012): labels, annotations, and the pod spec with the priority class
+    of the set. As bytes, so that equal templates are hashed once."""
 
     name: str
     data: bytes
@@ -94,5 +94,5 @@ def of_set(templates: Iterable[Template], scheme: Scheme, *, in_order: bool) -> 
 
 
 def knows(template: Template, scheme: Scheme) -> bool:
-    """Whether a scheme sees all of a template. One that doesn't cannot tell whether it has changed."""
+    """Whether a scheme covers every field of a template that is set. Otherwise it would not notice some changes."""
     return _dumped(template.data, scheme).whole
