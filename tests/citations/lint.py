@@ -51,6 +51,7 @@ def problems(root: Path = data.PROJECT) -> list[Problem]:
         found += sections(place, text, functools.partial(_document, root, path))
         if path.suffix == ".md":
             found += links(place, text, path)
+            found += tables(place, text)
     return found
 
 
@@ -98,6 +99,20 @@ def links(place: str, text: str, path: Path) -> Iterator[Problem]:
             there = anchors(file.read_text("utf-8"))
             if anchor not in there:
                 yield Problem(at, f"{target or 'this page'} has no anchor #{anchor}", _nearest(anchor, there))
+
+
+def tables(place: str, text: str) -> Iterator[Problem]:
+    """Rows of tables with more or fewer cells than the heading: a page shows them without their end."""
+    width = 0
+    for number, line in enumerate(re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines(), 1):
+        cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+        if not line.startswith("|"):
+            width = 0
+        elif not width:
+            width = cells
+        elif cells != width:
+            hint = "write \\| for a bar within a cell"
+            yield Problem(f"{place}:{number}", f"a row with {cells} cells in a table of {width} columns", hint)
 
 
 def sources(registry: requirement.Registry, rows: set[str]) -> Iterator[Problem]:
@@ -166,7 +181,11 @@ def _titles(text: str) -> list[str]:
 
 def _without_code(text: str) -> str:
     """The text with blanks for its blocks of code, so that places stay."""
-    return re.sub(r"^```.*?^```|`[^`\n]*`", lambda match: re.sub(r"[^\n]", " ", match[0]), text, flags=re.M | re.S)
+    return re.sub(r"^```.*?^```|`[^`\n]*`", _blank, text, flags=re.M | re.S)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
 
 
 def _at(place: str, text: str, match: re.Match[str]) -> str:

@@ -103,6 +103,13 @@ def test_links_lead_to_files_and_anchors(page: Path, link: str, what: str | None
     assert [problem.what for problem in found] == ([what] if what else [])
 
 
+def test_every_row_of_a_table_has_its_cells() -> None:
+    text = "| a | b |\n|---|---|\n| 1 | 2 |\n| 1 \\| 2 | 3 |\n| 1 | 2 | 3 |\n\n| a |\n|---|\n| 1 |\n"
+    assert [str(problem) for problem in lint.tables("page.md", text)] == [
+        "page.md:5: a row with 3 cells in a table of 2 columns (hint: write \\| for a bar within a cell)"
+    ]
+
+
 def test_a_requirement_rests_on_a_row() -> None:
     entries = [
         Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01", "GREP-375"), "v0", ("operator",)),
