@@ -17,7 +17,7 @@ from conformance.errors import UsageError
 from conformance.grove import health, served, workloads
 from conformance.grove.admission import manifests
 from conformance.grove.scheduling import scenarios
-from conformance.implementation import descriptor
+from conformance.implementation import loading
 from conformance.scale import scenario
 from conformance.suite import coverage
 
@@ -36,7 +36,7 @@ VALIDATORS: list[Validator] = [
     ("kwok-profiles", "behaviors.yaml", pod_behaviors.read),
     ("kwok-profiles", "fleets/*.yaml", fleets.load),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),
-    ("fixtures", "implementations/*.yaml", descriptor.validate),
+    ("fixtures", "implementations/*.yaml", loading.validate),
     ("fixtures", "workloads/*.yaml", _workload),
     ("fixtures", "scale/*.yaml", scenario.read),
     ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),

@@ -31,7 +31,7 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     webhooks, for which an operator in this process would have to serve."""
     from conformance.cluster.controlplane import Cluster
     from conformance.cluster.settings import ClusterSettings
-    from conformance.implementation import descriptor
+    from conformance.implementation import loading
     from conformance.implementation.driver import ClusterFacts, Driver
 
     with pytest.MonkeyPatch.context() as patch:
@@ -39,7 +39,7 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made = Cluster.up("bare", settings=ClusterSettings(audit=False), owner=True)
         try:
             Driver(
-                descriptor.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.environment(), made.port)
+                loading.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.environment(), made.port)
             ).install()
             made.learn_new_kinds()
             yield made

@@ -14,12 +14,11 @@ from rich.table import Table
 from conformance import disk
 from conformance.cluster import progress
 from conformance.errors import Exit
-from conformance.implementation import descriptor
+from conformance.implementation import deployment
 from conformance.implementation.parameters import assignments
 from conformance.scale import run as runs
 from conformance.scale import scenario as scenarios
 
-REFERENCE = "reference"
 MEASURED = "reference-plain"
 """What is measured if nobody else is: the reference with the features that Grove's chart has on. The authorizer is off
 there (AUTH-13); it has the API server look at each write of the operator, and at each deletion by the collector."""
@@ -48,8 +47,7 @@ def scale(
 ) -> int:
     """Measure how long a large PodCliqueSet takes to deploy and delete, relative to its pods without an operator."""
     disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
-    judged = descriptor.load(implementation, assignments(settings or []))
-    supplied = None if judged.name == REFERENCE else descriptor.load(REFERENCE, {})
+    judged, supplied = deployment.load(implementation, assignments(settings or []))
     plan = runs.Plan(scenarios.load(scenario), judged, supplied, scheduler.value)
     try:
         with progress.terminal("scale") as report:

@@ -1,4 +1,4 @@
-"""An implementation on a cluster to play with: it outlives the command that started it, and ends with the cluster."""
+"""Puts an implementation on a cluster: for the suite, for `scale`, and to outlive the command that starts it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,37 @@ from collections.abc import Mapping
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.progress import Report
 from conformance.cluster.state import Owner
-from conformance.implementation import descriptor
+from conformance.implementation import loading
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.implementation.driver import ClusterFacts, Driver
+from conformance.implementation.driver import Driver
+from conformance.implementation.values import ClusterFacts
 
 REFERENCE = "reference"
-"""The descriptor that supplies the roles which an implementation doesn't play."""
+"""The descriptor that supplies the roles that an implementation does not play."""
 
 
 def load(name_or_path: str, settings: Mapping[str, str]) -> tuple[Descriptor, Descriptor | None]:
-    """An implementation, and who supplies the roles that it doesn't play. Raises UsageError."""
-    judged = descriptor.load(name_or_path, settings, options=("--implementation", "--set"))
-    return judged, None if judged.roles == set(Role) else descriptor.load(REFERENCE)
+    """Load an implementation, and the one that supplies the roles that it does not play. Raises UsageError."""
+    judged = loading.load(name_or_path, settings)
+    return judged, supplier_of(judged)
+
+
+def supplier_of(judged: Descriptor) -> Descriptor | None:
+    """The implementation that supplies the roles that `judged` does not play; None if it plays all."""
+    return None if judged.roles == set(Role) else loading.load(REFERENCE)
+
+
+def facts_of(cluster: Cluster) -> ClusterFacts:
+    """What a driver needs to know of a cluster of ours."""
+    return ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
 
 
 def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, report: Report) -> None:
-    """Installs an implementation and starts its processes; returns when they are ready. Raises HarnessError."""
-    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
-    driver = Driver(judged, facts, supplied)
+    """Install an implementation and start its processes, which end with the cluster. Return when they are ready.
+
+    Raises HarnessError.
+    """
+    driver = Driver(judged, facts_of(cluster), supplied)
     report(judged.name, "installing CRDs and webhooks")
     driver.install()
     cluster.learn_new_kinds()

@@ -76,3 +76,17 @@ def expand(text: str, value: Callable[[str], str]) -> str:
 def _all(files: Iterable[str], parameters: Iterable[str], process: bool) -> set[str]:
     names = {*PLAIN, "port.health", *(f"set.{name}" for name in parameters)}
     return names | {f"file.{name}" for name in files} if process else names
+
+
+STATIC = frozenset({"python", "project", "here", "schedulerName"})
+
+
+def is_static(name: str) -> bool:
+    """Whether the value of a placeholder is known without a cluster."""
+    return name in STATIC or name.startswith("set.")
+
+
+def option(text: str) -> str:
+    """`--set NAME` for the first parameter in a text, which is where a user corrects its value; empty without one."""
+    given = [name.removeprefix("set.") for name in used(text) if name.startswith("set.")]
+    return f"--set {given[0]}" if given else ""

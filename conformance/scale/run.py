@@ -23,9 +23,9 @@ from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.errors import HarnessError
 from conformance.grove.kinds import PODCLIQUESETS
 from conformance.history.recorder import Recorder
-from conformance.implementation import scheduler_names
+from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.implementation.driver import ClusterFacts, Driver, Failure
+from conformance.implementation.driver import Driver, Failure
 from conformance.scale.markers import Tracker, percentiles
 from conformance.scale.processes import Meter
 from conformance.scale.scenario import Scenario
@@ -70,7 +70,7 @@ def run(plan: Plan, report: Report) -> dict[str, Any]:
 
 
 def _on(cluster: Cluster, plan: Plan, report: Report) -> dict[str, Any]:
-    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    facts = deployment.facts_of(cluster)
     with Driver(plan.implementation, facts, plan.supplied) as driver:
         report("implementation", f"installing and starting {plan.implementation.name}")
         driver.install()

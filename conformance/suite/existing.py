@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
@@ -19,8 +20,9 @@ from conformance.cluster.health import COMPONENTS
 from conformance.cluster.outages import Component, Watcher
 from conformance.cluster.ports import Port, Ports
 from conformance.errors import UsageError
-from conformance.implementation.driver import ClusterFacts
+from conformance.implementation import deployment
 from conformance.implementation.installation import WEBHOOKS
+from conformance.implementation.values import ClusterFacts
 from conformance.suite.api import Api, Loop
 from kube.resource import NAMESPACES, NODES
 
@@ -109,7 +111,7 @@ def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
     """What a driver has to know; `directory` is for logs and ports where the cluster is not ours."""
     cluster = ours(kubeconfig)
     if cluster is not None:
-        return ClusterFacts(kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+        return replace(deployment.facts_of(cluster), kubeconfig=kubeconfig)
     directory.mkdir(parents=True, exist_ok=True)
     first = Ports().claim(directory)
     stack.callback(Ports().release, directory)

@@ -64,11 +64,11 @@ class Roles:
         """Has the operator start anew as one that leads only by the Lease, which is in the test's namespace. With the
         test's end it is the only one again. An operator that cannot be started this way fails the open ids."""
         self._controlled(Role.OPERATOR)
-        self._starting("an operator that leads by its Lease", lambda: self._driver.elect(self._namespace))
+        self._starting("an operator that leads by its Lease", lambda: self._driver.operators.elect(self._namespace))
 
     def second_operator(self) -> None:
         """Starts one more operator beside the first; the API server asks its webhooks from now on."""
-        self._starting("a second operator", self._driver.add_second)
+        self._starting("a second operator", self._driver.operators.add_second)
 
     def hand_over(self, *, kill: bool) -> None:
         """Ends the first operator, by SIGKILL or as the platform stops it; the second one is the first from now on."""
@@ -76,7 +76,7 @@ class Roles:
             self.kill(Role.OPERATOR)
         else:
             self.stop(Role.OPERATOR)
-        self._driver.swap()
+        self._driver.operators.swap()
 
     # -- versions ------------------------------------------------------------------------------------------------
 
@@ -94,13 +94,13 @@ class Roles:
         """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
         self._takeovers.append((self._history.mark(), True))
         with self.unrest():
-            self._starting(to.about, lambda: self._driver.become(self._driver.descriptor.earlier(to)))
+            self._starting(to.about, lambda: self._driver.operators.become(self._driver.descriptor.earlier(to)))
 
     def upgrade(self) -> None:
         """Replaces the operator by the one that is judged."""
         with self.unrest():
             judged = self._driver.descriptor
-            self._starting(f"{judged.name} {judged.version}", lambda: self._driver.become(judged))
+            self._starting(f"{judged.name} {judged.version}", lambda: self._driver.operators.become(judged))
         self._takeovers.append((self._history.mark(), False))
 
     def went_earlier(self) -> set[str]:
@@ -120,10 +120,10 @@ class Roles:
     def without_hooks(self) -> Iterator[None]:
         """No webhook of the implementation is asked within it: the test can store what they refuse, as an earlier
         version has stored it. Raises Blocked where the driver has installed none that it could take away."""
-        if not self._driver.hooked:
+        if not self._driver.installer.has_webhooks:
             reason = "the driver has not installed the webhooks, which the test takes away (list them under install)"
             raise Blocked(reason, "circumstances")
-        with self._driver.without_webhooks():
+        with self._driver.installer.without_webhooks():
             yield
 
     # -- rest ----------------------------------------------------------------------------------------------------

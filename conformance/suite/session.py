@@ -29,7 +29,7 @@ from conformance.grove.labels import PART_OF
 from conformance.history import redaction
 from conformance.history.query import History
 from conformance.history.recorder import WATCHED, Recorder, Watched
-from conformance.implementation import descriptor, scheduler_names, succession
+from conformance.implementation import deployment, loading, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite import bundle, existing, requirement
@@ -43,8 +43,6 @@ from conformance.suite.silence import Silence
 from conformance.suite.wait_budget import WaitBudget
 from kube.errors import ApiError
 
-REFERENCE = "reference"
-"""The descriptor that supplies the roles which an implementation doesn't play."""
 TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
 """Components of a cluster whose logs are kept with what failed."""
 
@@ -71,12 +69,12 @@ def sweep(run: str, worker: str = "") -> list[str]:
 
 def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor | None]:
     """The implementation, and who supplies the roles that it doesn't play. Raises UsageError."""
-    judged = descriptor.load(settings.implementation, settings.parameters)
+    judged = loading.load(settings.implementation, settings.parameters)
     if settings.earlier:
         options = ("--from", "--from-set")
-        earlier = descriptor.load(settings.earlier, settings.earlier_parameters, options=options)
+        earlier = loading.load(settings.earlier, settings.earlier_parameters, options=options)
         judged = succession.after(judged, earlier)
-    supplied = None if judged.roles == set(Role) else descriptor.load(REFERENCE)
+    supplied = deployment.supplier_of(judged)
     scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are cut short
     return _patient(judged, scale), supplied and _patient(supplied, scale)
 
@@ -111,7 +109,7 @@ class ClusterBench:
         judged, supplied = load_implementation(self._settings)
         own = self._settings.cluster != "existing"
         cluster = self._cluster = self._own(scheduler_names.kube_scheduler(judged, supplied)) if own else None
-        facts = _facts(cluster) if cluster else self._existing()
+        facts = deployment.facts_of(cluster) if cluster else self._existing()
         self._phase("installing CRDs and webhooks")
         self.driver = Driver(judged, facts, supplied)
         self._stack.callback(self.driver.stop)
@@ -277,7 +275,7 @@ class ClusterBench:
             trial.keep(trial.checks.made, [trial.test])
         if trial.wrong and self._breaks():
             return  # no test is played on this cluster any more
-        self.driver.alone()
+        self.driver.operators.reset()
         try:
             api.delete("namespaces", None, [case.namespace])
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
@@ -363,7 +361,3 @@ def _patient(given: Descriptor, time_scale: float) -> Descriptor:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _facts(cluster: Cluster) -> ClusterFacts:
-    return ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import Exit, UsageError
-from conformance.implementation import descriptor
+from conformance.implementation import loading
 from conformance.implementation.descriptor import Descriptor, Role
 
 GOOD = """\
@@ -49,7 +49,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Descr
 
     def load(text: str = GOOD, settings: dict[str, str] | None = None, **options: object) -> Descriptor:
         (tmp_path / "mine.yaml").write_text(text)
-        return descriptor.load("./mine.yaml", {"binary": "operator"} if settings is None else settings, **options)
+        return loading.load("./mine.yaml", {"binary": "operator"} if settings is None else settings, **options)
 
     return load
 
@@ -147,11 +147,11 @@ def test_the_digest_sees_content_and_nothing_else(load) -> None:
 
 
 def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
-    assert {"reference", "grove-operator", "blank"} <= set(descriptor.names())
-    assert descriptor.load("reference").roles == set(Role)
-    assert descriptor.load("blank").start == "running"
-    for name in descriptor.names():
-        descriptor.validate(descriptor.locate(name))
+    assert {"reference", "grove-operator", "blank"} <= set(loading.names())
+    assert loading.load("reference").roles == set(Role)
+    assert loading.load("blank").start == "running"
+    for name in loading.names():
+        loading.validate(loading.locate(name))
 
 
 @pytest.mark.parametrize(
@@ -264,14 +264,14 @@ def test_a_given_folder_without_yaml_files_is_told(load, tmp_path: Path) -> None
 
 def test_an_unknown_implementation_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        descriptor.load("referense", {})
+        loading.load("referense", {})
     assert str(caught.value) == (
         '--implementation: there is no implementation "referense" — did you mean "reference"? '
         "or give the path of a descriptor"
     )
     with pytest.raises(UsageError, match="there is no such file"):
-        descriptor.load(str(tmp_path / "none.yaml"), {})
+        loading.load(str(tmp_path / "none.yaml"), {})
     with pytest.raises(UsageError, match="is a folder"):
-        descriptor.load(f"{tmp_path}/", {})
+        loading.load(f"{tmp_path}/", {})
     with pytest.raises(UsageError, match="is empty"):
-        descriptor.load("", {})
+        loading.load("", {})

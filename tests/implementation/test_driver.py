@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from conformance.errors import HarnessError, UsageError
-from conformance.implementation import descriptor, succession
+from conformance.implementation import loading, succession
 from conformance.implementation.descriptor import Descriptor, Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 
@@ -57,7 +57,7 @@ def make(tmp_path: Path) -> Make:
     def make(name: str, *roles: str, replace: tuple[str, str] = ("", ""), **settings: str) -> Descriptor:
         text = HEAD.format(name=name, roles=", ".join(roles)) + "".join(ONE.format(role=role) for role in roles)
         (tmp_path / f"{name}.yaml").write_text(text.replace(*replace) if replace[0] else text)
-        return descriptor.load(str(tmp_path / f"{name}.yaml"), settings)
+        return loading.load(str(tmp_path / f"{name}.yaml"), settings)
 
     return make
 
@@ -183,7 +183,7 @@ def test_one_that_runs_already_has_nothing_to_start(tmp_path: Path, drive, facts
     (tmp_path / "there.yaml").write_text(
         HEAD.format(name="there", roles="operator, gang-scheduler").replace("processes:\n", "start: running\n")
     )
-    driver = drive(descriptor.load(str(tmp_path / "there.yaml")))
+    driver = drive(loading.load(str(tmp_path / "there.yaml")))
     driver.install()  # there is no API server: it must not look for one
     driver.start()
     assert not driver.alive(Role.OPERATOR)
@@ -200,24 +200,24 @@ def test_a_second_operator_has_its_own_folder_ports_and_log(make: Make, drive, f
     driver.start()
     own, alone = facts.directory / "implementation", driver.pid(Role.OPERATOR)
     assert (own / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
-    driver.elect("test")
+    driver.operators.elect("test")
     first = driver.pid(Role.OPERATOR)
     assert first not in (alone, None)
     assert (own / "operator/c.yaml").read_text() == "elect: true in test, port: 21000"
-    driver.add_second()
+    driver.operators.add_second()
     assert (own / "operator-2/c.yaml").read_text() == "elect: true in test, port: 21002"
     assert driver.logs()["operator-2"].read_text().count('"argv"') == 1
     assert driver.pid(Role.OPERATOR) == first
 
     driver.kill(Role.OPERATOR)
-    driver.swap()
+    driver.operators.swap()
     second = driver.pid(Role.OPERATOR)
     assert second not in (first, None)
-    driver.add_second()  # the one that was killed
+    driver.operators.add_second()  # the one that was killed
     assert driver.log(Role.OPERATOR).read_text().count('"argv"') == 3
     assert driver.pid(Role.OPERATOR) == second
 
-    driver.alone()
+    driver.operators.reset()
     assert not driver.alive(Role.OPERATOR) and not psutil.pid_exists(second)
     driver.start()
     assert (own / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
@@ -235,14 +235,14 @@ def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Ma
         lines = driver.log(Role.OPERATOR).read_text().splitlines()
         return [json.loads(line)["argv"] for line in lines if line.startswith("{")]
 
-    driver.become(earlier)
+    driver.operators.become(earlier)
     new, old = started()
     assert old == [*new, "--mutant", "old"]
     assert driver.pid(Role.GANG_SCHEDULER) == scheduler
-    driver.become(mine)
+    driver.operators.become(mine)
     assert started()[-1] == new
-    driver.become(earlier)
-    driver.alone()
+    driver.operators.become(earlier)
+    driver.operators.reset()
     assert not driver.alive(Role.OPERATOR)
     driver.start()
     assert started()[-1] == new
@@ -255,10 +255,10 @@ def test_another_implementation_can_be_what_is_taken_over_from(make: Make, drive
     assert (old.about, "upgrade" in judged.features) == ("theirs 1", True)
     driver = drive(judged)
     driver.start()
-    driver.become(judged.earlier(old))
+    driver.operators.become(judged.earlier(old))
     assert told(driver, Role.OPERATOR)["argv"][1] == "mine-scheduler"
     assert driver.player(Role.OPERATOR).name == "theirs"
-    driver.alone()
+    driver.operators.reset()
     assert driver.player(Role.OPERATOR).name == "mine"
     assert driver.failures() == ()
 
@@ -271,19 +271,19 @@ def test_who_starts_no_operator_is_taken_over_by_nobody(make: Make) -> None:
 def test_a_second_operator_that_ends_by_itself_is_a_failure(make: Make, drive) -> None:
     driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
     driver.start()
-    driver.elect("test")
-    driver.add_second()
-    os.kill(driver._second.group.pid, signal.SIGKILL)
-    driver._second.group.wait()
+    driver.operators.elect("test")
+    driver.operators.add_second()
+    os.kill(driver.operators.second.group.pid, signal.SIGKILL)
+    driver.operators.second.group.wait()
     assert [failure.role for failure in driver.failures()] == [Role.OPERATOR]
 
 
 def test_everything_stops_with_the_driver(make: Make, drive) -> None:
     driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
     driver.start()
-    driver.elect("test")
-    driver.add_second()
-    second = driver._second.group
+    driver.operators.elect("test")
+    driver.operators.add_second()
+    second = driver.operators.second.group
     driver.stop()
     assert second.ended is not None and not driver.alive(Role.OPERATOR)
 
@@ -293,7 +293,7 @@ def test_an_api_server_that_is_gone_is_one_line(make: Make, drive, tmp_path: Pat
         "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
         "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: u, user: {}}]\n"
     )
-    driver = drive(descriptor.load("blank"))
+    driver = drive(loading.load("blank"))
     with pytest.raises(HarnessError, match="the API server failed while CRDs and webhooks were installed: Client"):
         driver.install()
 

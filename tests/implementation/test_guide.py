@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 from conformance.data import PROJECT
-from conformance.implementation import descriptor, installation, placeholders
+from conformance.implementation import installation, loading, placeholders
 from conformance.implementation.descriptor import Role
 
 GUIDE = PROJECT / "docs/writing-an-implementation.md"
@@ -29,7 +29,7 @@ def test_the_tutorials_descriptor_loads(tmp_path: Path) -> None:
     binary = tmp_path / "my-operator"
     binary.write_text("#!/bin/sh\n")
     binary.chmod(0o755)
-    mine = descriptor.load(str(tmp_path / "mine.yaml"), {"binary": str(binary)})
+    mine = loading.load(str(tmp_path / "mine.yaml"), {"binary": str(binary)})
     assert mine.roles == {Role.OPERATOR}
     assert [failure.id for failure in mine.expected_failures] == ["GANG-008"]
     (path,) = mine.manifests("webhooks")
@@ -50,7 +50,7 @@ def test_the_crds_that_the_guide_offers_are_there() -> None:
 
 
 def test_every_field_is_in_the_table() -> None:
-    schema = json.loads((descriptor.folder() / "implementation.schema.json").read_text())
+    schema = json.loads((loading.folder() / "implementation.schema.json").read_text())
     table = part("All fields")
     names = set(schema["properties"])
     for definition in schema["$defs"].values():

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import HarnessError
-from conformance.implementation import descriptor, installation, succession
+from conformance.implementation import installation, loading, succession
 from conformance.implementation.driver import ClusterFacts, Driver
 from kube.client import Client
 from kube.errors import ApiError
@@ -66,7 +66,7 @@ def names(objects: list[dict[str, Any]]) -> set[str]:
 
 def test_crds_can_be_used_when_install_returns(cluster: Cluster, ask) -> None:
     facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
-    driver = Driver(descriptor.load("blank"), facts)
+    driver = Driver(loading.load("blank"), facts)
     driver.install()
     assert ask(lambda client: client.list(SETS)) == []
     assert "podcliquesets.grove.io" in names(ask(lambda client: client.list(CRDS)))
@@ -147,7 +147,7 @@ def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp
     for name in ("mine", "theirs"):
         (tmp_path / f"{name}.yaml").write_text(OPERATOR.format(name=name))
         (tmp_path / f"{name}-hooks.yaml").write_text(HOOKS.format(name=name))
-    mine, theirs = (descriptor.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
+    mine, theirs = (loading.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
     judged = succession.after(mine, theirs)
     facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
     resource = installation.WEBHOOKS["ValidatingWebhookConfiguration"]
@@ -155,15 +155,15 @@ def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp
     def hooks() -> set[str]:
         return names(ask(lambda client: client.list(resource)))
 
-    with Driver(judged, facts, descriptor.load("reference")) as driver:
+    with Driver(judged, facts, loading.load("reference")) as driver:
         driver.install()
         assert hooks() == {"mine"}
-        driver.become(judged.earlier(judged.upgrades[0]))
+        driver.operators.become(judged.earlier(judged.upgrades[0]))
         assert hooks() == {"theirs"}
-        driver.become(judged)
+        driver.operators.become(judged)
         assert hooks() == {"mine"}
-        driver.become(judged.earlier(judged.upgrades[0]))
-        driver.alone()
+        driver.operators.become(judged.earlier(judged.upgrades[0]))
+        driver.operators.reset()
         assert hooks() == {"mine"}
     ask(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
     assert hooks() == set()
@@ -180,17 +180,17 @@ def test_webhooks_are_away_for_a_while_and_come_back_whatever_happens(cluster: C
         gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": metadata}
         ask(lambda client: client.create(GADGETS, gadget))
 
-    with Driver(descriptor.load(str(tmp_path / "mine.yaml")), facts, descriptor.load("reference")) as driver:
-        assert not driver.hooked
+    with Driver(loading.load(str(tmp_path / "mine.yaml")), facts, loading.load("reference")) as driver:
+        assert not driver.installer.has_webhooks
         driver.install()
         with pytest.raises(ApiError, match=r"mine\.example\.com"):
             make("before")
-        with pytest.raises(RuntimeError), driver.without_webhooks():
+        with pytest.raises(RuntimeError), driver.installer.without_webhooks():
             make("meanwhile")
             raise RuntimeError("the test goes wrong")
         with pytest.raises(ApiError, match=r"mine\.example\.com"):
             make("after")
-        assert driver.hooked
+        assert driver.installer.has_webhooks
     ask(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.implementation import descriptor
+from conformance.implementation import loading
 from conformance.implementation.scheduler_names import BESIDE, kube_scheduler
 
 OWN = "default-scheduler"
@@ -24,12 +24,12 @@ OWN = "default-scheduler"
     ],
 )
 def test_kube_scheduler_keeps_its_name_unless_it_is_taken(judged: str, name: str, expected: str) -> None:
-    found = replace(descriptor.load(judged), scheduler_name=name)
-    assert kube_scheduler(found, descriptor.load("reference")) == expected
+    found = replace(loading.load(judged), scheduler_name=name)
+    assert kube_scheduler(found, loading.load("reference")) == expected
 
 
 def test_the_go_operator_is_judged_with_topology_and_multi_node_nvlink(tmp_path: Path) -> None:
     (tmp_path / "crd.yaml").touch()
-    found = descriptor.load("grove-operator", {"binary": "/bin/true", "crds": str(tmp_path)})
+    found = loading.load("grove-operator", {"binary": "/bin/true", "crds": str(tmp_path)})
     assert found.features == {"mnnvl", "topology"}
-    assert kube_scheduler(found, descriptor.load("reference")) == BESIDE
+    assert kube_scheduler(found, loading.load("reference")) == BESIDE

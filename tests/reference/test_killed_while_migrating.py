@@ -24,7 +24,7 @@ from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED
 from conformance.history.recorder import Recorder
 from conformance.history.view import View
-from conformance.implementation import descriptor
+from conformance.implementation import loading
 from conformance.implementation.driver import ClusterFacts, Driver
 from conformance.tests.upgrade import takeover
 from kube.client import Client
@@ -54,7 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
         made = Cluster.up("migrated", settings=ClusterSettings(audit=False), owner=True)
         facts = ClusterFacts(made.kubeconfig, made.directory, made.environment(), made.port)
-        Driver(descriptor.load("blank"), facts).install()
+        Driver(loading.load("blank"), facts).install()
         made.learn_new_kinds()
         yield made
         made.down()

@@ -24,7 +24,7 @@ from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED
 from conformance.history.recorder import Recorder
 from conformance.history.view import View
-from conformance.implementation import descriptor
+from conformance.implementation import loading
 from conformance.implementation.driver import ClusterFacts, Driver
 from conformance.implementation.process import ProcessGroup
 from kube.client import Client
@@ -91,7 +91,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path / "state"))
     made = Cluster.up("elected", settings=ClusterSettings(audit=False), owner=True)
     # The CRDs without the webhooks.
-    Driver(descriptor.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.marker(), made.port)).install()
+    Driver(loading.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.marker(), made.port)).install()
     made.learn_new_kinds()
     yield made
     made.down()

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.cluster.audit import AuditLog
 from conformance.errors import HarnessError
-from conformance.implementation import descriptor
+from conformance.implementation import loading
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.invariants.verdict import Verdict
@@ -173,6 +173,10 @@ class Broken:
 
     elect = add_second = become = refuse
 
+    @property
+    def operators(self) -> Broken:
+        return self
+
 
 @pytest.mark.parametrize(
     ("begin", "who"),
@@ -218,7 +222,7 @@ start: running
 def test_what_the_driver_does_not_control_blocks_the_test(story: Story, tmp_path: Path, act: Any) -> None:
     (tmp_path / "there.yaml").write_text(RUNNING)
     facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path, {}, lambda index: 0)
-    case = play(story, driver=Driver(descriptor.load(str(tmp_path / "there.yaml")), facts))
+    case = play(story, driver=Driver(loading.load(str(tmp_path / "there.yaml")), facts))
     with pytest.raises(
         Blocked, match=r"the driver does not control the process of the (operator|gang-scheduler)"
     ) as it:
@@ -230,7 +234,7 @@ def test_what_the_driver_does_not_control_blocks_the_test(story: Story, tmp_path
 def test_webhooks_that_the_driver_has_not_installed_cannot_be_taken_away(story: Story, tmp_path: Path) -> None:
     (tmp_path / "there.yaml").write_text(RUNNING)
     facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path, {}, lambda index: 0)
-    case = play(story, driver=Driver(descriptor.load(str(tmp_path / "there.yaml")), facts))
+    case = play(story, driver=Driver(loading.load(str(tmp_path / "there.yaml")), facts))
     with pytest.raises(Blocked, match="the driver has not installed the webhooks") as it, case.roles.without_hooks():
         pytest.fail("the test went on")
     assert it.value.cause == "circumstances"

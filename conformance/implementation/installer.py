@@ -1,0 +1,123 @@
+"""Installs the CRDs and webhook configurations of an implementation, and takes webhook configurations away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from conformance.documents import shown
+from conformance.errors import HarnessError, UsageError
+from conformance.implementation import installation, placeholders
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.values import Values
+from kube.client import Client
+from kube.errors import ApiError
+
+USER_AGENT = "grove-conformance/implementation"
+CRD = ("CustomResourceDefinition",)
+
+
+class Installer:
+    """The objects of an implementation in the API server. They come from `judged` and, if it plays no operator, from
+    `supplied`."""
+
+    def __init__(self, judged: Descriptor, supplied: Descriptor | None, values: Values) -> None:
+        self._judged, self._supplied, self._values = judged, supplied, values
+        self._operator = judged if Role.OPERATOR in judged.roles or supplied is None else supplied
+        self._webhooks_from = self._operator
+        """Whose webhooks are in force in the place of those of `_operator`."""
+        self._routed_to: str = Role.OPERATOR
+        """Name of the process that the webhooks point to."""
+        self._installed: set[tuple[str, str]] = set()
+        """Kinds and names of the installed webhook configurations."""
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether webhook configurations of this implementation are installed."""
+        return bool(self._installed)
+
+    def install(self) -> None:
+        """Install CRDs and webhook configurations, and return when they are in force.
+
+        A webhook that fails closed refuses requests until its operator is ready. Raises UsageError, HarnessError.
+        """
+        crds: dict[str, dict[str, Any]] = {}
+        # CRDs of the predecessor that its successor does not bring stay installed, so they come first.
+        before = [self._judged.predecessor] if self._judged.predecessor is not None else []
+        for source in (*before, *self._sources):
+            for path in source.manifests("crds"):
+                found = installation.read_manifests(path, installation.text(path), CRD)
+                crds |= {crd["metadata"]["name"]: crd for crd in found}
+        self._put(list(crds.values()), self._webhooks())
+
+    def install_webhooks(self) -> None:
+        """Install the webhook configurations again. Raises UsageError, HarnessError."""
+        self._put([], self._webhooks())
+
+    def use_webhooks_of(self, operator: Descriptor) -> None:
+        """Replace the webhook configurations by those of another operator."""
+        if operator.document is not self._webhooks_from.document:
+            self._webhooks_from = operator
+            self.install_webhooks()
+
+    def route_webhooks_to(self, process: str) -> None:
+        """Let the webhook configurations point to the ports of that process."""
+        self._routed_to = process
+        self.install_webhooks()
+
+    @contextlib.contextmanager
+    def without_webhooks(self) -> Iterator[None]:
+        """Remove the installed webhook configurations until this ends. Raises HarnessError."""
+        self._put([], [])
+        try:
+            yield
+        finally:
+            self.install_webhooks()
+
+    @property
+    def _sources(self) -> list[Descriptor]:
+        return [self._judged] if self._operator is self._judged else [self._judged, self._operator]
+
+    def _webhooks(self) -> list[dict[str, Any]]:
+        sources = [self._webhooks_from if source is self._operator else source for source in self._sources]
+        return [
+            hook for source in sources for path in source.manifests("webhooks") for hook in self._read(source, path)
+        ]
+
+    def _read(self, source: Descriptor, path: Path) -> list[dict[str, Any]]:
+        """Webhook configurations of a file. Webhooks belong to the operator, and so does `${port.…}` in them."""
+        text = installation.text(path)
+        try:
+            placeholders.check(text, parameters=source.settings, process=False)
+        except placeholders.UnknownPlaceholder as error:
+            raise UsageError(str(error), where=shown(path), hint=error.hint) from error
+        filled = self._values.fill(self._routed_to, source, text)
+        found = installation.read_manifests(path, filled, tuple(installation.WEBHOOKS))
+        for configuration in found:
+            installation.check_webhook(path, configuration)
+        return found
+
+    def _put(self, crds: list[dict[str, Any]], webhooks: list[dict[str, Any]]) -> None:
+        """Install these objects and remove every other webhook configuration that was installed before."""
+        wanted = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
+        if crds or webhooks or self._installed:
+            try:
+                asyncio.run(self._write(crds, webhooks, self._installed - wanted))
+            except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+                raise HarnessError(
+                    f"the API server failed while CRDs and webhooks were installed: {error!r}",
+                    hint="see the log of kube-apiserver",
+                ) from error
+        self._installed = wanted
+
+    async def _write(
+        self, crds: list[dict[str, Any]], webhooks: list[dict[str, Any]], stale: set[tuple[str, str]]
+    ) -> None:
+        async with Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=USER_AGENT) as client:
+            await installation.install_crds(client, crds)
+            await installation.install_webhooks(client, webhooks, stale)

@@ -1,0 +1,245 @@
+"""Loads descriptors: finds the file, checks it, fills in the values of parameters.
+
+`load` finds every mistake that can be found without a cluster; what it returns can be started.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from conformance import data, documents
+from conformance.documents import Document, Field, suggestion
+from conformance.errors import UsageError
+from conformance.implementation import placeholders
+from conformance.implementation.descriptor import (
+    SUFFIXES,
+    Descriptor,
+    ExpectedFailure,
+    Install,
+    Process,
+    Role,
+    Upgrade,
+)
+from conformance.implementation.parameters import Parameter, resolved
+from conformance.implementation.program import find_program
+
+OPTIONS = ("--implementation", "--set")
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The file as it is written; `implementation.schema.json` says the same with better complaints."""
+
+    api_version: str
+    kind: str
+    name: str
+    version: str
+    roles: list[Role]
+    scheduler_name: str
+    features: list[str] = []
+    start: Literal["processes", "running"] = "processes"
+    parameters: dict[str, Parameter] = {}
+    install: Install = Install()
+    processes: dict[Role, Process] = {}
+    upgrades: list[Upgrade] = []
+    expected_failures: list[ExpectedFailure] = []
+
+
+def load(
+    name_or_path: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    options: tuple[str, str] = OPTIONS,
+) -> Descriptor:
+    """The descriptor of that name in `fixtures/implementations/`, or at that path.
+
+    `settings` are the values of its parameters. Raises UsageError, which names the `options` that gave both.
+    """
+    document, file = _read(locate(name_or_path, options[0]))
+    settings = resolved(file.parameters, settings or {}, document, options[1])
+    values = settings
+    canonical = json.dumps(document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    descriptor = Descriptor(
+        document=document,
+        name=file.name,
+        version=placeholders.expand(file.version, lambda name: values[name.removeprefix("set.")]),
+        roles=frozenset(file.roles),
+        features=frozenset(file.features),
+        scheduler_name=placeholders.expand(file.scheduler_name, lambda name: values[name.removeprefix("set.")]),
+        start=file.start,
+        install=file.install,
+        processes=file.processes,
+        expected_failures=tuple(file.expected_failures),
+        settings=settings,
+        upgrades=tuple(file.upgrades),
+        digest="sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
+    )
+    filled = {**document.value, "schedulerName": descriptor.scheduler_name}
+    documents.check(dataclasses.replace(document, value=filled), _schema())
+    _check_programs(descriptor)
+    descriptor.manifests("crds")
+    descriptor.manifests("webhooks")
+    return descriptor
+
+
+def validate(path: Path) -> None:
+    """Finds the mistakes in a file that need no values of its parameters. Raises UsageError."""
+    _read(path)
+
+
+def folder() -> Path:
+    """Where the descriptors that have a name are."""
+    return data.folder("fixtures") / "implementations"
+
+
+def _schema() -> Path:
+    return folder() / "implementation.schema.json"
+
+
+def names() -> list[str]:
+    """The descriptors that `load` knows by name."""
+    return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
+    """The file that is meant. Raises UsageError with a suggestion for an unknown name."""
+    if not name_or_path:
+        raise UsageError("is empty", where=option, hint=f"give a file or one of: {', '.join(names())}")
+    if "/" in name_or_path or name_or_path.endswith(SUFFIXES):
+        path = Path(name_or_path).expanduser()
+        if not path.is_file():
+            raise UsageError(
+                "there is no such file" if not path.is_dir() else "is a folder",
+                where=f"{option} {name_or_path}",
+                hint="give the path of a descriptor (docs/writing-an-implementation.md)",
+            )
+        return path
+    if name_or_path not in names():
+        raise UsageError(
+            f'there is no implementation "{name_or_path}"',
+            where=option,
+            hint=f"{suggestion(name_or_path, names())} or give the path of a descriptor",
+        )
+    return folder() / f"{name_or_path}.yaml"
+
+
+def _read(path: Path) -> tuple[Document, _File]:
+    document = documents.read(path, _schema())
+    file = msgspec.convert(document.value, _File)
+    _check_roles(document, file)
+    _check_placeholders(document, file)
+    _check_patterns(document, file)
+    _check_upgrades(document, file)
+    _check_expected_failures(document, file)
+    return document, file
+
+
+def _check_roles(document: Document, file: _File) -> None:
+    if file.start == "running":
+        if file.processes:
+            raise UsageError(
+                "an implementation that runs already has no processes",
+                where=document.where("processes"),
+                hint="remove them, or start: running",
+            )
+        return
+    for role in file.processes:
+        if role not in file.roles:
+            raise UsageError(
+                f'a process for the role "{role}", which it does not play',
+                where=document.where("processes", role),
+                hint="add the role to roles, or remove the process",
+            )
+    for index, role in enumerate(file.roles):
+        if role not in file.processes:
+            raise UsageError(
+                f'the role "{role}" has no process',
+                where=document.where("roles", index),
+                hint=f"add processes.{role}, or say start: running",
+            )
+
+
+def _check_placeholders(document: Document, file: _File) -> None:
+    for key, text in {"version": file.version, "schedulerName": file.scheduler_name}.items():
+        _check_text(document, (key,), text, (), file.parameters, process=False)
+        if other := [name for name in placeholders.used(text) if not name.startswith("set.")]:
+            raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(key), hint="use ${set.…}")
+    for part in ("crds", "webhooks"):
+        for index, pattern in enumerate(getattr(file.install, part)):
+            field: Field = ("install", part, index)
+            _check_text(document, field, pattern, (), file.parameters, process=False)
+            if dynamic := [name for name in placeholders.used(pattern) if not placeholders.is_static(name)]:
+                raise UsageError(
+                    f"${{{dynamic[0]}}} has no meaning in a path",
+                    where=document.where(*field),
+                    hint="use ${here}, ${project} or ${set.…}",
+                )
+    for role, process in file.processes.items():
+        for field, text in document.strings("processes", role):
+            _check_text(document, field, text, process.files, file.parameters, process=True)
+
+
+def _check_text(
+    document: Document, field: Field, text: str, files: Collection[str], parameters: Collection[str], *, process: bool
+) -> None:
+    try:
+        placeholders.check(text, files=files, parameters=parameters, process=process)
+    except placeholders.UnknownPlaceholder as error:
+        raise UsageError(str(error), where=document.where(*field), hint=error.hint) from error
+
+
+def _check_patterns(document: Document, file: _File) -> None:
+    for role, process in file.processes.items():
+        try:
+            re.compile(process.ready.log or "")
+        except re.error as error:
+            raise UsageError(
+                f"is no regular expression: {error}",
+                where=document.where("processes", role, "ready", "log"),
+                hint="mend it, or escape its special characters with \\",
+            ) from error
+
+
+def _check_upgrades(document: Document, file: _File) -> None:
+    seen: set[str] = set()
+    for index, upgrade in enumerate(file.upgrades):
+        if upgrade.name in seen:
+            where = document.where("upgrades", index, "name")
+            raise UsageError(f"{upgrade.name} stands here twice", where=where, hint="give it another name")
+        seen.add(upgrade.name)
+        for name, value in upgrade.set.items():
+            where = document.where("upgrades", index, "set", name)
+            if name not in file.parameters:
+                hint = suggestion(name, file.parameters)
+                raise UsageError(f'there is no parameter "{name}"', where=where, hint=hint)
+            _check_text(document, ("upgrades", index, "set", name), value, (), file.parameters, process=False)
+
+
+def _check_expected_failures(document: Document, file: _File) -> None:
+    seen: set[str] = set()
+    for index, entry in enumerate(file.expected_failures):
+        if entry.id in seen:
+            raise UsageError(
+                f"{entry.id} stands here twice",
+                where=document.where("expectedFailures", index),
+                hint="keep one of them",
+            )
+        seen.add(entry.id)
+
+
+def _check_programs(descriptor: Descriptor) -> None:
+    """Finds each program that can be named without a cluster."""
+    for role, process in descriptor.processes.items():
+        program = process.argv[0]
+        assert isinstance(program, str)  # the schema says so
+        names_used = list(placeholders.used(program))
+        if all(placeholders.is_static(name) for name in names_used):
+            where = placeholders.option(program) or descriptor.document.where("processes", role, "argv", 0)
+            find_program(placeholders.expand(program, lambda name: descriptor.static(name) or ""), where)

@@ -1,0 +1,26 @@
+"""Finds the programs that descriptors name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from conformance import documents
+from conformance.errors import UsageError
+
+
+def find_program(program: str, where: str) -> None:
+    """Raises UsageError unless `program` is an executable file or a name on PATH."""
+    if shutil.which(program):
+        return
+    path = Path(program)
+    if os.sep not in program:
+        raise UsageError(f'"{program}" is not on PATH', where=where, hint="install it, or give its path")
+    if not path.exists():
+        raise UsageError(f"{documents.shown(path)} does not exist", where=where, hint="give the path of the binary")
+    if path.is_dir():
+        raise UsageError(f"{documents.shown(path)} is a folder", where=where, hint="give the path of the binary in it")
+    raise UsageError(
+        f"{documents.shown(path)} is not executable", where=where, hint=f"run: chmod +x {documents.shown(path)}"
+    )

@@ -1,0 +1,86 @@
+"""The values of placeholders: what a descriptor's texts mean on one cluster, among them the claimed ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.errors import UsageError
+from conformance.implementation import placeholders
+from conformance.implementation.certificates import Certificates
+from conformance.implementation.descriptor import Descriptor
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What a driver needs to know of a cluster."""
+
+    kubeconfig: Path
+    directory: Path
+    """The cluster's own folder: logs are written to `logs/`, everything else to `implementation/`."""
+    environment: Mapping[str, str]
+    """Variables for every process (the whole environment or only the marker), by which prune finds it."""
+    port: Callable[[int], int]
+    """The n-th port (from 0) of 127.0.0.1 that is claimed for drivers."""
+
+
+class Values:
+    """Values of placeholders for the processes of one driver. `process` is the name of a process in all methods."""
+
+    def __init__(self, cluster: ClusterFacts, scheduler_name: str) -> None:
+        self.cluster = cluster
+        self.lease_namespace = ""
+        """Namespace of the operator's Lease; empty while there is no leader election."""
+        self._scheduler_name = scheduler_name
+        self._root = cluster.directory / "implementation"
+        self._certificates = Certificates(self._root / "certificates")
+        self._ports: dict[tuple[str, str], int] = {}
+
+    def directory(self, process: str) -> Path:
+        """Working directory of a process."""
+        return self._root / process
+
+    def log(self, process: str) -> Path:
+        """Log of a process."""
+        return self.cluster.directory / "logs" / f"{process}.log"
+
+    def fill(self, process: str, source: Descriptor, text: str) -> str:
+        """Replace the placeholders in a text of the descriptor `source`."""
+        return placeholders.expand(text, lambda name: self.value(process, source, name))
+
+    def value(self, process: str, source: Descriptor, name: str) -> str:
+        """Value of one placeholder. Raises UsageError if no port is left for it."""
+        family, _, rest = name.partition(".")
+        match family:
+            case "kubeconfig":
+                return str(self.cluster.kubeconfig)
+            case "schedulerName":
+                return self._scheduler_name
+            case "directory":
+                return str(self.directory(process))
+            case "certificates":
+                return str(self._certificates.ensure())
+            case "ca":
+                return self._certificates.bundle()
+            case "leaderElection":
+                return "true" if self.lease_namespace else "false"
+            case "leaseNamespace":
+                return self.lease_namespace or "default"
+            case "port":
+                return str(self._port(process, rest))
+            case "file":
+                return str(self.directory(process) / rest)
+            case _:
+                value = source.static(name)
+                assert value is not None, f"load has checked that {name} is known"
+                return value
+
+    def _port(self, process: str, name: str) -> int:
+        """The port of that name, the same after a restart, because webhook configurations contain it."""
+        if (process, name) not in self._ports:
+            try:
+                self._ports[process, name] = self.cluster.port(len(self._ports))
+            except ValueError as error:
+                raise UsageError(f"${{port.{name}}} of the {process}: {error}", hint="use fewer ports") from error
+        return self._ports[process, name]
