@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.suite import requirement
-from mutants import prove
+from mutants import trials
 from mutants.registry import MUTANTS, VARIANTS, Catalog
 from reference_impl import cli, extensions
 
@@ -85,10 +85,10 @@ def test_without_the_package_the_command_line_says_what_to_do(command: str, monk
 
 def test_the_selection_covers_each_profile_both_roles_and_the_invariants() -> None:
     registry = requirement.load()
-    chosen = MUTANTS.named(prove.selection())
+    chosen = MUTANTS.named(trials.selection())
     claimed = {identity for mutant in chosen for identity in mutant.caught_by}
     profiles = {entry.profile for entry in registry.requirements.values()}
     assert {registry.requirements[identity].profile for identity in claimed} == profiles
     assert {mutant.role for mutant in chosen} == {"operator", "gang-scheduler"}
-    assert any(identity.startswith(prove.INVARIANT) for identity in claimed)
+    assert any(identity.startswith(trials.INVARIANT) for identity in claimed)
     assert len(chosen) <= 14, "make test is to stay short; make mutants proves all of them"

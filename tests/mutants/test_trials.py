@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from io import StringIO
 from pathlib import Path
+from threading import Timer
 
 import pytest
+from rich.console import Console
 
-from mutants import prove
-from mutants.prove import Proof, Trial, controls
+from mutants import prove, runs
 from mutants.registry import MUTANTS, VARIANTS, Mutant
+from mutants.runs import Proof
+from mutants.trials import Trial, controls, longest_first, remember
 
 
 def mutant(*caught_by: str, blocks: tuple[str, ...] = ()) -> Mutant:
     return Mutant("wrong", "operator", "is wrong", lambda: None, caught_by, blocks)
 
 
-def claims(*mutants: Mutant) -> list[tuple[str, ...]]:
-    made = controls(mutants)
+def claims(*mutants: Mutant, runs: int = 4) -> list[tuple[str, ...]]:
+    made = controls(mutants, runs)
     assert {each.kind for each in made} <= {"reference"}
     return [each.ids for each in made]
 
 
-def test_each_area_has_a_run_with_all_that_its_mutants_claim() -> None:
-    chosen = mutant("UPD-002", "CORE-001"), mutant("UPD-001"), mutant("CORE-001")
-    assert claims(*chosen) == [("CORE-001",), ("UPD-001", "UPD-002")]
+CHOSEN = mutant("UPD-002", "CORE-001"), mutant("UPD-001"), mutant("CORE-001"), mutant("ADM-001")
+
+
+def test_an_area_stays_in_one_run_and_the_runs_are_balanced() -> None:
+    assert claims(*CHOSEN, runs=4) == [("UPD-001", "UPD-002"), ("ADM-001",), ("CORE-001",)]
+    assert claims(*CHOSEN, runs=2) == [("UPD-001", "UPD-002"), ("ADM-001", "CORE-001")]
+    assert claims(*CHOSEN, runs=1) == [("ADM-001", "CORE-001", "UPD-001", "UPD-002")]
 
 
 def test_invariants_have_a_run_only_where_there_is_nothing_else() -> None:
@@ -35,11 +44,27 @@ def test_without_mutants_there_is_nothing_to_control() -> None:
     assert claims() == []
 
 
+def test_controls_come_first_then_what_never_ran_then_the_longest(tmp_path: Path) -> None:
+    file = tmp_path / "reports" / "mutants.json"
+    quick, slow, unknown = (Trial("mutant", name, "", ("AA-001",)) for name in ("quick", "slow", "unknown"))
+    control = Trial("reference", "control-1", "", ("AA-001",))
+    remember([(quick, 1.0), (control, 0.5)], file)
+    remember([(slow, 60.0)], file)
+    assert longest_first([quick, slow, control, unknown], file) == [control, unknown, slow, quick]
+
+
+def test_half_a_file_of_times_is_as_good_as_none(tmp_path: Path) -> None:
+    file = tmp_path / "mutants.json"
+    file.write_text('{"mutant qui')
+    trial = Trial("mutant", "quick", "", ("AA-001",))
+    assert longest_first([trial], file) == [trial]
+
+
 def test_what_a_mutant_blocks_must_be_blocked_and_what_catches_it_failed() -> None:
     wrong = mutant("AA-001", blocks=("BB-001",))
     trial = Trial.of_mutant(wrong)
     assert {id: trial.right(id) for id in trial.ids} == {"AA-001": "failed", "BB-001": "blocked"}
-    assert {id for control in controls([wrong]) for id in control.ids} == {"AA-001", "BB-001"}
+    assert {id for control in controls([wrong], 4) for id in control.ids} == {"AA-001", "BB-001"}
 
 
 def test_a_variant_must_pass_and_a_mutant_must_fail() -> None:
@@ -68,7 +93,22 @@ def test_a_mutant_that_was_not_called_is_neither_killed_nor_a_survivor(wrong, un
 
 def test_replacements_that_were_not_called_are_read_from_the_notes_of_the_run(tmp_path: Path) -> None:
     notes = tmp_path / "calls"
-    assert prove._uncalled(KILLED, notes) == ("nothing was replaced",)
+    assert runs._uncalled(KILLED, notes) == ("nothing was replaced",)
     notes.write_text("replaced a.b\nreplaced a.c\ncalled a.c\n")
-    assert prove._uncalled(KILLED, notes) == ("a.b",)
-    assert prove._uncalled(Trial("reference", "control", "", ()), notes) == ()
+    assert runs._uncalled(KILLED, notes) == ("a.b",)
+    assert runs._uncalled(Trial("reference", "control", "", ()), notes) == ()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_proofs_are_yielded_as_they_come_and_counted_in_between(terminal: bool) -> None:
+    first, second = Future[Proof](), Future[Proof]()
+    proof = Proof(KILLED, {}, (), 1.0, "")
+    first.set_result(proof)
+    output = StringIO()
+    console = Console(file=output, force_terminal=terminal, width=80)
+    proofs = prove.shown([first, second], console, every=0.01)
+    assert next(proofs) is proof
+    Timer(0.1, second.set_result, [proof]).start()
+    assert list(proofs) == [proof]
+    assert ("1 of 2 proofs" in output.getvalue()) is not terminal
+    assert ("2/2" in output.getvalue()) is terminal

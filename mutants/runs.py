@@ -1,0 +1,149 @@
+"""Run the suite against one mutant, one variant or the reference as it is, and compare the outcome with the trial."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import yaml
+
+from mutants import replacement
+from mutants.trials import Trial
+
+FORKSERVER = multiprocessing.get_context("forkserver")
+"""Forks the runs from a process that has imported and collected the suite: that would be a third of their CPU."""
+FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
+
+WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the run of a trial has shown."""
+
+    trial: Trial
+    wrong: dict[str, str]
+    """Requirements that should have had another outcome, with the one that they had."""
+    uncalled: tuple[str, ...]
+    """Replacements that were never called: then the run proves nothing."""
+    seconds: float
+    detail: str
+
+    @property
+    def right(self) -> bool:
+        return not self.wrong and not self.uncalled
+
+    @property
+    def word(self) -> str:
+        """The outcome in one word or two."""
+        if self.uncalled:
+            return "NOT CALLED"
+        return WORDS[self.trial.kind][bool(self.wrong)]
+
+
+class Lanes:
+    """Clusters on which runs follow each other: bringing one up for each trial would cost as much again."""
+
+    def __init__(self, count: int) -> None:
+        self._names = [f"mutants-{os.getpid()}-{number}" for number in range(count)]
+        self.free: Queue[str] = Queue()
+
+    def __enter__(self) -> Lanes:
+        try:
+            with ThreadPoolExecutor(len(self._names)) as pool:
+                for kubeconfig in pool.map(_up, self._names):
+                    self.free.put(kubeconfig)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with ThreadPoolExecutor(len(self._names)) as pool:
+            list(pool.map(lambda name: _conformance("cluster", "down", name), self._names))
+
+
+def _up(name: str) -> str:
+    _conformance("cluster", "up", name, "--owner", str(os.getpid()), check=True)
+    return _conformance("cluster", "kubeconfig", name, check=True).stdout.strip()
+
+
+def _conformance(*arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "conformance", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=check)
+
+
+def _run(arguments: Sequence[str], output: Path, calls: Path) -> None:
+    """`python -m conformance` in a process of its own that has imported it already; ends with its exit code."""
+    with output.open("w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ[replacement.CALLS] = str(calls)
+    sys.argv = ["grove-conformance", *arguments]
+    runpy.run_module("conformance", run_name="__main__")
+
+
+def run(trial: Trial, workdir: Path, kubeconfig: str) -> Proof:
+    """Run a trial on an existing cluster."""
+    begin = time.monotonic()
+    folder = workdir / f"{trial.kind}-{trial.name}"
+    output, calls = workdir / f"{folder.name}.log", workdir / f"{folder.name}.calls"
+    process = FORKSERVER.Process(target=_run, args=(_arguments(trial, folder, kubeconfig), output, calls))
+    process.start()
+    process.join()
+    wrong = _wrong(trial, _requirements(folder), process.exitcode)
+    detail = output.read_text("utf-8")[-2000:] if output.exists() else ""
+    return Proof(trial, wrong, _uncalled(trial, calls), time.monotonic() - begin, detail)
+
+
+def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
+    arguments = ["run", "--implementation", "reference", "--workers", "0", "--time-scale", trial.time_scale]
+    arguments += ["--cluster", "existing", "--kubeconfig", kubeconfig, "--report-dir", str(folder)]
+    if trial.kind == "mutant":
+        arguments += ["--fail-fast"]
+    if trial.kind != "reference":
+        arguments += ["--set", f"{trial.kind}={trial.name}"]
+    for identity in trial.ids:
+        arguments += ["--id", identity]
+    return arguments
+
+
+def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int | None) -> dict[str, str]:
+    """Return the requirements whose outcome is not that of the trial."""
+    outcomes = {entry["id"]: entry["outcome"] for entry in requirements}
+    wrong = {i: outcomes.get(i, "not in the report") for i in trial.ids if outcomes.get(i) != trial.right(i)}
+    if trial.kind != "mutant":
+        # Any failure counts here, whatever requirement it is of.
+        return wrong | {i: outcome for i, outcome in outcomes.items() if outcome == "failed"}
+    # A SHOULD decides no verdict: if nothing else was selected, the run ends as one that judged nothing.
+    decides = any(entry["level"] == "MUST" for entry in requirements if entry["id"] in trial.ids)
+    codes = (1,) if decides else (1, 5)
+    if exitcode not in codes and not wrong:
+        return {"exit code": f"{exitcode}, not {codes[-1]}"}
+    return wrong
+
+
+def _uncalled(trial: Trial, calls: Path) -> tuple[str, ...]:
+    """Return the replacements of a mutant or variant that its run never called."""
+    if trial.kind == "reference":
+        return ()
+    found = replacement.uncalled(calls)
+    return ("nothing was replaced",) if found is None else tuple(sorted(found))
+
+
+def _requirements(folder: Path) -> list[dict[str, Any]]:
+    reports = sorted(folder.rglob("report.yaml"))
+    if not reports:
+        return []
+    document: dict[str, Any] = yaml.load(reports[-1].read_text("utf-8"), yaml.CSafeLoader)
+    return list(document["verdict"]["requirements"])

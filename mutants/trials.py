@@ -1,0 +1,106 @@
+"""Trials: which runs of the suite prove what, and in which order they start."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from mutants.registry import Mutant, Variant
+
+TIME_SCALE = "0.25"
+"""Waits for what a broken implementation never does are cut short."""
+
+INVARIANT = "INV"
+"""The area of requirements that every test judges."""
+
+SECONDS = Path(__file__).parent.parent / "reports" / "mutants.json"
+"""How long each trial took when it ran last."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run of the suite: against what, on which requirements, and which outcome each of them must have."""
+
+    kind: Literal["mutant", "variant", "reference"]
+    name: str
+    text: str
+    ids: tuple[str, ...]
+    time_scale: str = TIME_SCALE
+    blocked: tuple[str, ...] = ()
+    """Those of the ids that a test which ends early must leave without a verdict."""
+
+    def right(self, identity: str) -> str:
+        """Return the outcome that a requirement must have."""
+        if identity in self.blocked:
+            return "blocked"
+        return "failed" if self.kind == "mutant" else "passed"
+
+    @classmethod
+    def of_mutant(cls, mutant: Mutant) -> Trial:
+        ids = (*mutant.caught_by, *mutant.blocks)
+        return cls("mutant", mutant.name, mutant.text, ids, blocked=mutant.blocks)
+
+    @classmethod
+    def of_variant(cls, variant: Variant) -> Trial:
+        return cls("variant", variant.name, variant.text, variant.passes, str(variant.time_scale or TIME_SCALE))
+
+
+def controls(chosen: Sequence[Mutant], runs: int) -> list[Trial]:
+    """Return at most `runs` trials without a mutant, with all requirements that the chosen ones claim.
+
+    An area of requirement ids stays in one run, since tests are shared within it; the runs get about as many ids each.
+    Invariants are judged in all of them, and would select nearly every test by themselves.
+    """
+    areas: dict[str, list[str]] = {}
+    for identity in sorted({identity for mutant in chosen for identity in (*mutant.caught_by, *mutant.blocks)}):
+        areas.setdefault(identity.partition("-")[0], []).append(identity)
+    if len(areas) > 1:
+        areas.pop(INVARIANT, None)
+    shares: list[tuple[int, int, list[str]]] = [(0, number, []) for number in range(min(runs, len(areas)))]
+    for area in sorted(areas, key=lambda area: (-len(areas[area]), area)):
+        size, number, share = heapq.heappop(shares)
+        heapq.heappush(shares, (size + len(areas[area]), number, [*share, area]))
+    return [
+        Trial(
+            "reference",
+            f"control-{number + 1}",
+            f"{', '.join(sorted(share))}: the reference as it is",
+            tuple(identity for area in sorted(share) for identity in areas[area]),
+        )
+        for _, number, share in sorted(shares, key=lambda each: each[1])
+    ]
+
+
+def selection() -> list[str]:
+    """Return the mutants that `make test` proves."""
+    return list(yaml.safe_load((Path(__file__).parent / "selection.yaml").read_text(encoding="utf-8")))
+
+
+def longest_first(trials: Iterable[Trial], file: Path = SECONDS) -> list[Trial]:
+    """Sort trials so that no long one runs alone at the end: controls, then what never ran, then by the last time."""
+    known = _seconds(file)
+    return sorted(trials, key=lambda trial: (trial.kind != "reference", -known.get(_key(trial), float("inf"))))
+
+
+def remember(took: Iterable[tuple[Trial, float]], file: Path = SECONDS) -> None:
+    """Keep how long trials took, for the order of the next call."""
+    known = _seconds(file) | {_key(trial): round(seconds, 1) for trial, seconds in took}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+
+
+def _key(trial: Trial) -> str:
+    return f"{trial.kind} {trial.name}"
+
+
+def _seconds(file: Path) -> dict[str, float]:
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError):  # never written, or half of it: the order is a matter of speed alone
+        return {}
