@@ -74,6 +74,8 @@ def _noted(wrong: Any, name: str) -> Any:
         return property(_noted(wrong.fget, name), wrong.fset, wrong.fdel)
     if isinstance(wrong, classmethod | staticmethod):
         return type(wrong)(_noted(wrong.__func__, name))
+    if not callable(wrong):
+        raise TypeError(f"{name} is replaced by data, whose reads cannot be noted (hint: replace_data, or a property)")
     _note(_REPLACED, name)
     return _noting(wrong, name)
 

@@ -11,7 +11,6 @@ from kube.objects import Key
 from mutants.registry import mutant
 from mutants.replacement import replace, replace_data
 from reference_impl.control import podcliqueset
-from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
@@ -25,7 +24,6 @@ from reference_impl.plan import (
     drift,
     gangs,
     labels,
-    mnnvl,
     names,
     pods,
     secondary_resources,
@@ -36,7 +34,7 @@ from reference_impl.plan.reconcile_error import ReconcileError
 Manifest = children.Manifest
 
 
-def _changed(module: Any, name: str, change: Any) -> None:
+def changed(module: Any, name: str, change: Any) -> None:
     """Lets `change` spoil each manifest that a function makes."""
     right = getattr(module, name)
 
@@ -55,14 +53,14 @@ def _secret_misnamed() -> None:
 
 @mutant("role-unlabelled", "operator", "gives the Role the component of the binding", "RES-002")
 def _role_unlabelled() -> None:
-    _changed(
+    changed(
         secondary_resources, "role", lambda m: m["metadata"]["labels"].update({labels.COMPONENT: "pod-role-binding"})
     )
 
 
 @mutant("account-orphaned", "operator", "makes a ServiceAccount that the set doesn't control", "RES-003")
 def _account_orphaned() -> None:
-    _changed(
+    changed(
         secondary_resources, "service_account", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False)
     )
 
@@ -90,7 +88,7 @@ def _attendants_late() -> None:
 
 @mutant("secret-without-account", "operator", "names no account in the token Secret", "RES-006")
 def _secret_without_account() -> None:
-    _changed(secondary_resources, "token_secret", lambda m: m.update(type="Opaque"))
+    changed(secondary_resources, "token_secret", lambda m: m.update(type="Opaque"))
 
 
 @mutant("made-just-once", "operator", "makes roles and services just once", "RES-007", "RES-008")
@@ -155,28 +153,28 @@ def _trigger_ignored() -> None:
 
 @mutant("annotations-dropped", "operator", "leaves the annotations of templates out", "RES-023")
 def _annotations_dropped() -> None:
-    _changed(children, "_clique", lambda m: m["metadata"].pop("annotations", None))
+    changed(children, "_clique", lambda m: m["metadata"].pop("annotations", None))
 
 
 @mutant("gang-without-priority", "operator", "gives gangs no priority class", "RES-024")
 def _gang_without_priority() -> None:
-    _changed(gangs, "manifest", lambda m: m["spec"].pop("priorityClassName", None))
+    changed(gangs, "manifest", lambda m: m["spec"].pop("priorityClassName", None))
     replace(gangs, "drift", lambda *_: {})
 
 
 @mutant("pods-without-priority", "operator", "gives only gangs the set's priority class", "RES-025")
 def _pods_without_priority() -> None:
-    _changed(children, "_clique", lambda m: m["spec"]["podSpec"].pop("priorityClassName", None))
+    changed(children, "_clique", lambda m: m["spec"]["podSpec"].pop("priorityClassName", None))
 
 
 @mutant("autoscaler-unbounded", "operator", "lets autoscalers go down to one", "RES-030")
 def _autoscaler_unbounded() -> None:
-    _changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=1))
+    changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=1))
 
 
 @mutant("autoscaler-orphaned", "operator", "makes autoscalers that nobody controls", "RES-031")
 def _autoscaler_orphaned() -> None:
-    _changed(autoscalers, "_manifest", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False))
+    changed(autoscalers, "_manifest", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False))
 
 
 @mutant("replicas-overwritten", "operator", "writes the template's replicas whenever the set is looked at", "RES-032")
@@ -215,7 +213,7 @@ def _claim_without_place() -> None:
         for key in (labels.REPLICA_INDEX, labels.SCALING_GROUP_REPLICA_INDEX, labels.POD_INDEX):
             manifest["metadata"]["labels"].pop(key, None)
 
-    _changed(claims, "manifest", forget)
+    changed(claims, "manifest", forget)
 
 
 @mutant("outside-template-first", "operator", "prefers a template of the cluster to the set's own", "RES-042")
@@ -276,7 +274,7 @@ def _template_by_ending() -> None:
 
 
 @mutant("foreign-gang-changed", "operator", "makes the gang of another set its own", "RES-051")
-def _foreign_gang_changed() -> None:
+def _foreign_gangchanged() -> None:
 
     replace(podcliqueset, "_controlled", lambda found, pcs: True)
 
@@ -288,7 +286,7 @@ def _domains_untranslated() -> None:
 
 @mutant("topology-name-kept", "operator", "names the binding also on gangs without constraints", "RES-061")
 def _topology_name_kept() -> None:
-    replace(gangs.PlannedGang, "constrained", True)
+    replace(gangs.PlannedGang, "constrained", property(lambda self: True))
 
 
 @mutant("binding-unwatched", "operator", "doesn't look at sets again when their binding changes", "RES-063", "RES-064")
@@ -306,7 +304,7 @@ def _claims_orphaned() -> None:
     def lose(manifest: Manifest) -> None:
         manifest["metadata"]["ownerReferences"] = []
 
-    _changed(claims, "manifest", lose)
+    changed(claims, "manifest", lose)
     replace(drift, "correction", lambda manifest, found: {})
     replace(drift, "owned", lambda manifest, found: True)
 
@@ -323,34 +321,6 @@ def _hidden_claims() -> None:
         right(self, clique, scheduler_name, waits, image, given)
 
     replace(pods.PodBuilder, "__init__", init)
-
-
-@mutant("domain-unlabelled", "operator", "labels ComputeDomains without their replica", "RES-070")
-def _domain_unlabelled() -> None:
-    _changed(mnnvl, "compute_domain", lambda m: m["metadata"]["labels"].pop(labels.REPLICA_INDEX))
-
-
-@mutant("none-overruled", "operator", "takes the set's group for cliques whose scaling group wants none", "RES-071")
-def _none_overruled() -> None:
-    right = mnnvl.group_of
-    replace(mnnvl, "group_of", lambda pcs, template, config: right(pcs, template, None))
-
-
-@mutant("channels-for-all", "operator", "gives channels to containers without GPUs, too", "RES-072")
-def _channels_for_all() -> None:
-    right = mnnvl.with_channel
-
-    def with_channel(spec: Manifest, template_name: str) -> Manifest:
-        result = right(spec, template_name)
-        use = {"resources": {"claims": [{"name": mnnvl.CLAIM}]}}
-        return {**result, "containers": [{**use, **container} for container in result["containers"]]}
-
-    replace(mnnvl, "with_channel", with_channel)
-
-
-@mutant("domain-held", "operator", "never takes its finalizer off a ComputeDomain", "RES-073", "RES-074")
-def _domain_held() -> None:
-    replace(DomainReconciler, "_needed", lambda self, key: True)
 
 
 @mutant("earlier-secret-kept", "operator", "never deletes the token Secret of an earlier version", "RES-013")

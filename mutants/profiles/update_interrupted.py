@@ -6,10 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from kube.informer import Informer
-from mutants.profiles.hashes import salted
 from mutants.profiles.update import stepped
 from mutants.registry import mutant
 from mutants.replacement import replace
@@ -29,19 +26,15 @@ from reference_impl.control.termination import Termination
 from reference_impl.control.writer import Writer
 from reference_impl.plan import (
     children,
-    hashes,
     labels,
     pods,
     revisions,
-    statuses,
     template_drift,
     update_clique_pods,
     update_group_replicas,
     update_progress,
     update_set_replicas,
 )
-from reference_impl.plan.hashing.schemes import Template
-from reference_impl.plan.hashing.window import STANDARD, Known, Policy
 from reference_impl.plan.update_group_replicas import Replica
 
 # -- pods --------------------------------------------------------------------------------------------------------------
@@ -327,79 +320,3 @@ def _generation_remembered() -> None:
         return known[key]
 
     replace(update_progress, "generation", generation)
-
-
-# -- what begins an update, and OnDelete -------------------------------------------------------------------------------
-
-
-@mutant("labels-are-no-change", "operator", "doesn't take labels of a template for part of it", "UPD-036")
-def _labels_are_no_change() -> None:
-    right = hashes._template
-
-    def bare(template: CliqueTemplate, priority_class: str | None) -> Template:
-        return right(msgspec.structs.replace(template, labels=None), priority_class)
-
-    replace(hashes, "_template", bare)
-
-
-@mutant("delay-is-a-change", "operator", "takes another terminationDelay for a change of the template", "UPD-037")
-def _delay_is_a_change() -> None:
-    right = hashes.known_generation
-
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        return Known(salted(right(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
-
-    replace(hashes, "known_generation", known_generation)
-
-
-@mutant("on-delete-deletes", "operator", "updates by RollingRecreate whatever the strategy", "UPD-038")
-def _on_delete_deletes() -> None:
-    replace(update_progress, "on_delete", lambda pcs: False)
-
-
-@mutant("first-replica-renewed", "operator", "gives a new template to cliques of the first replica only", "UPD-039")
-def _first_replica_renewed() -> None:
-    right = template_drift.outdated
-
-    def outdated(found: PodClique, current: revisions.Revision) -> bool:
-        return found.metadata.label(labels.REPLICA_INDEX) == "0" and right(found, current)
-
-    replace(template_drift, "outdated", outdated)
-
-
-@mutant("updated-all-or-none", "operator", "counts pods as updated only when all of a clique are", "UPD-041")
-def _updated_all_or_none() -> None:
-    right = statuses.clique_status
-
-    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
-        status = right(clique, found, *rest)
-        return (
-            status
-            if status.updated_replicas == status.replicas
-            else msgspec.structs.replace(status, updated_replicas=0)
-        )
-
-    replace(statuses, "clique_status", clique_status)
-
-
-@mutant("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
-def _switch_rolls() -> None:
-    right = revisions.of_set
-    replace(
-        revisions,
-        "of_set",
-        lambda pcs, policy: revisions._only(f"{right(pcs, policy).hash}{update_progress.on_delete(pcs)}"),
-    )
-
-
-@mutant("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")
-def _members_stay_behind() -> None:
-    right = statuses.clique_status
-
-    def clique_status(clique: PodClique, found: list[Pod], *rest: Any) -> Any:
-        status = right(clique, found, *rest)
-        if clique.metadata.label(labels.SCALING_GROUP) and status.update_progress is not None:
-            status.current_pod_clique_set_generation_hash = status.update_progress.pod_clique_set_generation_hash
-        return status
-
-    replace(statuses, "clique_status", clique_status)

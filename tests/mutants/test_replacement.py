@@ -63,6 +63,11 @@ def test_a_replacement_that_cannot_be_called_alike_is_an_error() -> None:
         replacement.replace(gates, "removable", lambda clique: [])
 
 
+def test_data_is_no_replacement_for_a_property(product: type[Product]) -> None:
+    with pytest.raises(TypeError, match=r"Product\.attribute is replaced by data"):
+        replacement.replace(product, "attribute", 2)
+
+
 @pytest.mark.parametrize(
     ("name", "wrong", "call"),
     [

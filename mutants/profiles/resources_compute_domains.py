@@ -1,0 +1,40 @@
+"""Mutants of ComputeDomains and of the channels that pods claim from them."""
+
+from __future__ import annotations
+
+from mutants.profiles.resources import Manifest, changed
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.control.computedomain import DomainReconciler
+from reference_impl.plan import (
+    labels,
+    mnnvl,
+)
+
+
+@mutant("domain-unlabelled", "operator", "labels ComputeDomains without their replica", "RES-070")
+def _domain_unlabelled() -> None:
+    changed(mnnvl, "compute_domain", lambda m: m["metadata"]["labels"].pop(labels.REPLICA_INDEX))
+
+
+@mutant("none-overruled", "operator", "takes the set's group for cliques whose scaling group wants none", "RES-071")
+def _none_overruled() -> None:
+    right = mnnvl.group_of
+    replace(mnnvl, "group_of", lambda pcs, template, config: right(pcs, template, None))
+
+
+@mutant("channels-for-all", "operator", "gives channels to containers without GPUs, too", "RES-072")
+def _channels_for_all() -> None:
+    right = mnnvl.with_channel
+
+    def with_channel(spec: Manifest, template_name: str) -> Manifest:
+        result = right(spec, template_name)
+        use = {"resources": {"claims": [{"name": mnnvl.CLAIM}]}}
+        return {**result, "containers": [{**use, **container} for container in result["containers"]]}
+
+    replace(mnnvl, "with_channel", with_channel)
+
+
+@mutant("domain-held", "operator", "never takes its finalizer off a ComputeDomain", "RES-073", "RES-074")
+def _domain_held() -> None:
+    replace(DomainReconciler, "_needed", lambda self, key: True)
