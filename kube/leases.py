@@ -132,16 +132,16 @@ class Elector:
         """Raise LeadershipLost unless this process leads. Call before each write: a process that was suspended and
         continues must not complete its old plans."""
         if not self.leads:
-            raise LeadershipLost(f"{self._place} is not ours: nothing may be written")
+            raise LeadershipLost(f"{self._place} is not held: writes are not allowed")
 
     async def acquire(self) -> None:
         """Wait until this process leads."""
-        log.info("waiting for %s as %s", self._place, self.identity)
+        log.info("waiting for %s, identity %s", self._place, self.identity)
         while True:
             if await self._try():
                 break
             await asyncio.sleep(self.terms.retry * (1 + random.random() * JITTER))
-        log.info("leading: %s is ours", self._place)
+        log.info("leading: acquired %s", self._place)
 
     async def hold(self) -> None:
         """Renew the lease until cancelled. Raises LeadershipLost if that has not succeeded within the deadline, or
@@ -163,7 +163,7 @@ class Elector:
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self._write(released(Record.of(self._lease), _now()))
         except REQUEST_FAILED as error:
-            log.warning("%s could not be released: %s", self._place, error or type(error).__name__)
+            log.warning("cannot release %s: %s", self._place, error or type(error).__name__)
         else:
             log.info("released %s", self._place)
 
@@ -178,10 +178,10 @@ class Elector:
                     if await self._try():
                         break
                     if self._sight is not None and self._sight.record.holder not in ("", self.identity):
-                        raise LeadershipLost(f"{self._place} has been taken by {self._sight.record.holder}")
+                        raise LeadershipLost(f"{self._place} is held by {self._sight.record.holder}")
                     await asyncio.sleep(self.terms.retry)
         except TimeoutError:
-            raise LeadershipLost(f"{self._place} could not be renewed within {self.terms.deadline:g} s") from None
+            raise LeadershipLost(f"{self._place} was not renewed within {self.terms.deadline:g} s") from None
 
     async def _try(self) -> bool:
         """Try once to acquire or renew the lease; returns False if that failed or the lease is somebody else's. A lease

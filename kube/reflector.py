@@ -202,7 +202,7 @@ class Reflector(Generic[T]):
         try:
             self._sink.replaced(items)
         except Exception as error:
-            raise SinkFailed(f"{self._resource}: taking in a list failed: {error!r}") from error
+            raise SinkFailed(f"{self._resource}: handling a list failed: {error!r}") from error
 
     async def read(self) -> tuple[list[T], str]:
         """The collection as it is now, and its resource version. The sink is not called."""
@@ -267,7 +267,7 @@ class Reflector(Generic[T]):
             self._sink.changed(event.type, item)
         except Exception as error:
             key = "/".join(item.metadata.key)
-            raise SinkFailed(f"{self._resource}: taking in {event.type} {key} failed: {error!r}") from error
+            raise SinkFailed(f"{self._resource}: handling {event.type} of {key} failed: {error!r}") from error
         self._move(item.metadata.resource_version)
 
     def _move(self, version: str) -> None:
@@ -281,4 +281,4 @@ class Reflector(Generic[T]):
             name = "/".join(envelope(raw).metadata.key)
         except _SPOILT:
             name = repr(bytes(raw)[:80])
-        log.error("%s %s cannot be read and counts as absent: %s", self._resource, name, error)
+        log.error("cannot decode %s %s, treating it as absent: %s", self._resource, name, error)

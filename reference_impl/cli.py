@@ -59,14 +59,14 @@ async def _until_told(main: Awaitable[None]) -> None:
     try:
         await task
     except asyncio.CancelledError:
-        log.info("told to stop")
+        log.info("stopping: received a signal")
     except ApiError as error:
-        log.error("this ends, the API server refuses what the start needs: %s", error)
+        log.error("stopping: the API server refused a request that the start needs: %s", error)
         sys.exit(REFUSED_CODE)
     except BaseExceptionGroup as group:
         if (lost := group.subgroup(LeadershipLost)) is None:
             raise
-        log.error("this ends, it leads no longer: %s", lost.exceptions[0])
+        log.error("stopping: leadership lost: %s", lost.exceptions[0])
         sys.exit(LOST_CODE)
 
 
@@ -115,7 +115,7 @@ def operator(
     """Run the operator until it is stopped."""
     settings = _settings(config, scheduler_name)
     if settings.leader_election.enabled and not leadership.namespace_of(settings.leader_election):
-        complaint = "leaderElection.resourceNamespace: must be given outside of a cluster"
+        complaint = "leaderElection.resourceNamespace: required outside of a cluster"
         raise typer.BadParameter(complaint, param_hint="--config")
     _prepare(mutant, variant, "operator", settings)
 

@@ -1,4 +1,5 @@
-"""Who may change what the operator manages (AUTH-01 to AUTH-10). Pure: what the cluster knows is passed in."""
+"""Authorization of changes to managed objects (AUTH-01 to AUTH-10). A pure function: the state of the cluster is passed
+in."""
 
 from __future__ import annotations
 
@@ -22,19 +23,19 @@ def _text(value: Any, key: str) -> str:
 
 
 def subject(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The metadata of the object as it was before the request, or as it would be made (AUTH-04)."""
+    """The metadata of the object before the request, or of the object to create (AUTH-04)."""
     return _metadata(request.get("object" if request.get("operation") == "CREATE" else "oldObject"))
 
 
 def parent(request: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Namespace and name of the set that a managed object is part of."""
+    """Namespace and name of the set that a managed object belongs to."""
     metadata = subject(request)
     name = _text(metadata.get("labels"), labels.PART_OF)
     return (_text(metadata, "namespace") or _text(request, "namespace"), name) if name else None
 
 
 def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Collection[str]) -> Verdict:
-    """`pcs` is the set that `parent` names, if there is one; `allowed` are users by name."""
+    """`pcs` is the set that `parent` names, if it exists; `allowed` are user names."""
     operation = request.get("operation")
     metadata = subject(request)
     shown = f"{_text(metadata, 'namespace') or _text(request, 'namespace')}/"

@@ -1,4 +1,4 @@
-"""Field errors, and the one text in which they are told (spec ADM-05)."""
+"""Field errors, and their text (spec ADM-05)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reference_impl.api.models import wire
 
 
 class ErrorType(StrEnum):
-    """What is wrong with a field, in the words of Kubernetes."""
+    """The types of field errors, in the words of Kubernetes."""
 
     REQUIRED = "Required value"
     INVALID = "Invalid value"
@@ -31,7 +31,7 @@ _WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG}
 
 @dataclass(frozen=True)
 class FieldError:
-    """One thing that is wrong: where, in which way, with which value, and why."""
+    """One field error: path, type, value, reason."""
 
     path: str
     type: ErrorType
@@ -70,7 +70,7 @@ def immutable(path: str, value: Any) -> FieldError:
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:
-    """All of them in one text; equal ones once."""
+    """All errors in one text, duplicates once."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
@@ -87,7 +87,7 @@ def unreadable(error: msgspec.ValidationError) -> FieldError:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON, not longer than a message can bear."""
+    """A value as JSON, truncated to a length that fits into a message."""
     try:
         text = orjson.dumps(wire(value)).decode()
     except TypeError:

@@ -1,4 +1,4 @@
-"""What the hooks ask of the cluster, read live: a cache could lag behind the very object that was made a moment ago."""
+"""Queries of the webhooks, read live: a cache could lag behind an object that was created immediately before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 class ClusterLookup:
-    """Asks the API server; see `server.Lookup`."""
+    """Queries the API server; see `server.Lookup`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -32,7 +32,7 @@ class ClusterLookup:
         return None if found is None else orjson.loads(found)
 
     async def own_user(self) -> str:
-        """Who we are to the API server: whom the authorizer lets through, whatever credentials we were given."""
+        """Our own user name: the authorizer exempts it, whatever credentials we use."""
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         answer = orjson.loads(await self._client.request("POST", _REVIEWS, body=body))
         return str(answer["status"]["userInfo"]["username"])

@@ -1,4 +1,4 @@
-"""The validating hook of PodCliqueSets: which rules are asked when, and in which order (spec ADM-09, ADM-10)."""
+"""The validating webhook of PodCliqueSets: which rules apply when, and in which order (spec ADM-09, ADM-10)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from reference_impl.runtime.configuration import Configuration
 
 Document = Mapping[str, Any]
 GENERATED = "-----"
-"""The API server adds five characters to a generated name, after admission."""
+"""The API server appends five characters to a generated name, after admission."""
 
 
 def read(document: Any) -> PodCliqueSet | FieldError:
-    """A set, or what keeps it from being one."""
+    """The set, or the reason why the object is none."""
     try:
         pcs = msgspec.convert(document, PodCliqueSet)
     except msgspec.ValidationError as error:
@@ -43,7 +43,7 @@ def read(document: Any) -> PodCliqueSet | FieldError:
 
 
 def bindings(new: Any, old: Any) -> list[str]:
-    """The ClusterTopologyBindings that have to be looked up before `judge` can be asked."""
+    """The ClusterTopologyBindings that `judge` needs."""
     if isinstance(new, dict) and isinstance(old, dict) and new.get("spec") == old.get("spec"):
         return []
     pcs = read(new)
@@ -51,7 +51,7 @@ def bindings(new: Any, old: Any) -> list[str]:
 
 
 def judge(new: Any, old: Any, settings: Configuration, known: Mapping[str, topology.Levels]) -> Verdict:
-    """Judges a new set, or (`old` is given) a change of one. `known` are the bindings that exist, with their levels."""
+    """Validate a new set or, if `old` is given, an update. `known` are the existing bindings with their levels."""
     pcs = read(new)
     if isinstance(pcs, FieldError):
         return Verdict([pcs])
@@ -96,7 +96,7 @@ def _on_create(pcs: PodCliqueSet, settings: Configuration, known: Mapping[str, t
 def _on_update(
     pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration, known: Mapping[str, topology.Levels]
 ) -> list[FieldError]:
-    """What a set must be like comes first; only if it is like that, what may not have changed (ADM-10)."""
+    """Rules about the set itself come first; if they pass, rules about the change (ADM-10)."""
     errors = [
         *_always(pcs, settings),
         *collisions.violations(pcs, old),
@@ -113,8 +113,8 @@ def _on_update(
 
 
 def _of_metadata(pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration) -> list[FieldError]:
-    """A change that leaves the spec alone, such as of a finalizer, is never refused because of the spec (DFT-05); nor
-    is any such change of a set that is being deleted."""
+    """An update that leaves the spec alone, such as of a finalizer, is never refused because of the spec (DFT-05); nor
+    is any such update of a set that is being deleted."""
     if pcs.metadata.deletion_timestamp is not None:
         return []
     errors = list(mnnvl.on_update(pcs, old))

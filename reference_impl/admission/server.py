@@ -1,11 +1,11 @@
-"""The webhook server: HTTPS on loopback, one path a hook. Whatever is sent, each request gets an answer."""
+"""The webhook server: HTTPS on loopback, one path per webhook. Every request gets an answer."""
 
 from __future__ import annotations
 
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,32 +15,39 @@ from aiohttp import web
 from reference_impl.admission import authorizer, podcliqueset, topologybinding
 from reference_impl.admission.rules.topology import Levels
 from reference_impl.admission.verdict import Verdict
-from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.plan import defaults
 from reference_impl.runtime.configuration import Configuration
 
 log = logging.getLogger(__name__)
 OBJECT_LIMIT = 3 * 1024 * 1024
-"""Bytes of an object that the API server takes."""
+"""Maximum size in bytes of an object that the API server accepts."""
 LIMIT = 2 * OBJECT_LIMIT + 64 * 1024
-"""Bytes of a review: the new object, the old one, and what there is about them."""
+"""Maximum size in bytes of a review: new object, old object, and the envelope."""
 
 Request = Mapping[str, Any]
 Hook = Callable[[Request], Awaitable[Verdict]]
 
 
+class WebhookMetrics(Protocol):
+    """Measures admission requests."""
+
+    def webhook(self, path: str) -> AbstractContextManager[None]:
+        """Measure one admission request."""
+        ...
+
+
 class Lookup(Protocol):
-    """What hooks ask of the cluster."""
+    """Queries of the webhooks."""
 
     async def levels(self, binding: str) -> Levels | None:
-        """The domains of a ClusterTopologyBinding, or None where there is no such binding."""
+        """The domains of a ClusterTopologyBinding; None if there is no such binding."""
         ...
 
     async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
 
 
 class Hooks:
-    """The hooks by path (spec ADM-01). `user` is who the operator itself is to the API server."""
+    """The webhooks by path (spec ADM-01). `user` is the operator's own user name."""
 
     def __init__(self, settings: Configuration, cluster: Lookup, user: str) -> None:
         self._settings, self._cluster = settings, cluster
@@ -54,7 +61,7 @@ class Hooks:
             self.by_path["/webhooks/authorizer-webhook"] = self._authorize
 
     async def review(self, hook: Hook, body: bytes) -> dict[str, Any]:
-        """Answers an AdmissionReview. What goes wrong inside is told, never thrown."""
+        """Answer an AdmissionReview. Internal errors become an answer, too."""
         request: Any = None
         try:
             review = orjson.loads(body)
@@ -95,12 +102,12 @@ class Hooks:
 
 
 @asynccontextmanager
-async def serving(port: int, certificates: Path, hooks: Hooks, metrics: OperatorMetrics) -> AsyncIterator[None]:
-    """Serves the hooks on 127.0.0.1 with `tls.crt` and `tls.key` of the folder `certificates`."""
+async def serving(port: int, certificates: Path, hooks: Hooks, metrics: WebhookMetrics) -> AsyncIterator[None]:
+    """Serve the webhooks on 127.0.0.1 with `tls.crt` and `tls.key` of the folder `certificates`."""
 
     def handler(path: str, hook: Hook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
-            if (length := request.content_length or 0) > LIMIT:  # before anything of it is read
+            if (length := request.content_length or 0) > LIMIT:  # before any of it is read
                 raise web.HTTPRequestEntityTooLarge(LIMIT, length)
             with metrics.webhook(path):
                 return web.json_response(
@@ -113,7 +120,7 @@ async def serving(port: int, certificates: Path, hooks: Hooks, metrics: Operator
     app.add_routes([web.post(path, handler(path, hook)) for path, hook in hooks.by_path.items()])
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
-    # What is still sent of a review that was refused is thrown away for a second only, then the connection is closed.
+    # The rest of a refused review is discarded for one second; then the connection is closed.
     runner = web.AppRunner(app, access_log=None, lingering_time=1.0)
     await runner.setup()
     try:

@@ -1,4 +1,4 @@
-"""The validating hook of ClusterTopologyBindings (CTV-01 to CTV-05)."""
+"""The validating webhook of ClusterTopologyBindings (CTV-01 to CTV-05)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reference_impl.api.models import ClusterTopologyBinding
 from reference_impl.runtime.configuration import Configuration, Scheduler
 
 TOPOLOGY_AWARE = ("kai-scheduler",)
-"""Schedulers that have a topology resource of their own (CFG-22)."""
+"""Schedulers with a topology resource of their own (CFG-22)."""
 
 
 def judge(new: Any, settings: Configuration) -> Verdict:
@@ -36,7 +36,7 @@ def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
 
 
 def schedulers(binding: ClusterTopologyBinding, settings: Scheduler) -> Iterator[FieldError]:
-    """CTV-03 to CTV-05, told of the field that there is (DFT-07 done right)."""
+    """CTV-03 to CTV-05, reported for the field that is present (DFT-07)."""
     seen: set[str] = set()
     for i, entry in enumerate(binding.spec.scheduler_topology_bindings or []):
         path = f"spec.schedulerTopologyBindings[{i}].schedulerName"

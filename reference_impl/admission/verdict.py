@@ -1,4 +1,4 @@
-"""What a hook makes of a request."""
+"""The result of a webhook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATUS = {400: "BadRequest", 403: "Forbidden", 500: "InternalError"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """Allowed unless there is an error or a `refusal`, which is refused with the HTTP status `code`."""
+    """Allowed, unless there are errors or a `refusal`, which is answered with the HTTP status `code`."""
 
     errors: Sequence[FieldError] = ()
     warnings: Sequence[str] = ()
@@ -29,7 +29,7 @@ class Verdict:
         return not self.errors and not self.refusal
 
     def response(self, uid: str) -> dict[str, Any]:
-        """The answer to the API server (ADM-05, ADM-06)."""
+        """The response to the API server (ADM-05, ADM-06)."""
         answer: dict[str, Any] = {"uid": uid, "allowed": self.allowed}
         if not self.allowed:
             message = self.refusal or aggregate(self.errors)

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the five kinds (docs/spec/api.md, section 1), made from the models."""
+"""The CustomResourceDefinitions of the five kinds (docs/spec/api.md, section 1), generated from the models."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def openapi(client: Client) -> dict[str, Schema]:
 
 
 def definitions(schemas: dict[str, Schema]) -> list[dict[str, Any]]:
-    """The five CustomResourceDefinitions, given the API server's schemas."""
+    """The five CustomResourceDefinitions, built with the API server's schemas."""
     return [_manifest(definition, schemas) for definition in _DEFINITIONS]
 
 
@@ -189,7 +189,7 @@ def _manifest(definition: _Definition, schemas: dict[str, Schema]) -> dict[str, 
 
 
 def write(manifests: list[dict[str, Any]], folder: Path = FOLDER) -> list[Path]:
-    """Writes one YAML file a kind; returns their paths."""
+    """Write one YAML file per kind; returns their paths."""
     folder.mkdir(exist_ok=True)
     paths = []
     for manifest in manifests:

@@ -1,4 +1,5 @@
-"""Kubernetes kinds that the operator makes beside its own: just what it compares (spec OBJ-108 to OBJ-114)."""
+"""Kubernetes kinds that the operator creates beside its own: only the fields that it compares (spec OBJ-108 to
+OBJ-114)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class ServiceAccount(msgspec.Struct, rename="camel"):
 
 
 class Secret(msgspec.Struct):
-    """A Secret without what is secret in it: of its data only whether there is a token."""
+    """A Secret without its content: only whether it has a token."""
 
     metadata: ObjectMeta
     type: str = ""
@@ -56,7 +57,7 @@ class Autoscaler(msgspec.Struct):
 
 
 class Claim(msgspec.Struct):
-    """A ResourceClaim; its spec cannot be changed, so nobody compares it."""
+    """A ResourceClaim; its immutable spec is not compared."""
 
     metadata: ObjectMeta
 

@@ -38,7 +38,7 @@ def wire(value: Any) -> Any:
 
 
 class Model(msgspec.Struct, rename="camel", kw_only=True):
-    """Base of every model: JSON names in camel case; None is what an object doesn't have."""
+    """Base class of all models: JSON names in camel case; None is an absent field."""
 
 
 _Int = Annotated[int, crd(format="int32")]
@@ -63,7 +63,7 @@ class Condition(Model):
 
 
 class LastError(Model):
-    """An error that a reconcile ended with, until a later one succeeds."""
+    """The error of the last reconcile, until one succeeds."""
 
     code: Annotated[str, _Required] = ""
     description: Annotated[str, _Required] = ""
@@ -86,14 +86,14 @@ class UpdateStrategyType(StrEnum):
 
 
 class Scope(StrEnum):
-    """Who shares a resource claim (API-014)."""
+    """Scope of a shared resource claim (API-014)."""
 
     ALL_REPLICAS = "AllReplicas"
     PER_REPLICA = "PerReplica"
 
 
 class Pack(Model):
-    """Topology domains that a scope is packed into (API-061)."""
+    """Topology domains into which the pods of a scope are packed (API-061)."""
 
     required: _Domain | None = None
     preferred: _Domain | None = None
@@ -119,7 +119,7 @@ class TopologyConstraint(Model):
 
 
 _Topology = Annotated[
-    TopologyConstraint | None,  # outside of the union msgspec would leave the rules out
+    TopologyConstraint | None,  # outside of the union, else msgspec would ignore the constraints
     crd(
         rules=[
             {
@@ -197,7 +197,7 @@ class PodCliqueSpec(Model):
 
     @property
     def minimum(self) -> int:
-        """`minAvailable`, or all replicas where no webhook has defaulted it (DEF-11)."""
+        """`minAvailable`, or all replicas if no webhook has defaulted it (DEF-11)."""
         return self.replicas if self.min_available is None else self.min_available
 
 
@@ -213,7 +213,7 @@ class CliqueTemplate(Model):
 
 
 class ScalingGroupConfig(Model):
-    """`spec.template.podCliqueScalingGroups[]`: cliques that are multiplied together."""
+    """`spec.template.podCliqueScalingGroups[]`: cliques that are scaled together."""
 
     name: Annotated[str, _Required] = ""
     clique_names: Annotated[list[str], _Required] = []
@@ -445,7 +445,7 @@ class NamespacedName(Model):
 
 
 class PodGroup(Model):
-    """A clique inside a gang: `min_replicas` of the referenced pods are its minimum (GS-F02 to GS-F04)."""
+    """A clique in a gang: at least `min_replicas` of the referenced pods have to be placed (GS-F02 to GS-F04)."""
 
     name: Annotated[str, _Required] = ""
     min_replicas: Annotated[int, crd(required=True, format="int32")] = 0

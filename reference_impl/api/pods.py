@@ -1,4 +1,4 @@
-"""Typed views of core/v1 objects: just the fields that the operator reads."""
+"""Typed views of core/v1 objects: only the fields that the operator reads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
 
     @property
     def failed(self) -> bool:
-        """Whether its last run ended with an error."""
+        """Whether the last run ended with an error."""
         last = self.last_state.terminated if self.last_state else None
         return last is not None and last.exit_code != 0
 
@@ -52,7 +52,7 @@ class PodStatusView(msgspec.Struct, rename="camel"):
 
 
 class Pod(msgspec.Struct):
-    """A pod as the operator sees it."""
+    """The fields of a pod that the operator reads."""
 
     metadata: ObjectMeta
     spec: PodSpecView
@@ -64,7 +64,7 @@ class Pod(msgspec.Struct):
 
     @property
     def finished(self) -> bool:
-        """Succeeded or Failed: it will never run again and holds no replica."""
+        """Succeeded or Failed: the pod never runs again and does not count as a replica."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -73,7 +73,7 @@ class Pod(msgspec.Struct):
 
     @property
     def scheduled(self) -> bool:
-        """Bound to a node. The binding itself says so, whatever else has been reported (OBJ-344)."""
+        """Bound to a node. The binding itself counts, whatever the conditions report (OBJ-344)."""
         return bool(self.spec.node_name)
 
     @property
@@ -94,7 +94,7 @@ class ServiceSpecView(msgspec.Struct, rename="camel"):
 
 
 class Service(msgspec.Struct):
-    """A headless service as the operator sees it."""
+    """The fields of a headless service that the operator reads."""
 
     metadata: ObjectMeta
     spec: ServiceSpecView = msgspec.field(default_factory=ServiceSpecView)

@@ -1,8 +1,8 @@
-"""From typed models to structural CRD schemas.
+"""Generates structural CRD schemas from the typed models.
 
-What msgspec cannot say (CRD defaults, list maps, required fields that decoding is lenient about, CEL rules) stands in
-the models as `crd(…)` annotations. The pod spec comes from the running API server's OpenAPI document: the one place
-that is right for the version at hand.
+What msgspec cannot express (CRD defaults, list maps, required fields that decoding does not require, CEL rules) is in
+`crd(…)` annotations of the models. The pod spec comes from the OpenAPI document of the running API server, so that it
+fits its version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Schema = dict[str, Any]
 
 
 def crd(*, required: bool = False, default: Any = None, openapi: str | None = None, **schema: Any) -> msgspec.Meta:
-    """What the CRD says of a field beyond its type. `list_map="name"` and `rules=[…]` are the Kubernetes extensions."""
+    """Constraints of a field beyond its type. `list_map="name"` and `rules=[…]` are the Kubernetes extensions."""
     extra: Schema = {}
     if required:
         extra[_REQUIRED] = True
@@ -50,7 +50,7 @@ def structural(model: type[msgspec.Struct], openapi: dict[str, Schema]) -> Schem
 
 
 def _own(schema: Schema, components: dict[str, Schema], openapi: dict[str, Schema]) -> Schema:
-    """One schema of ours: references resolved, msgspec's words replaced by those a CRD knows."""
+    """One schema of ours: references resolved, msgspec's keywords replaced by those of CRDs."""
     if OPENAPI in schema:
         return _foreign(openapi[schema[OPENAPI]], openapi)
     if "anyOf" in schema:  # `X | None`
@@ -113,7 +113,7 @@ QUANTITY_PATTERN = (
 
 
 def _foreign(schema: Schema, openapi: dict[str, Schema]) -> Schema:
-    """One schema of Kubernetes as a structural one: references inlined, texts and generated defaults left out."""
+    """One schema of Kubernetes as a structural one: references inlined, descriptions and generated defaults removed."""
     reference = schema.get("$ref")
     if reference is None and len(schema.get("allOf", ())) == 1:
         reference = schema["allOf"][0].get("$ref")
@@ -128,7 +128,7 @@ def _foreign(schema: Schema, openapi: dict[str, Schema]) -> Schema:
     for name, field in schema.get("properties", {}).items():
         inner = _foreign(field, openapi)
         default = field.get("default")
-        # `{}`, 0 and, on required strings, "" are Go's zero values and no defaults of the API.
+        # `{}`, 0 and, for required strings, "" are Go's zero values, not defaults of the API.
         if isinstance(default, str | bool) and (default or name not in required):
             inner["default"] = default
         result.setdefault("properties", {})[name] = inner

@@ -44,12 +44,16 @@ class Termination:
         clique = self._cache.child(self._cache.cliques, group)
         due = termination.due_in_group(pcs, group, clique, time.time())
         for index, causes in due.causes.items():
-            log.info("replica %d of %s has been below its minimum for too long", index, group.metadata.name)
+            log.info(
+                "terminating replica %d of scaling group %s: breached for the termination delay",
+                index,
+                group.metadata.name,
+            )
             await self._cliques([m for j, m in termination.members(group, clique) if j == index], causes)
         return due.wait
 
     async def _replica(self, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
-        log.info("replica %d of %s has been below its minimum for too long", index, pcs.metadata.name)
+        log.info("terminating replica %d of %s: breached for the termination delay", index, pcs.metadata.name)
         groups = [group for group in self._groups(pcs) if termination.index_of(group) == index]
         owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
         cliques = [c for uid in owners for c in self._cache.cliques.indexed(OWNER, uid)]
@@ -85,7 +89,7 @@ class Termination:
                     raise
             else:
                 return
-        raise ConflictError(f"{group.metadata.name} changes all the time")
+        raise ConflictError(f"scaling group {group.metadata.name} changed in each of {TRIES} attempts")
 
     def _groups(self, pcs: PodCliqueSet) -> list[PodCliqueScalingGroup]:
         return self._cache.groups.indexed(OWNER, pcs.metadata.uid)

@@ -76,7 +76,7 @@ def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) ->
     namespace = sharing.namespace or pcs.metadata.namespace
     found = external(namespace, sharing.name)
     if found is None:
-        text = f"there is no ResourceClaimTemplate {namespace}/{sharing.name}"
+        text = f"ResourceClaimTemplate {namespace}/{sharing.name} does not exist (hint: create it)"
         raise ReconcileError("ERR_RESOURCE_CLAIM_TEMPLATE_NOT_FOUND", text)
     return found
 

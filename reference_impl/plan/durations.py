@@ -30,7 +30,7 @@ def parse(text: str) -> int:
         raise ValueError(f"invalid duration {text[:_LONGEST_TEXT]!r}")
     total = sum(int(Decimal(part["number"]) * _UNITS[part["unit"]]) for part in _PARTS.finditer(match["parts"]))
     if total > LONGEST:
-        raise ValueError(f"invalid duration {text!r}: it is too long")
+        raise ValueError(f"invalid duration {text!r}: exceeds 64 bits of nanoseconds")
     return -total if match["sign"] == "-" else total
 
 

@@ -1,8 +1,9 @@
-"""The notation of the quantities in a PodCliqueSet. Template hashes depend on it (HASH-068), but it means nothing.
+"""The notation of the quantities in a PodCliqueSet. Template hashes depend on it (HASH-068), although it has no
+meaning.
 
-The defaulting webhook writes quantities as upstream's does (HASH-085), but on every request (HASH-087 done right). On
-an update, a quantity that equals the stored one keeps the stored notation. So a template does not change if its
-manifest is applied again, before or after a take-over, or with the same amounts in another notation.
+The defaulting webhook writes quantities as upstream's does (HASH-085), but on every request (HASH-087). In an update, a
+quantity that equals the stored one keeps the stored notation. So a template does not change if its manifest is applied
+again, before or after an upgrade, or with the same amounts in another notation.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ _METRIC_TARGETS = ("value", "averageValue")
 
 @dataclass(frozen=True)
 class _Place:
-    """A part of a set: where it is, by indices, and by the names of list items, which stay when their order changes."""
+    """A part of a set: its path by indices, and by the names of list items, which do not change with their order."""
 
     pointer: str
     identity: str
     value: Any
 
     def within(self, key: str | int, item: Any) -> _Place:
-        """The place of a member of a mapping, or of an item of a list."""
+        """The path of a member of a mapping, or of an item of a list."""
         name = item.get("name", key) if isinstance(key, int) and isinstance(item, Mapping) else key
         step = str(key).replace("~", "~0").replace("/", "~1")
         return _Place(f"{self.pointer}/{step}", f"{self.identity}/{name}", item)
 
 
 def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
-    """Writes the quantities of a set in one notation, as JSON patch operations. `stored` is the set as it is, None if
-    it is created."""
+    """Write the quantities of a set in one notation, as JSON patch operations. `stored` is the stored set, None on
+    create."""
     before = {place.identity: place.value for place in _quantities(stored)}
     for place in _quantities(pcs):
         wanted = _notation(place.value, before.get(place.identity), known=place.identity in before)

@@ -16,7 +16,7 @@ _BINARY_SUFFIXES = ("", *BINARY)
 _MOST = 2**63 - 1
 _NANO = 10**9
 _LONGEST, _MOST_EXPONENT = 256, 999
-"""Limits of a text and its exponent. To compute with longer ones could take all time and memory."""
+"""Limits of a text and its exponent. Arithmetic with longer ones could take all time and memory."""
 _DIGITS = 18
 _BINARY_DIGITS = 15
 _LOWEST_SCALE = -9
@@ -24,7 +24,7 @@ _LOWEST_SCALE = -9
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity as it is written: `sign` `whole`.`fraction` × `base`^`exponent`. `text` is all of it."""
+    """A parsed quantity: `sign` `whole`.`fraction` × `base`^`exponent`. `text` is the input."""
 
     text: str
     sign: str
@@ -53,7 +53,7 @@ class Quantity:
 
     @property
     def kept(self) -> bool:
-        """Whether the API machinery writes it as it was sent (HASH-065, HASH-066)."""
+        """Whether the API machinery keeps the text as sent (HASH-065, HASH-066)."""
         if self.text == "0":
             return True
         digits = self.whole + self.fraction
@@ -78,7 +78,7 @@ class Quantity:
 
 @lru_cache(4096)
 def parse(text: str) -> Quantity | None:
-    """Reads a quantity; None if it is none."""
+    """Parse a quantity; None if it is invalid."""
     if len(text) > _LONGEST:
         return None
     match = _TEXT.fullmatch(text)
@@ -96,14 +96,14 @@ def parse(text: str) -> Quantity | None:
 
 
 def of_json(value: Any) -> Quantity | None:
-    """Reads a quantity from JSON, where it may be a number; None if it is none."""
+    """Parse a quantity from JSON, where it may be a number; None if it is invalid."""
     if isinstance(value, str):
         return parse(value.strip(" "))
     return parse(repr(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def written(quantity: Quantity) -> str:
-    """The text that the API machinery writes for a quantity that it has read (HASH-069)."""
+    """The text that the API machinery writes for a parsed quantity (HASH-069)."""
     if quantity.kept:
         return quantity.text
     nanos = quantity.nanos

@@ -153,13 +153,14 @@ def _complaint(found: Configuration, known: tuple[str, ...]) -> str:
     names = [profile.name for profile in found.scheduler.profiles]
     for i, name in enumerate(names):
         if name not in known:
-            return f"scheduler.profiles[{i}].name: {name!r} is none of {', '.join(dict.fromkeys(known))}"
+            valid = ", ".join(dict.fromkeys(known))
+            return f"scheduler.profiles[{i}].name: invalid profile {name!r}: must be one of {valid}"
         if name in names[:i]:
-            return f"scheduler.profiles[{i}].name: {name!r} stands there twice"
+            return f"scheduler.profiles[{i}].name: duplicate profile {name!r}"
     if found.scheduler.default not in found.scheduler.names:
-        return f"scheduler.defaultProfileName: {found.scheduler.default!r} is none of the profiles"
+        return f"scheduler.defaultProfileName: invalid profile {found.scheduler.default!r}: not among the profiles"
     if found.hashes.written not in SCHEMES:
-        return f"hashes.written: {found.hashes.written!r} is none of {', '.join(SCHEMES)}"
+        return f"hashes.written: invalid scheme {found.hashes.written!r}: must be one of {', '.join(SCHEMES)}"
     return _election_complaint(found.leader_election)
 
 
@@ -183,7 +184,7 @@ def _election_complaint(election: LeaderElection) -> str:
     if spans["lease_duration"] <= spans["renew_deadline"]:
         return "leaderElection.leaseDuration: must be longer than renewDeadline"
     if spans["renew_deadline"] <= spans["retry_period"]:
-        return "leaderElection.renewDeadline: must be longer than retryPeriod, or no renewal could come in time"
+        return "leaderElection.renewDeadline: must be longer than retryPeriod"
     if not election.resource_name:
         return "leaderElection.resourceName: must not be empty"
     return ""

@@ -37,7 +37,7 @@ async def answered(
             if not passing(error):
                 raise
             if not told:
-                log.warning("the API server does not answer yet, waiting for it: %s", error or repr(error))
+                log.warning("the API server does not answer yet, retrying: %s", error or repr(error))
                 told = True
             wait = error.retry_after if isinstance(error, ApiError) else None
             await sleep(wait or backoff.next())

@@ -150,8 +150,8 @@ async def test_an_object_that_does_not_fit_its_type_counts_as_absent_and_blocks_
         ("ADDED", "next/uid-next@9"),
     ]
     assert server.asked == "LWLW"
-    assert "pods ns/bad cannot be read" in caplog.text
-    assert "pods ns/good cannot be read" in caplog.text
+    assert "cannot decode pods ns/bad" in caplog.text
+    assert "cannot decode pods ns/good" in caplog.text
 
 
 @pytest.mark.parametrize("broken", [b"{", b"", b'{"metadata":{},"items":[{"metadata":{"name":"\xff"}}]}'])
@@ -181,6 +181,6 @@ class Failing:
 async def test_an_error_in_a_handler_ends_the_reflector_loudly(cause: Exception, items: list[Any]) -> None:
     async with serving(page(*items, version=5), held(event("ADDED", pod("b", 6)))) as (_, client):
         reflector = Reflector(client, PODS, typed(Pod), Failing(cause), sleep=Naps())
-        with pytest.raises(SinkFailed, match="pods: taking in") as caught:
+        with pytest.raises(SinkFailed, match="pods: handling") as caught:
             await reflector.run()
     assert caught.value.__cause__ is cause

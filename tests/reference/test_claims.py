@@ -92,7 +92,7 @@ def test_a_template_of_the_set_goes_before_one_of_the_cluster(pcs):
 
 
 def test_a_missing_template_is_a_trouble_that_names_it(pcs):
-    with pytest.raises(ReconcileError, match="no ResourceClaimTemplate ns/one"):
+    with pytest.raises(ReconcileError, match="ResourceClaimTemplate ns/one does not exist"):
         claims.claim_spec(pcs, pcs.spec.template.resource_sharing[0], lambda *_: None)
 
 

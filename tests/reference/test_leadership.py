@@ -190,7 +190,7 @@ def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: H
     third = history.wait("one leads again", led_by_another(second), LEASE_SECONDS + 10)
     os.kill(two.pid, signal.SIGCONT)
     assert two.wait().code == 1
-    assert json.loads(two.log.read_text().splitlines()[-1])["msg"].startswith("this ends, it leads no longer: lease")
+    assert json.loads(two.log.read_text().splitlines()[-1])["msg"].startswith("stopping: leadership lost: lease")
     assert holder(history.view()) == third
 
     # Stopped: the lease is nobody's.

@@ -92,4 +92,4 @@ async def test_a_refusal_for_good_ends_the_operator_with_one_line(tmp_path: Path
         process = await _started(tmp_path, server.address)
         _, said = await process.communicate()
     assert process.returncode == 1, said.decode()
-    assert b"refuses what the start needs" in said and b"Traceback" not in said
+    assert b"refused a request that the start needs" in said and b"Traceback" not in said

@@ -1,1 +1,1 @@
-"""The rules of admission, a family a file: pure functions from models to field errors."""
+"""The validation rules, one family per file: pure functions from models to field errors."""

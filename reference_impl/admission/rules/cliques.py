@@ -1,4 +1,4 @@
-"""A clique by itself: labels, annotations, sizes, autoscaling, pod spec (VAL-14, VAL-15, VAL-30 to VAL-44)."""
+"""Rules about single cliques: labels, annotations, sizes, autoscaling, pod spec (VAL-14, VAL-15, VAL-30 to VAL-44)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOOR = "minAvailable must not be greater than replicas"
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """What holds on create and on every update."""
+    """Rules for creates and updates."""
     for i, clique in enumerate(pcs.spec.template.cliques):
         path = paths.clique(i)
         yield from wrong_labels(f"{path}.labels", clique.labels)
@@ -30,7 +30,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
-    """Fields of pods that Grove needs for itself, refused where they are new (VAL-40, VAL-41; DFT-06 done right)."""
+    """Fields of pods that Grove reserves, refused if they are new (VAL-40, VAL-41; DFT-06)."""
     before = {clique.name: clique.spec.pod_spec for clique in old.spec.template.cliques} if old else {}
     for i, clique in enumerate(pcs.spec.template.cliques):
         had, path = before.get(clique.name, {}), f"{paths.clique(i)}.spec.podSpec"
@@ -41,7 +41,7 @@ def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldErr
 
 
 def warnings(pcs: PodCliqueSet) -> Iterator[str]:
-    """VAL-44 done right (DFT-03, OBJ-257): only of what the user has chosen, and what becomes of it."""
+    """VAL-44 (DFT-03, OBJ-257): applies only to what the user has chosen, and to its effect."""
     for i, clique in enumerate(pcs.spec.template.cliques):
         policy = clique.spec.pod_spec.get("restartPolicy")
         if policy not in (None, "", "Always"):

@@ -1,6 +1,6 @@
-"""Objects of one set that would have one name (OBJ-123 b, c). Only the first of them could be created.
+"""Objects of one set that would have the same name (OBJ-123 b, c): only the first of them could be created.
 
-Which replicas a scaling group has does not matter: it is scaled without admission.
+The number of replicas of a scaling group does not matter: it is scaled without admission.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from reference_impl.admission.rules import paths
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
 
 MOST = 100
-"""Collisions that are reported; what is known of a stored set is ten times as much."""
+"""Maximum number of reported collisions; ten times as many are computed for a stored set."""
 _LONGEST = 63
-"""Characters of a name. Longer ones are refused anyhow, and would take long to take apart."""
+"""Maximum length of a name in characters. Longer ones are refused anyway, and would be slow to split."""
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
-    """The collisions that a set has, and its stored form does not: stored sets stay editable."""
+    """The collisions of a set that its stored form does not have: stored sets remain editable."""
     had = {_identity(error) for error in islice(_collisions(old), 10 * MOST)} if old is not None else set()
     yield from (error for error in islice(_collisions(pcs), MOST) if _identity(error) not in had)
 
 
 def _identity(error: FieldError) -> tuple[object, str]:
-    """What a collision is, wherever its clique is in the list."""
+    """A key of a collision that does not depend on the order of cliques."""
     return error.value, error.detail
 
 
@@ -51,7 +51,7 @@ def _collisions(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """What stands before and after each index in a name: `sg-0-wk` → (`sg`, `wk`)."""
+    """The parts before and after each index in a name: `sg-0-wk` → (`sg`, `wk`)."""
     parts = name.split("-") if len(name) <= _LONGEST else []
     for place, part in enumerate(parts):
         if _INDEX.fullmatch(part):
@@ -59,7 +59,7 @@ def _splits(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _beside(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
-    """What a standalone clique and a scaling group of one name have, besides, of one name."""
+    """Objects of a standalone clique and a scaling group of the same name that collide as well."""
     if clique.spec.auto_scaling_config is not None and group.scale_config is not None:
         yield "a PodCliqueScalingGroup of this name is autoscaled, too; their HorizontalPodAutoscalers have one name"
     own = {(sharing.name, sharing.scope) for sharing in clique.resource_sharing or ()}
@@ -69,7 +69,7 @@ def _beside(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
 
 
 def _of_members(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]:
-    """Members of two scaling groups of one name, as in `a`-0-`1-b` and `a-0`-1-`b`."""
+    """Members of two scaling groups that have the same name, as in `a`-0-`1-b` and `a-0`-1-`b`."""
     longer: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, group in enumerate(groups):
         for before, after in _splits(group.name):

@@ -1,4 +1,4 @@
-"""Scaling groups: members, replicas, minimum, autoscaling (VAL-38, VAL-51 to VAL-59; VAL-57 done right, DFT-04)."""
+"""Rules about scaling groups: members, replicas, minimum, autoscaling (VAL-38, VAL-51 to VAL-59; VAL-57: DFT-04)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OWN_SCALING = "AutoScalingConfig is not allowed to be defined for PodClique that
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """What holds on create and on every update."""
+    """Rules for creates and updates."""
     template = pcs.spec.template
     groups = template.pod_clique_scaling_groups or []
     known = {clique.name for clique in template.cliques}

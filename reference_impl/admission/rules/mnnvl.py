@@ -1,4 +1,4 @@
-"""The annotation that asks for multi-node NVLink (MNV-01 to MNV-05)."""
+"""Rules about the annotation for multi-node NVLink (MNV-01 to MNV-05)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OFF = f"MNNVL is not enabled in the operator configuration. Either enable MNNVL 
 
 
 def _places(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
-    """Whose annotation it is → path and value. Cliques and groups go by their names (MNV-04)."""
+    """Owner of the annotation → path and value. Cliques and groups are identified by name (MNV-04)."""
 
     def value(annotations: Mapping[str, str] | None) -> str | None:
         return (annotations or {}).get(KEY)

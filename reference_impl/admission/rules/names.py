@@ -10,13 +10,13 @@ from reference_impl.admission.rules.syntax import is_subdomain, repeated
 from reference_impl.api.models import PodCliqueSet
 
 ROOM = 45
-"""Characters that the names of a set, its scaling group and its clique may have together."""
+"""Maximum number of characters that the names of a set, its scaling group and its clique may have together."""
 CLIQUE_NAME = "invalid PodCliqueTemplateSpec name, must be a valid DNS subdomain"
 GROUP_NAME = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """What holds on create and on every update."""
+    """Rules for creates and updates."""
     template = pcs.spec.template
     if not template.cliques:
         yield required(paths.CLIQUES, "at least one PodClique must be defined")
@@ -44,7 +44,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def dots(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Names become names of Services and host names of pods, which have no dots (DFT-14). Judged on create only: no
+    """Names become names of Services and hostnames of pods, which contain no dots (DFT-14). Checked on create only: no
     name can be changed afterwards."""
     detail = "must not have dots: it becomes part of the names of Services and of pods' host names"
     named = [("metadata.name", pcs.metadata.name)]

@@ -1,4 +1,4 @@
-"""Where fields stand, in the words of the API."""
+"""Paths of fields, as the API writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which scheduler places the pods, and what it asks of a set (VAL-16, VAL-17, SBV-01 to SBV-05, SBV-07, SBV-09)."""
+"""Rules about the scheduler of the pods, and its own rules about a set (VAL-16, VAL-17, SBV-01 to SBV-05, SBV-07,
+SBV-09)."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ QUEUE = "kai.scheduler/queue"
 
 
 def names(pcs: PodCliqueSet, settings: Scheduler) -> list[str]:
-    """What the cliques' scheduler names mean, each once, in order."""
+    """The schedulers of the cliques, resolved, without duplicates, in order."""
     given = [clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques]
     return list(dict.fromkeys(settings.resolved(name if isinstance(name, str) else "") for name in given))
 
 
 def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
-    """All cliques mean one scheduler, and it is enabled."""
+    """All cliques have the same scheduler, and it is enabled."""
     found = names(pcs, settings)
     if len(found) > 1:
         yield invalid(PATH, ", ".join(found), "the schedulerName for all pods have to be the same")
@@ -43,7 +44,7 @@ def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
 
 
 def _queue(labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> str:
-    """The label wins (ANN-05)."""
+    """The label takes precedence (ANN-05)."""
     return (labels or {}).get(QUEUE) or (annotations or {}).get(QUEUE) or ""
 
 

@@ -1,4 +1,4 @@
-"""Resource claim templates and who shares them (VAL-04 to VAL-05b, VAL-60 to VAL-67)."""
+"""Rules about resource claim templates and their sharing (VAL-04 to VAL-05b, VAL-60 to VAL-67)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARING = f"{paths.TEMPLATE}.resourceSharing"
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """What holds on create and on every update."""
+    """Rules for creates and updates."""
     template = pcs.spec.template
     claims = template.resource_claim_templates or []
     for i, claim in enumerate(claims):
@@ -55,7 +55,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
 def _claim(path: str, claim: ClaimTemplate) -> Iterator[FieldError]:
     if not claim.name:
         yield required(f"{path}.name", "template name is required")
-    # Absent devices and an empty list of requests are the same mistake (DFT-26 done right).
+    # Absent devices and an empty list of requests are the same error (DFT-26).
     if not _inside(claim.template_spec, "spec", "devices", "requests"):
         yield required(f"{path}.templateSpec.spec.devices.requests", "at least one device request is required")
 

@@ -1,4 +1,4 @@
-"""Start-up order and termination (VAL-18 to VAL-23, VAL-45)."""
+"""Rules about startup order and termination delay (VAL-18 to VAL-23, VAL-45)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reference_impl.plan import durations
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """`startsAfter` counts with explicit order only (VAL-23)."""
+    """`startsAfter` matters only with explicit order (VAL-23)."""
     template = pcs.spec.template
     if template.clique_startup_type is StartupType.EXPLICIT:
         for i, clique in enumerate(template.cliques):
@@ -37,7 +37,7 @@ def _own(path: str, clique: str, parents: list[str]) -> Iterator[FieldError]:
 
 
 def cycles(parents: Mapping[str, list[str]]) -> list[list[str]]:
-    """The groups of two or more cliques that wait for each other, sorted."""
+    """The cycles of two or more cliques that start after each other, sorted."""
 
     def above(clique: str) -> set[str]:
         found: set[str] = set()

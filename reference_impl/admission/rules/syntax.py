@@ -1,4 +1,4 @@
-"""What names, labels, annotations and environment variables may look like in Kubernetes."""
+"""Kubernetes' syntax of names, labels, annotations and environment variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 ANNOTATIONS_LIMIT = 256 * 1024
-"""Bytes that all annotations of an object may have together."""
+"""Maximum size of all annotations of an object in bytes."""
 
 
 def is_label_name(text: str) -> bool:
@@ -59,12 +59,12 @@ def wrong_annotations(path: str, annotations: Mapping[str, str] | None) -> Itera
 
 
 def mappings(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects in what should be a list of objects, with their places."""
+    """The objects of a list, with their indices; anything else is skipped."""
     for i, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
             yield i, item
 
 
 def repeated(values: list[str]) -> list[str]:
-    """What stands there more than once, in order of appearance."""
+    """The duplicate values, in order of appearance."""
     return [value for value, count in Counter(values).items() if count > 1]

@@ -18,11 +18,11 @@ MIXED = "all topologyConstraint.topologyName values within a PodCliqueSet must m
 
 @dataclass(frozen=True)
 class Place:
-    """Where a constraint stands, and the places from which it may inherit a name, nearest first."""
+    """The path of a constraint, and the places from which it may inherit a name, nearest first."""
 
     path: str
     whose: str
-    """As messages call it: `PodCliqueSet`, `PodClique 'a'`."""
+    """The name of the place in messages: `PodCliqueSet`, `PodClique 'a'`."""
     constraint: TopologyConstraint
     above: tuple[Place, ...] = ()
 
@@ -40,7 +40,7 @@ class Place:
 
 
 def required_domain(constraint: TopologyConstraint | None) -> str:
-    """API-064: `pack.required`, or else the deprecated `packDomain`."""
+    """API-064: `pack.required`, else the deprecated `packDomain`."""
     if constraint is None:
         return ""
     return (constraint.pack.required if constraint.pack else None) or constraint.pack_domain or ""
@@ -51,8 +51,8 @@ def preferred_domain(constraint: TopologyConstraint | None) -> str:
 
 
 def places(pcs: PodCliqueSet) -> list[Place]:
-    """Every constraint of a set: its own, those of groups, those of cliques. A clique inherits from its group where
-    that has a constraint, else from the set (VTC-03)."""
+    """Every constraint of a set: its own, those of groups, those of cliques. A clique inherits from its group if that
+    has a constraint, else from the set (VTC-03)."""
     template = pcs.spec.template
     whole = template.topology_constraint
     top = (Place(f"{paths.TEMPLATE}.topologyConstraint", "PodCliqueSet", whole),) if whole else ()
@@ -73,7 +73,7 @@ def places(pcs: PodCliqueSet) -> list[Place]:
 
 
 def refused(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """VTC-02: where topology-aware scheduling is off."""
+    """VTC-02: topology-aware scheduling is disabled."""
     for place in places(pcs):
         domains = [required_domain(place.constraint), preferred_domain(place.constraint)]
         yield invalid(place.path, [domain for domain in domains if domain], OFF)
@@ -96,8 +96,8 @@ def bindings(pcs: PodCliqueSet) -> list[str]:
 
 
 def violations(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> list[FieldError]:
-    """What is wrong with the constraints of a new set; each step needs that the one before is content (VTC-01). `known`
-    are the bindings that exist."""
+    """The errors in the constraints of a new set; each step requires that the previous one passes (VTC-01). `known` are
+    the existing bindings."""
     if errors := wrong_names(pcs):
         return errors
     found = places(pcs)
@@ -111,7 +111,7 @@ def violations(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> list[FieldErro
 
 
 def warnings(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> Iterator[str]:
-    """VTC-11, on updates too (DFT-16 done right)."""
+    """VTC-11, on updates as well (DFT-16)."""
     for place in places(pcs):
         levels = known.get(place.name, ())
         wanted, hoped = required_domain(place.constraint), preferred_domain(place.constraint)
@@ -142,7 +142,7 @@ def _unknown_domains(place: Place, levels: Levels) -> Iterator[FieldError]:
 
 
 def _inversions(parent: Place, pcs: PodCliqueSet, levels: Levels) -> Iterator[FieldError]:
-    """VTC-08 to VTC-10: a parent may not be narrower than what is inside of it, required against required and preferred
+    """VTC-08 to VTC-10: a parent must not be narrower than its children, required against required and preferred
     against preferred."""
     for child in places(pcs):
         if parent not in child.above:

@@ -1,4 +1,4 @@
-"""What may change in the topology constraints of a set that exists: next to nothing (VTC-20 to VTC-32)."""
+"""Rules about changes of the topology constraints of an existing set: hardly any are allowed (VTC-20 to VTC-32)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SET = f"{paths.TEMPLATE}.topologyConstraint"
 
 
 def needs_repair(old: PodCliqueSet) -> bool:
-    """Whether a stored set has a constraint without any name, as before there were names (VTC-30)."""
+    """Whether a stored set has a constraint without a name, as before names existed (VTC-30)."""
     return any(not place.name for place in topology.places(old))
 
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
-    """What differs though it must not."""
+    """An immutable field that has changed."""
     repaired = needs_repair(old)
     if repaired and (nameless := [e for e in topology.wrong_names(pcs) if e.path.endswith(".topologyName")]):
         return nameless
@@ -80,8 +80,8 @@ def _same_fields(now: TopologyConstraint | None, before: TopologyConstraint | No
 
 
 def _same_domains(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:
-    """Whether two constraints ask for the same in an allowed way: `packDomain` may become `pack.required` (VTC-26), not
-    the other way cycle (VTC-28)."""
+    """Whether two constraints are equivalent in an allowed way: `packDomain` may become `pack.required` (VTC-26), but
+    not vice versa (VTC-28)."""
     if now is not None and now.pack_domain and not (before is not None and before.pack_domain):
         return False
     return (required_domain(now), preferred_domain(now)) == (required_domain(before), preferred_domain(before))

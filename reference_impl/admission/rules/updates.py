@@ -1,4 +1,4 @@
-"""What may not change in a set (UPD-02 to UPD-19)."""
+"""Immutable fields of a set (UPD-02 to UPD-19)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPOSITION = "not allowed to change clique composition"
 
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
-    """What differs though it must not."""
+    """An immutable field that has changed."""
     new_template, old_template = pcs.spec.template, old.spec.template
     if new_template.clique_startup_type != old_template.clique_startup_type:
         yield immutable(f"{paths.TEMPLATE}.cliqueStartupType", new_template.clique_startup_type)

@@ -1,5 +1,5 @@
-"""The canonical form of a pod spec: lists whose items have a key, and no order, are sorted by it (spec HASH-090 to
-HASH-103). All other lists mean something by their order and are left alone."""
+"""The canonical form of a pod spec: lists with keyed items whose order has no meaning are sorted by key (spec HASH-090
+to HASH-103). The order of all other lists is significant and kept."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def _sorted(holder: Mapping[str, Any], keys: Mapping[str, _Key]) -> dict[str, Any]:
-    """A copy with its keyed lists sorted. The sort is stable: items of one key keep their order (HASH-099)."""
+    """A copy with its keyed lists sorted. The sort is stable: items with equal keys keep their order (HASH-099)."""
     result = dict(holder)
     for name, key in keys.items():
         items = result.get(name)
@@ -56,7 +56,7 @@ def _container(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pod_spec(spec: PodSpec) -> dict[str, Any]:
-    """The canonical form of a pod spec; the given one is left as it is."""
+    """The canonical form of a pod spec; the argument is not changed."""
     result = _sorted(spec, _OF_POD)
     for name in _CONTAINERS:
         if isinstance(containers := result.get(name), list):

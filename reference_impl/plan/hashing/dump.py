@@ -1,8 +1,8 @@
 """The text of a pod template that Grove's operators hash: every field of every Go struct, set or not, on one line (spec
 HASH-030 to HASH-052).
 
-A printer for each struct is made once for each version of the Kubernetes libraries. It writes the text in pieces; what
-lies between two fields that are set is one piece, made once, so that pieces repeat (see `fnv`).
+A printer is built once per struct and version of the Kubernetes libraries. It writes the text in pieces. The text
+between two fields that are set is one piece and built once, so that pieces repeat (see `fnv`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ZERO_TIME = "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)
 
 @dataclass
 class Text:
-    """A dump that is being written. `foreign` counts fields that the library does not know, and leaves out."""
+    """A dump that is being written. `foreign` counts set fields that the library does not know; they are left out."""
 
     pieces: list[str] = field(default_factory=list)
     foreign: int = 0
@@ -35,7 +35,7 @@ Print = Callable[[Any, Text], None]
 
 @dataclass(frozen=True)
 class _Printer:
-    """`zero` is the text of a value that is absent."""
+    """`zero` is the text of an absent value."""
 
     zero: str
     write: Print
@@ -43,8 +43,7 @@ class _Printer:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A field that JSON can name; those of embedded structs stand in line with the others. `optional`: not there at all
-    unless it is set."""
+    """A field with a JSON name; those of embedded structs are inlined. `optional`: omitted unless it is set."""
 
     json: str
     head: str
@@ -60,8 +59,8 @@ class _Leaf:
 def template(
     labels: object, annotations: object, spec: Mapping[str, Any], library: str, *, later: bool = False
 ) -> Text:
-    """The dump of a pod template by a version of the libraries. `later`: fields that came with later versions stand in
-    it, too, where they are set, so that changes of them are seen and their coming changes nothing."""
+    """The dump of a pod template by a version of the libraries. `later`: fields of later versions are included if they
+    are set, so that changes of them are noticed and their introduction changes nothing."""
     text = Text(["(*v1.PodTemplateSpec)"])
     metadata = {"labels": labels, "annotations": annotations}
     _makers(library, later).struct("v1.PodTemplateSpec").write({"metadata": metadata, "spec": spec}, text)
@@ -74,7 +73,7 @@ def _makers(library: str, later: bool) -> _Makers:
 
 
 class _Makers:
-    """Makes and keeps the printers of one version of the libraries."""
+    """Builds and keeps the printers of one version of the libraries."""
 
     def __init__(self, types: Types, library: str, later: bool) -> None:
         self._types, self._library = types, library
@@ -133,7 +132,7 @@ class _Makers:
         return _Printer(_NIL, write)
 
     def _printer_of(self, target: str) -> _Printer:
-        """A printer that is made when it is first used: structs hold themselves behind pointers and in lists."""
+        """A printer that is built on first use: structs contain themselves through pointers and lists."""
         if target not in self._used:
             self._used[target] = self._printer(target)
         return self._used[target]
@@ -176,7 +175,7 @@ def _struct(leaves: list[_Leaf]) -> _Printer:
     runs: dict[tuple[int, int], str] = {}
 
     def between(begin: int, end: int) -> str:
-        """What stands for the fields from `begin` up to `end`, none of which is set."""
+        """The text of the fields from `begin` up to `end`, none of which is set."""
         run = runs.get((begin, end))
         if run is None:
             run = runs[begin, end] = "".join(leaf.zero for leaf in leaves[begin:end])

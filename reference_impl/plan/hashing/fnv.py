@@ -1,8 +1,8 @@
-"""FNV-1a with 64 bits over text that comes in pieces, and its spelling in a label (spec HASH-020, HASH-021).
+"""FNV-1a with 64 bits over text in pieces, and its encoding in a label (spec HASH-020, HASH-021).
 
-Only the lowest byte of the state is ever mixed with a byte of the text; the rest is carried on by multiplication. So
-what a piece does to a state is one multiplication and one addition that depend on the piece and on that byte alone.
-Pieces repeat in every template, and what they do is remembered: a known text costs one step a piece, not one a byte.
+Only the lowest byte of the state is combined with a byte of the text; the rest is only multiplied. So the effect of a
+piece on a state is one multiplication and one addition, which depend on the piece and on that byte alone. Pieces repeat
+in every template, and their effects are cached: known text costs one step per piece instead of one per byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SPELT = str.maketrans({digit: _ALPHABET[ord(digit) % len(_ALPHABET)] for digit 
 
 @lru_cache(1 << 15)
 def _effect(piece: str, low: int) -> tuple[int, int]:
-    """Factor and summand by which a piece changes a state with this lowest byte."""
+    """Factor and summand of a piece for states with this lowest byte."""
     state = low
     data = piece.encode()
     for byte in data:
@@ -42,5 +42,5 @@ def advance(state: int, pieces: Iterable[str]) -> int:
 
 
 def spelt(state: int) -> str:
-    """A state as a label shows it."""
+    """The value of a label for a state."""
     return str(state).translate(_SPELT)

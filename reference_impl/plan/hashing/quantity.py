@@ -1,4 +1,4 @@
-"""How a Kubernetes quantity looks in a Go dump (spec HASH-060 to HASH-067): the parser's own representation, which
+"""The dump of a Kubernetes quantity in Go (spec HASH-060 to HASH-067): the parser's internal representation, which
 depends on the notation as well as on the amount."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ABSENT = _dump(0, 0, "<nil>", "", "")
 
 
 def dump(value: Any) -> str:
-    """The dump of a quantity as it stands in JSON: a text or a number; what is no quantity looks like none."""
+    """The dump of a quantity from JSON, a string or a number; an invalid one is dumped like an absent one."""
     if value is None:
         return ABSENT
     return _parsed(value.strip(" ") if isinstance(value, str) else repr(value))
