@@ -6,33 +6,22 @@ Started through kwokctl's binary runtime; ended by ourselves, by the marker that
 
 from __future__ import annotations
 
-import base64
-import os
 import secrets
 import shutil
 from collections.abc import Mapping
-from contextlib import closing
-from pathlib import Path
 
 import psutil
 import yaml
-from tenacity import (
-    RetryError,
-    Retrying,
-    retry_if_exception_type,
-    retry_if_result,
-    stop_after_attempt,
-    stop_after_delay,
-    wait_fixed,
-)
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from conformance import disk
-from conformance.cluster import owner_watch, processes
+from conformance.cluster import kubeconfigs, owner_watch, processes
 from conformance.cluster.assets import Assets, programs, resolve_all
-from conformance.cluster.components import Components, last_words, reap
-from conformance.cluster.health import COMPONENTS, Health
+from conformance.cluster.components import Components, reap
+from conformance.cluster.facts import Facts
+from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
-from conformance.cluster.ports import FREE_PORTS, Port, Ports, is_free
+from conformance.cluster.monitor import Monitor
+from conformance.cluster.ports import Port, Ports, is_free
 from conformance.cluster.progress import Report, silent
 from conformance.cluster.settings import ClusterSettings, extra_files, kwokctl_configuration
 from conformance.cluster.state import Owner, Record, State
@@ -40,19 +29,20 @@ from conformance.errors import HarnessError, UsageError
 
 __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 
-READY_WITHIN = 60.0
-"""Seconds that a control plane may take to become well; it takes about 4."""
-
 LEAST = 64 << 20
 """Bytes that etcd allocates at once: with less free, it is the disk that a start fails of."""
 
 
-class Cluster:
-    """A cluster that is up, or was. Made by `Cluster.up`, `find` or `list_clusters`."""
+class Cluster(Facts):
+    """A cluster that is up, or was: starts and ends it. Made by `Cluster.up`, `find` or `list_clusters`.
+
+    `monitor` says which of its components run and are healthy.
+    """
 
     def __init__(self, state: State, record: Record) -> None:
-        self._state, self.record = state, record
+        super().__init__(state, record)
         self._components = Components(record.name, state.directory(record.name), self.marker())
+        self.monitor = Monitor(self, self._components)
 
     @classmethod
     def up(
@@ -106,124 +96,29 @@ class Cluster:
             raise
         return cluster
 
-    @property
-    def name(self) -> str:
-        """Name of the cluster, unique within the checkout."""
-        return self.record.name
-
-    @property
-    def uid(self) -> str:
-        """Random identity: no other cluster ever had it."""
-        return self.record.uid
-
-    @property
-    def directory(self) -> Path:
-        """The cluster's own folder (0700)."""
-        return self._state.directory(self.name)
-
-    @property
-    def kubeconfig(self) -> Path:
-        """An administrator's kubeconfig (0600) with the certificates in it."""
-        return self.directory / "kubeconfig"
-
-    @property
-    def kubectl(self) -> Path:
-        """A kubectl of the cluster's version."""
-        return self.directory / "tools" / "kubectl"
-
-    @property
-    def server(self) -> str:
-        """URL of the API server."""
-        return f"https://127.0.0.1:{self.ports[Port.APISERVER]}"
-
-    @property
-    def audit_log(self) -> Path:
-        """The API server's audit log, JSON lines; absent if the settings turned it off."""
-        return self._components.workspace / "logs" / "audit.log"
-
-    @property
-    def ports(self) -> dict[Port, int]:
-        """Ports of the components on 127.0.0.1."""
-        ports = {port: self.record.ports + port for port in Port}
-        if self.record.apiserver_port:
-            ports[Port.APISERVER] = self.record.apiserver_port
-        return ports
-
-    def port(self, index: int) -> int:
-        """The `index`-th (0 to 9) port of 127.0.0.1 that is kept free for drivers of implementations."""
-        if not 0 <= index < FREE_PORTS:
-            raise ValueError(f"a cluster keeps {FREE_PORTS} ports for drivers, there is no number {index}")
-        return self.record.ports + Port.FREE + index
-
-    def environment(self) -> dict[str, str]:
-        """The whole environment for a process that belongs to this cluster, with its marker: it ends with it."""
-        return os.environ | self.marker()
-
-    def marker(self) -> dict[str, str]:
-        """The two variables by which a process of this cluster is known."""
-        return {processes.CLUSTER: self.uid, processes.STATE_ROOT: str(self._state.root)}
-
-    def component_pids(self) -> dict[str, int]:
-        """Component → pid, of those that live: `etcd`, `kube-apiserver`, `kube-controller-manager` and so on."""
-        return self._components.alive()
-
-    def process(self, component: str) -> psutil.Process | None:
-        """The process of a component while it lives."""
-        return self._components.process(component)
-
-    def components(self) -> list[Port]:
-        """The components of the control plane, by their ports."""
-        return [port for port in COMPONENTS if port is not Port.SCHEDULER or self.record.scheduler]
-
-    def health(self) -> Health:
-        """Asks the components themselves."""
-        return Health(self.ports, self._components.workspace / "pki")
-
-    def missing_components(self) -> list[str]:
-        """Components that should run and do not."""
-        alive = self.component_pids()
-        wanted = [*(COMPONENTS[port] for port in self.components()), kubelet.COMPONENT]
-        return [name for name in wanted if name not in alive]
-
-    def log(self, component: str) -> Path:
-        """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
-        return self._components.log(component)
-
-    def complaint(self) -> str:
-        """What is not well with the control plane now; empty if all is."""
-        try:
-            with closing(self.health()) as health:
-                return health.complaint(self.components()) or self._startup_complaint()
-        except OSError as error:
-            return str(error)
-
-    def healthy(self) -> bool:
-        """Whether every component is well now."""
-        return not self.complaint()
-
     def kill(self, component: str) -> None:
         """SIGKILL to one component; returns when it is gone. UsageError if it does not run."""
-        pid = self.component_pids().get(component)
+        pid = self.monitor.pids().get(component)
         if pid is None:
             raise UsageError(
                 f"no component {component!r} runs",
                 where=f"cluster {self.name}",
-                hint="running: " + ", ".join(sorted(self.component_pids())),
+                hint="running: " + ", ".join(sorted(self.monitor.pids())),
             )
         processes.end_one(psutil.Process(pid))
 
     def start(self, report: Report = silent) -> None:
         """Starts the components that are dead, and waits until all is well; data are kept (FC-025)."""
-        alive = self.component_pids()
+        alive = self.monitor.pids()
         self._components.forget_dead()
         self._components.kwokctl(resolve_all(report), self.kubectl, "start", "cluster")
         if kubelet.COMPONENT not in alive:
             self._components.start_startup_order(self.server)
-        self._wait_until_well(report)
+        self._wait_until_healthy(report)
 
     def restart(self, report: Report = silent) -> None:
         """Kills every component and starts it again, with the data kept."""
-        for component in self.component_pids():
+        for component in self.monitor.pids():
             self.kill(component)
         self.start(report)
 
@@ -266,9 +161,9 @@ class Cluster:
                 *("--kubeconfig", str(self._components.home / "kubeconfig")),
             )
             self._components.start_startup_order(self.server)
-            self._wait_until_well(report)
+            self._wait_until_healthy(report)
         except HarnessError as error:
-            clash = self._port_clash()
+            clash = self.monitor.port_clash()
             if clash and not settings.apiserver_port:
                 processes.end(self._components.is_mine)
                 # The claim of this block stays until `down`, so that the next try gets another one.
@@ -277,11 +172,12 @@ class Cluster:
                 )  # FC-027: else its old configuration is used again
                 raise _PortClash(clash, where=f"cluster {self.name}") from error
             raise
-        self._write_kubeconfig()
+        kubeconfigs.write(self)
         self.record = self._state.update(self.record, phase="ready")
 
-    def _startup_complaint(self) -> str:
-        return "" if kubelet.COMPONENT in self.component_pids() else f"{kubelet.COMPONENT}: does not run"
+    def _wait_until_healthy(self, report: Report) -> None:
+        report(f"cluster {self.name}", "waiting until every component is healthy")
+        self.monitor.wait_until_healthy()
 
     def _write_configuration(self, settings: ClusterSettings, assets: Assets) -> None:
         documents = kwokctl_configuration(settings, assets, self.ports, self.record.versions, self.directory)
@@ -291,62 +187,6 @@ class Cluster:
         self.kubectl.parent.mkdir(mode=0o700, exist_ok=True)
         self.kubectl.unlink(missing_ok=True)
         self.kubectl.symlink_to(assets.kubectl)
-
-    def _wait_until_well(self, report: Report) -> None:
-        report(f"cluster {self.name}", "waiting until every component is well")
-        health, components = self.health(), self.components()
-
-        last = ""
-
-        def well() -> bool:
-            nonlocal last
-            self._components.require_alive()
-            try:
-                last = health.complaint(components)
-            except OSError as error:
-                last = str(error)
-            return not last
-
-        wait = Retrying(
-            retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=stop_after_delay(READY_WITHIN)
-        )
-        try:
-            with closing(health):
-                wait(well)
-        except RetryError as error:
-            raise self._components.failure(f"not well after {READY_WITHIN:g} s: {last}") from error
-
-    def _port_clash(self) -> str:
-        for port in self.components():
-            log = self.log(COMPONENTS[port])
-            if log.exists() and "address already in use" in last_words(log, 4000):
-                return f"a port of {COMPONENTS[port]} was taken by somebody else"
-        return ""
-
-    def _write_kubeconfig(self) -> None:
-        def embedded(file_name: str) -> str:
-            return base64.b64encode((self._components.workspace / "pki" / file_name).read_bytes()).decode()
-
-        name = f"grove-conformance-{self.name}"
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": name,
-            "clusters": [
-                {"name": name, "cluster": {"server": self.server, "certificate-authority-data": embedded("ca.crt")}}
-            ],
-            "users": [
-                {
-                    "name": name,
-                    "user": {
-                        "client-certificate-data": embedded("admin.crt"),
-                        "client-key-data": embedded("admin.key"),
-                    },
-                }
-            ],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        }
-        disk.write(self.kubeconfig, yaml.safe_dump(document))
 
 
 class _PortClash(HarnessError):

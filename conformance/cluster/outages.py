@@ -211,12 +211,12 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
     """Looks at every component of a cluster of ours. Not started yet."""
 
     def process(name: str) -> Callable[[], str]:
-        return lambda: _complaint(cluster.process(name))
+        return lambda: _complaint(cluster.monitor.process(name))
 
-    health = cluster.health()
+    health = cluster.monitor.health()
     found = [
         Component(COMPONENTS[port], process(COMPONENTS[port]), lambda port=port: health.ask(port))  # type: ignore[misc]
-        for port in cluster.components()
+        for port in cluster.monitor.ports()
     ]
     found.append(Component(kubelet.COMPONENT, process(kubelet.COMPONENT)))
     return Watcher(found, time_scale=time_scale, at_end=health.close)

@@ -71,5 +71,5 @@ def _dead(state: State, name: str, *, own: bool) -> str:
     if record.phase == "starting" or record.owner is not None:
         return state.abandoned(name)
     cluster = Cluster(state, record)
-    missing = cluster.missing_components() if own or not cluster.component_pids() else []
+    missing = cluster.monitor.missing() if own or not cluster.monitor.pids() else []
     return f"{', '.join(missing)} does not run" if missing else ""

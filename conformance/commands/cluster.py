@@ -138,7 +138,7 @@ def list_(
 def _state(cluster: Cluster) -> str:
     if cluster.record.phase == "starting":
         return "starting"
-    return cluster.complaint() or _dead_role(cluster) or "Ready"
+    return cluster.monitor.complaint() or _dead_role(cluster) or "Ready"
 
 
 def _dead_role(cluster: Cluster) -> str:

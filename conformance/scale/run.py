@@ -90,7 +90,7 @@ class _Run:
         self._cluster, self._plan, self._driver, self._recorder = cluster, plan, driver, recorder
         self._report = report
         self._audit = AuditLog(cluster.audit_log)
-        pids = dict(cluster.component_pids())
+        pids = dict(cluster.monitor.pids())
         pids.update({str(role): pid for role in plan.implementation.roles if (pid := driver.pid(role)) is not None})
         self._pids = pids
 

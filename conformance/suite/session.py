@@ -303,7 +303,7 @@ class ClusterBench:
     def _logs(self) -> dict[str, Path]:
         """All logs that belong into a bundle: of the implementation, and of the parts of a cluster of our own that act
         on pods."""
-        parts = {f"cluster/{name}": self._cluster.log(name) for name in TELLING} if self._cluster else {}
+        parts = {f"cluster/{name}": self._cluster.monitor.log(name) for name in TELLING} if self._cluster else {}
         return self.driver.logs() | parts
 
     def _invariants(self, trial: Trial, case: Case, finished: bool) -> None:

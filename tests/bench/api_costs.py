@@ -61,7 +61,7 @@ def status(ready: int) -> dict[str, Any]:
 class Environment:
     def __init__(self, cluster: Cluster, client: Client) -> None:
         self._client = client
-        self._server = psutil.Process(cluster.component_pids()["kube-apiserver"])
+        self._server = psutil.Process(cluster.monitor.pids()["kube-apiserver"])
 
     def _cpu(self) -> float:
         times = self._server.cpu_times()

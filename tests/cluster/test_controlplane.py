@@ -34,7 +34,7 @@ UP = """
 import sys
 from conformance.cluster.controlplane import Cluster
 cluster = Cluster.up(sys.argv[1])
-print(cluster.healthy(), cluster.ports[0], flush=True)
+print(cluster.monitor.healthy(), cluster.ports[0], flush=True)
 sys.stdin.readline()
 """
 
@@ -77,8 +77,8 @@ async def pods(client: Client, wanted: Any) -> list[dict[str, Any]]:
 
 
 def test_it_is_well_and_every_component_runs(cluster: Cluster) -> None:
-    assert cluster.complaint() == "" and cluster.healthy()
-    assert set(cluster.component_pids()) == {
+    assert cluster.monitor.complaint() == "" and cluster.monitor.healthy()
+    assert set(cluster.monitor.pids()) == {
         "etcd",
         "kube-apiserver",
         "kube-controller-manager",
@@ -245,13 +245,13 @@ def test_a_pod_that_lost_readiness_gets_it_back_with_its_restarts_kept(cluster: 
     "component", ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "startup-order"]
 )
 def test_a_killed_component_is_missed_and_starts_again(cluster: Cluster, component: str) -> None:
-    before = cluster.component_pids()
+    before = cluster.monitor.pids()
     cluster.kill(component)
-    assert component not in cluster.component_pids()
-    assert cluster.missing_components() == [component] and not cluster.healthy()
+    assert component not in cluster.monitor.pids()
+    assert cluster.monitor.missing() == [component] and not cluster.monitor.healthy()
     cluster.start()
-    after = cluster.component_pids()
-    assert cluster.healthy() and after[component] != before[component]
+    after = cluster.monitor.pids()
+    assert cluster.monitor.healthy() and after[component] != before[component]
     assert {name for name in before if before[name] != after[name]} == {component}
 
 
@@ -266,14 +266,14 @@ def test_a_cluster_can_be_found_by_name_and_its_name_is_taken(cluster: Cluster) 
     assert [one.uid for one in list_clusters(state)] == [cluster.uid]
     with pytest.raises(UsageError, match="already"):
         Cluster.up("shared", state=state)
-    assert cluster.healthy()
+    assert cluster.monitor.healthy()
     with pytest.raises(UsageError, match="shared"):
         find("other", state)
 
 
 def test_down_leaves_nothing_and_takes_the_drivers_processes_along(state: State) -> None:
     cluster = Cluster.up("short", settings=ClusterSettings(scheduler=False, audit=False))
-    assert "kube-scheduler" not in cluster.component_pids() and cluster.healthy()
+    assert "kube-scheduler" not in cluster.monitor.pids() and cluster.monitor.healthy()
     assert not cluster.audit_log.exists()
     assert all(is_free(cluster.port(index)) for index in range(10))
     driver = subprocess.Popen(["sleep", "1000"], env=cluster.environment(), start_new_session=True)
@@ -324,7 +324,7 @@ def test_a_port_that_somebody_takes_meanwhile_costs_another_block_and_not_the_cl
 
         monkeypatch.setattr(Ports, "claim", claim_and_take)
         cluster = Cluster.up("retry")
-    assert len(claimed) == 2 and cluster.record.ports == claimed[1] and cluster.healthy()
+    assert len(claimed) == 2 and cluster.record.ports == claimed[1] and cluster.monitor.healthy()
     cluster.down()
     assert cluster.directory not in Ports().claims().values()
 
@@ -355,6 +355,6 @@ def test_two_clusters_of_two_processes_and_two_checkouts_come_up_at_once(tmp_pat
     first, second = (find("same", State(root)) for root in roots)
     assert first.uid != second.uid
     first.down()
-    assert second.healthy() and not marked(first.uid)
+    assert second.monitor.healthy() and not marked(first.uid)
     second.down()
     assert not list((roots[1] / "clusters").iterdir())

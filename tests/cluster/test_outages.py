@@ -137,7 +137,7 @@ def test_a_component_that_is_just_being_started_again_ends_no_looking(state: Sta
     record = Record(name="one", uid="uid-of-one", creator=me, owner=me, ports=20000)
     state.add(record)
     cluster = Cluster(state, record)
-    pids = cluster.log("etcd").parent.parent / "pids"
+    pids = cluster.monitor.log("etcd").parent.parent / "pids"
     pids.mkdir(parents=True)
     (pids / "etcd.pid").symlink_to(pids / "was-here-when-it-was-listed")
     watcher = watch(cluster)

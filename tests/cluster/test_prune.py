@@ -191,7 +191,7 @@ def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
 @pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "kube-controller-manager", "kwok-controller"])
 def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(state: State, component: str) -> None:
     cluster = Cluster.up("victim", owner=False)
-    assert not prune().clusters and cluster.healthy()
+    assert not prune().clusters and cluster.monitor.healthy()
     cluster.kill(component)
     assert prune().clusters == {"victim": f"{component} does not run"}
     assert_nothing_is_left(state)
@@ -207,7 +207,7 @@ def test_a_killed_run_takes_no_other_cluster_along(state: State, spawn: Spawn) -
     pruned = prune()
     assert list(pruned.clusters) == ["victim"] and f"sleep ({driver.pid})" in pruned.processes
     assert driver.wait(timeout=10) == -signal.SIGKILL
-    assert other.healthy()
+    assert other.monitor.healthy()
     other.down()
     assert_nothing_is_left(state)
 

@@ -130,7 +130,7 @@ def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(clu
             found = await see(api, lambda found: ready(found["a-0"]))
             assert waits(found["child"])
             cluster.kill(COMPONENT)
-            assert cluster.missing_components() == [COMPONENT] and COMPONENT in cluster.complaint()
+            assert cluster.monitor.missing() == [COMPONENT] and COMPONENT in cluster.monitor.complaint()
             await release(api, "a-1")
             found = await see(api, lambda found: ready(found["a-1"]))
             assert waits(found["child"])

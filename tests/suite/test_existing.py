@@ -58,7 +58,7 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
     bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     existing.guard(bare_cluster.kubeconfig, 4)
-    kwok = bare_cluster.process("kwok-controller")
+    kwok = bare_cluster.monitor.process("kwok-controller")
     assert kwok is not None
     kwok.suspend()
     try:

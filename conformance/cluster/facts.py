@@ -1,0 +1,79 @@
+"""What is known of a cluster without asking it: its names, paths, ports and the environment of its processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from conformance.cluster import processes
+from conformance.cluster.ports import FREE_PORTS, Port
+from conformance.cluster.state import Record, State
+
+
+class Facts:
+    """The facts of one cluster, from its record."""
+
+    def __init__(self, state: State, record: Record) -> None:
+        self._state, self.record = state, record
+
+    @property
+    def name(self) -> str:
+        """Name of the cluster, unique within the checkout."""
+        return self.record.name
+
+    @property
+    def uid(self) -> str:
+        """Random identity that no other cluster has or had."""
+        return self.record.uid
+
+    @property
+    def directory(self) -> Path:
+        """The cluster's own folder (0700)."""
+        return self._state.directory(self.name)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's kubeconfig (0600) that contains its certificates."""
+        return self.directory / "kubeconfig"
+
+    @property
+    def kubectl(self) -> Path:
+        """A kubectl of the cluster's version."""
+        return self.directory / "tools" / "kubectl"
+
+    @property
+    def server(self) -> str:
+        """URL of the API server."""
+        return f"https://127.0.0.1:{self.ports[Port.APISERVER]}"
+
+    @property
+    def workspace(self) -> Path:
+        """The folder in which kwokctl keeps the cluster: `logs/`, `pids/`, `pki/`."""
+        return self.directory / "kwok" / "clusters" / self.name
+
+    @property
+    def audit_log(self) -> Path:
+        """The API server's audit log, JSON lines; absent if the settings turned it off."""
+        return self.workspace / "logs" / "audit.log"
+
+    @property
+    def ports(self) -> dict[Port, int]:
+        """Ports of the components on 127.0.0.1."""
+        ports = {port: self.record.ports + port for port in Port}
+        if self.record.apiserver_port:
+            ports[Port.APISERVER] = self.record.apiserver_port
+        return ports
+
+    def port(self, index: int) -> int:
+        """The `index`-th (0 to 9) port of 127.0.0.1 that is kept free for drivers of implementations."""
+        if not 0 <= index < FREE_PORTS:
+            raise ValueError(f"invalid port index {index}: a cluster keeps {FREE_PORTS} ports for drivers")
+        return self.record.ports + Port.FREE + index
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment, with the marker, for a process that ends with this cluster."""
+        return os.environ | self.marker()
+
+    def marker(self) -> dict[str, str]:
+        """The two variables by which a process of this cluster is recognized."""
+        return {processes.CLUSTER: self.uid, processes.STATE_ROOT: str(self._state.root)}

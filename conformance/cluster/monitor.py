@@ -1,0 +1,98 @@
+"""Which components of a control plane run, and whether they are healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from conformance.cluster.components import Components, last_words
+from conformance.cluster.facts import Facts
+from conformance.cluster.health import COMPONENTS, Health
+from conformance.cluster.kubelet_sim import process as kubelet
+from conformance.cluster.ports import Port
+
+READY_WITHIN = 60.0
+"""Seconds that a control plane may take to become healthy; it takes about 4."""
+
+
+class Monitor:
+    """Looks at the components of the cluster that `facts` describe."""
+
+    def __init__(self, facts: Facts, components: Components) -> None:
+        self._facts, self._components = facts, components
+
+    def pids(self) -> dict[str, int]:
+        """Component → pid of those that run: `etcd`, `kube-apiserver`, `kube-controller-manager` and so on."""
+        return self._components.alive()
+
+    def process(self, component: str) -> psutil.Process | None:
+        """The process of a component while it runs."""
+        return self._components.process(component)
+
+    def ports(self) -> list[Port]:
+        """The components of the control plane, by their ports."""
+        return [port for port in COMPONENTS if port is not Port.SCHEDULER or self._facts.record.scheduler]
+
+    def missing(self) -> list[str]:
+        """Components that should run and do not."""
+        alive = self.pids()
+        wanted = [*(COMPONENTS[port] for port in self.ports()), kubelet.COMPONENT]
+        return [name for name in wanted if name not in alive]
+
+    def log(self, component: str) -> Path:
+        """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
+        return self._components.log(component)
+
+    def health(self) -> Health:
+        """A client of the components' health endpoints; the caller closes it."""
+        return Health(self._facts.ports, self._components.workspace / "pki")
+
+    def complaint(self) -> str:
+        """What is wrong with the control plane now; empty if it is healthy."""
+        try:
+            with closing(self.health()) as health:
+                return health.complaint(self.ports()) or self._kubelet_complaint()
+        except OSError as error:
+            return str(error)
+
+    def healthy(self) -> bool:
+        """Whether every component is healthy now."""
+        return not self.complaint()
+
+    def wait_until_healthy(self) -> None:
+        """Wait until every component is healthy. Raises HarnessError if one dies, or after READY_WITHIN seconds."""
+        health, ports = self.health(), self.ports()
+        last = ""
+
+        def well() -> bool:
+            nonlocal last
+            self._components.require_alive()
+            try:
+                last = health.complaint(ports)
+            except OSError as error:
+                last = str(error)
+            return not last
+
+        wait: Callable[[Callable[[], bool]], bool] = Retrying(
+            retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=stop_after_delay(READY_WITHIN)
+        )
+        try:
+            with closing(health):
+                wait(well)
+        except RetryError as error:
+            raise self._components.failure(f"not healthy after {READY_WITHIN:g} s: {last}") from error
+
+    def port_clash(self) -> str:
+        """Which component found its port taken; empty if none did."""
+        for port in self.ports():
+            log = self.log(COMPONENTS[port])
+            if log.exists() and "address already in use" in last_words(log, 4000):
+                return f"a port of {COMPONENTS[port]} was taken by another process"
+        return ""
+
+    def _kubelet_complaint(self) -> str:
+        return "" if kubelet.COMPONENT in self.pids() else f"{kubelet.COMPONENT}: does not run"
