@@ -51,7 +51,9 @@ class Object(Protocol):
     """Anything with metadata: what the watch cache can hold."""
 
     @property
-    def metadata(self) -> ObjectMeta: ...
+    def metadata(self) -> ObjectMeta:
+        """The object's metadata."""
+        ...
 
 
 Key = tuple[str, str]

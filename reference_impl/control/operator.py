@@ -142,22 +142,22 @@ class Operator:
                     self._groups.add(group.metadata.key)
 
         if old is not None:
-            self._pass_the_turn(old, item)
+            self._trigger_turns(old, item)
 
-    def _pass_the_turn(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
+    def _trigger_turns(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
         """Trigger the cliques and groups that an update begins, continues or ends with."""
-        anew = update_progress.generation(old) != update_progress.generation(item) or update_progress.on_delete(
+        began = update_progress.generation(old) != update_progress.generation(item) or update_progress.on_delete(
             old
         ) != update_progress.on_delete(item)
         turns = {str(update_progress.turn(old)), str(update_progress.turn(item))}
-        if not anew and len(turns) == 1:
+        if not began and len(turns) == 1:
             return
 
         def parts(informer: Informer[T]) -> Iterator[Key]:
             for part in informer:
                 meta = part.metadata
                 mine = (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key
-                if mine and (anew or meta.label(labels.REPLICA_INDEX) in turns):
+                if mine and (began or meta.label(labels.REPLICA_INDEX) in turns):
                     yield meta.key
 
         for clique in parts(self.cache.cliques):

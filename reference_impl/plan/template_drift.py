@@ -19,8 +19,8 @@ def clique(template: CliqueTemplate, found: PodClique) -> Manifest:
         spec["roleName"] = template.spec.role_name
     wanted, seen = template.spec.auto_scaling_config, found.spec.auto_scaling_config
     if wanted != seen:
-        gone = dict.fromkeys(wire(seen)) if seen is not None else {}
-        spec["autoScalingConfig"] = {**gone, **wire(wanted)} if wanted is not None else None
+        removed = dict.fromkeys(wire(seen)) if seen is not None else {}
+        spec["autoScalingConfig"] = {**removed, **wire(wanted)} if wanted is not None else None
     return {"spec": spec} if spec else {}
 
 

@@ -77,21 +77,21 @@ def condition(pcs: PodCliqueSet, topology: Topology, now: str) -> Condition | No
     if not topology.enabled:
         if not named:
             return None
-        told = ("Unknown", "TopologyAwareSchedulingDisabled")
+        state = ("Unknown", "TopologyAwareSchedulingDisabled")
         message = "Topology constraints are defined but Topology Aware Scheduling is disabled"
     elif not named:
-        told, message = ("False", "AllClusterTopologyLevelsAvailable"), "No topology constraints defined"
+        state, message = ("False", "AllClusterTopologyLevelsAvailable"), "No topology constraints defined"
     elif not topology.binding:
-        told = ("Unknown", "TopologyNameMissing")
+        state = ("Unknown", "TopologyNameMissing")
         message = "PodCliqueSet topology constraints must include topologyName"
     elif not topology.found:
-        told, message = ("Unknown", "ClusterTopologyNotFound"), "ClusterTopologyBinding resource not found"
+        state, message = ("Unknown", "ClusterTopologyNotFound"), "ClusterTopologyBinding resource not found"
     elif unknown:
-        told = ("True", "ClusterTopologyLevelsUnavailable")
+        state = ("True", "ClusterTopologyLevelsUnavailable")
         message = f"Unavailable topology domains: [{' '.join(unknown)}]"  # sorted (OBJ-722)
     else:
-        told, message = ("False", "AllClusterTopologyLevelsAvailable"), "All topology levels are available"
-    status, reason = told
+        state, message = ("False", "AllClusterTopologyLevelsAvailable"), "All topology levels are available"
+    status, reason = state
     return Condition(
         type=CONDITION,
         status=status,

@@ -27,11 +27,11 @@ def about(
 ) -> Callable[[tuple[str, str]], Awaitable[float | None]]:
     """Wrap a reconcile so that its log lines, including that of its failure, name controller and object."""
 
-    async def told(key: tuple[str, str]) -> float | None:
+    async def reported(key: tuple[str, str]) -> float | None:
         _subject.set((controller, *key))
         return await reconcile(key)
 
-    return told
+    return reported
 
 
 class JsonFormatter(logging.Formatter):

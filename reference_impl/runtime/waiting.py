@@ -29,15 +29,15 @@ async def answered(
 ) -> T:
     """The result of `ask`, repeated with back-off while the API server is unreachable or asks to wait, which is logged
     once. Raises any permanent error."""
-    backoff, told = Backoff(first=0.2, cap=5.0), False
+    backoff, logged = Backoff(first=0.2, cap=5.0), False
     while True:
         try:
             return await ask()
         except REQUEST_FAILED as error:
             if not passing(error):
                 raise
-            if not told:
+            if not logged:
                 log.warning("the API server does not answer yet, retrying: %s", error or repr(error))
-                told = True
+                logged = True
             wait = error.retry_after if isinstance(error, ApiError) else None
             await sleep(wait or backoff.next())

@@ -157,20 +157,20 @@ class Cycle:
         self.result.waiting[gang.name] = Shortfall("leaving", needed=going)
         if not evictions and gang.name not in self.around.claims:
             return False
-        gone = {eviction.pod.metadata.uid for eviction in evictions}
+        evicted = {eviction.pod.metadata.uid for eviction in evictions}
         placed_now = {pod.metadata.uid for pod, _ in self.result.bindings}
-        self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in gone]
+        self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in evicted]
         self.result.evictions += [e for e in evictions if e.pod.metadata.uid not in placed_now]
         self.result.nominated[gang.name] = [(pod, capacity.name(node)) for pod, node in placement]
         for index, requests in taken:
             capacity.take(index, requests, 1)
         for other in self.gangs:
-            if any(pod.metadata.uid in gone for pod, _ in other.members):
-                preemption.drop(other, gone)
+            if any(pod.metadata.uid in evicted for pod, _ in other.members):
+                preemption.drop(other, evicted)
                 self._scheduled_names[other.name] = bool(other.members)
                 if other in self.scheduled and not other.minimum_reached:
                     self.scheduled.remove(other)
-        self._others = [(pod, node) for pod, node in self._others if pod.metadata.uid not in gone]
+        self._others = [(pod, node) for pod, node in self._others if pod.metadata.uid not in evicted]
         return True
 
 

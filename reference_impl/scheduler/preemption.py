@@ -240,10 +240,10 @@ def _halving(
         if len(among) == 1:
             return among
         half = len(among) // 2
-        cheap, dear = among[:half], among[half:]
-        of_dear = needed(given + cheap, bool(cheap), dear)
-        of_cheap = needed(given + of_dear, bool(of_dear), cheap)
-        return of_cheap + of_dear
+        cheap, costly = among[:half], among[half:]
+        of_costly = needed(given + cheap, bool(cheap), costly)
+        of_cheap = needed(given + of_costly, bool(of_costly), cheap)
+        return of_cheap + of_costly
 
     found = needed([], False, units)
     ended = {name for unit in found if unit.gangs for _, _, name in unit.pods}
