@@ -165,7 +165,7 @@ class Watcher:
             self._look_at_clocks()
             for line, process in self._processes:
                 begin = self._clock()
-                self._note(line, process(), begin)
+                self._note(line, _asked(process), begin)
             self._ran = self._clock()
 
     def _look_at_clocks(self) -> None:
@@ -186,8 +186,8 @@ class Watcher:
         while not self._over.is_set():
             hurry.clear()
             begin = self._clock()
-            complaint = page()
-            self._note(line, f"does not answer: {complaint}" if complaint else "", begin)
+            complaint = _asked(lambda: _unanswered(page()))
+            self._note(line, complaint, begin)
             # A complaint is followed closely, so that the outage is known as soon as it is one.
             hurry.wait(LOOK_EVERY if complaint else ASK_EVERY)
 
@@ -220,6 +220,18 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
     ]
     found.append(Component(kubelet.COMPONENT, process(kubelet.COMPONENT)))
     return Watcher(found, time_scale=time_scale, at_end=health.close)
+
+
+def _asked(look: Callable[[], str]) -> str:
+    """The answer of a look. A look that fails is a complaint: its thread must not end, for nobody would notice."""
+    try:
+        return look()
+    except Exception as error:
+        return f"cannot be watched: {type(error).__name__}: {error}"
+
+
+def _unanswered(complaint: str) -> str:
+    return f"does not answer: {complaint}" if complaint else ""
 
 
 def _complaint(process: psutil.Process | None) -> str:

@@ -19,10 +19,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.errors import HarnessError
 from conformance.implementation.output import Output, bound
 
 LOOK_EVERY = 0.05
 """Seconds between two looks at a health page or a log while a process starts; its end is seen at once."""
+KILLED_WITHIN = 60.0
+"""Seconds within which a process has ended after SIGKILL; it takes milliseconds."""
 TAIL_LINES = 15
 BOUND_EVERY = 1.0
 """Seconds between two looks at the size of a log."""
@@ -93,16 +96,17 @@ class ProcessGroup:
         return self._ended
 
     def stop(self, grace: float) -> Ended:
-        """SIGTERM to the process group, SIGKILL to what is left when the leader is gone or after `grace` seconds."""
+        """SIGTERM to the process group, SIGKILL to what is left when the leader is gone or after `grace` seconds.
+        Raises HarnessError if it does not end."""
         self._order("T")
         if not self._over.wait(grace):
             self._order("K")
-        return self.wait()
+        return self._killed()
 
     def kill(self) -> Ended:
-        """SIGKILL to all of it."""
+        """Send SIGKILL to all of it. Raises HarnessError if it does not end."""
         self._order("K")
-        return self.wait()
+        return self._killed()
 
     def detach(self) -> None:
         """Lets it outlive this process."""
@@ -113,6 +117,14 @@ class ProcessGroup:
         self._over.wait()
         assert self._ended is not None
         return self._ended
+
+    def _killed(self) -> Ended:
+        if not self._over.wait(KILLED_WITHIN):
+            raise HarnessError(
+                f"process {self.pid} does not end within {KILLED_WITHIN:g} s of SIGKILL",
+                hint=f"its supervisor, process {self._supervisor.pid}, may be stopped: kill -CONT it",
+            )
+        return self.wait()
 
     def wait_ready(self, http_url: str | None, log_pattern: str | None, within: float) -> None:
         """Returns when the page answers 200 and a log line of this run matches. Raises NotReady at the deadline or as

@@ -15,6 +15,11 @@ from conformance.cluster.health import Health
 from conformance.cluster.outages import DEAD, STOPPED, SUITE, UNNOTICED, Component, Outage, Watcher, watch
 from conformance.cluster.ports import Port
 from conformance.cluster.state import Owner, Record, State
+from tests.cluster.waiting import wait_for
+
+
+class Recovered(Exception):
+    """Raised by a later look, which shows that there was one."""
 
 
 class Clock:
@@ -63,6 +68,19 @@ def test_a_stopped_process_is_an_outage_from_the_last_good_look_to_the_next() ->
     assert watcher.since(101.5) == watcher.since(105) == [Outage("kwok", STOPPED, 101, 105)]
     assert texts(watcher.since(0)) == ["kwok is stopped (SIGSTOP), for 4 s"]
     assert watcher.since(105.1) == []
+
+
+@pytest.mark.parametrize("part", ["process", "page"])
+def test_a_look_that_fails_is_an_outage_and_watching_continues(part: str) -> None:
+    answers = iter([RuntimeError("broken"), RuntimeError("broken")])
+
+    def look() -> str:
+        raise next(answers, None) or Recovered
+
+    with running(Component("kwok", **{part: look}), silence=0.0) as watcher:
+        [found] = wait_for(lambda: texts(watcher.since(0)))
+        assert "kwok cannot be watched: " in found
+        wait_for(lambda: any("Recovered" in text for text in texts(watcher.since(0))))
 
 
 def test_a_dead_process_does_not_come_back() -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conformance.implementation import supervisor
+from conformance.errors import HarnessError
+from conformance.implementation import process, supervisor
 from conformance.implementation.process import NotReady, ProcessGroup
 from tests.cluster.waiting import wait_for
 
@@ -44,7 +45,8 @@ signal.pause()
 """
 ASKER = """
 import os, pathlib, signal, sys
-from conformance.implementation import supervisor
+from conformance.errors import HarnessError
+from conformance.implementation import process, supervisor
 from conformance.implementation.process import ProcessGroup
 code, log, detached = sys.argv[1:]
 argv = [sys.executable, "-c", code]
@@ -167,6 +169,19 @@ def test_one_that_ignores_sigterm_is_killed_after_its_grace(start: Start) -> Non
     assert group.stop(0.3).code == -signal.SIGKILL
     assert 0.3 <= time.monotonic() - begun < 5
     assert str(group.ended) == "was ended by SIGKILL"
+
+
+def test_a_supervisor_that_does_not_answer_is_a_harness_error(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "KILLED_WITHIN", 0.3)
+    group = start(DEAF)
+    group.wait_ready(None, "deaf", 10)
+    os.kill(group._supervisor.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(HarnessError, match=r"does not end within 0\.3 s of SIGKILL"):
+            group.kill()
+    finally:
+        os.kill(group._supervisor.pid, signal.SIGCONT)
+    assert group.wait().code == -signal.SIGKILL
 
 
 def test_members_of_the_group_die_with_a_kill(start: Start) -> None:
