@@ -7,7 +7,6 @@ a lag between watches excuses nothing and accuses nobody.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
 
 from conformance.grove.fields import label
 from conformance.grove.labels import BY_HAND
@@ -16,8 +15,11 @@ from conformance.history.order import server_order
 from conformance.history.query import History
 from conformance.history.record import Record
 from conformance.invariants.base_bound_first import BaseBoundFirst
+from conformance.invariants.base_gang_first import BaseGangFirst
 from conformance.invariants.deletion_cause import DeletedForACause
-from conformance.invariants.gates import BaseGangFirst, GateUntilInitialized, GateUntilReferenced
+from conformance.invariants.gate_until_initialized import GateUntilInitialized
+from conformance.invariants.gate_until_referenced import GateUntilReferenced
+from conformance.invariants.invariant import Invariant
 from conformance.invariants.node_capacity import RoomOnNodes
 from conformance.invariants.ownership import Ownership
 from conformance.invariants.settled_gangs import NothingHeldBelowFloor
@@ -28,19 +30,7 @@ from conformance.invariants.verdict import Verdict
 RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"})
 
 
-class Rule(Protocol):
-    """A rule over one namespace. `see` gets each record with the state of the gangs before it."""
-
-    id: str
-    what: str
-
-    def see(self, record: Record, gangs: Gangs) -> None: ...
-
-    def verdict(self, gangs: Gangs, now: float) -> Verdict:
-        """`gangs` as they are at the end, `now` the end of the history in seconds since the recorder started."""
-
-
-def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] = ()) -> list[Rule]:
+def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] = ()) -> list[Invariant]:
     """A fresh copy of every rule. `excused`: names of the pods that the suite itself deleted or outdated; `unrest`:
     when something happened that no record tells of."""
     return [

@@ -6,7 +6,7 @@ from conformance.grove import labels, names, pods
 from conformance.grove.fields import Document, count, label
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.invariant import Invariant
 
 
 class Bases:
@@ -32,7 +32,7 @@ class Bases:
         return names.base_gang(label(pod, labels.PART_OF), int(set_index))
 
 
-class BaseBoundFirst:
+class BaseBoundFirst(Invariant):
     """INV-008. A base gang that was admitted once may fall below its floors: pods that were released stay so
     (GS-06)."""
 
@@ -40,11 +40,11 @@ class BaseBoundFirst:
     what = "no pod of a scaled gang is bound before every PodGroup of its base gang has had minReplicas bound pods"
 
     def __init__(self) -> None:
+        super().__init__()
         self._bases = Bases()
         self._admitted: set[str] = set()
         self._bound: set[str] = set()
         self._judged = 0
-        self._broken: tuple[str, tuple[Record, ...]] | None = None
 
     def see(self, record: Record, gangs: Gangs) -> None:
         self._bases.see(record)
@@ -58,12 +58,8 @@ class BaseBoundFirst:
         elif record.kind == DELETED:
             self._admitted.discard(record.name)
 
-    def verdict(self, gangs: Gangs, now: float) -> Verdict:
-        if self._broken is not None:
-            return Verdict(self.id, self.what, False, *self._broken)
-        if not self._judged:
-            return Verdict(self.id, self.what, None, "no pod of a scaled gang was bound")
-        return Verdict(self.id, self.what, True)
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "no pod of a scaled gang was bound"
 
     def _see_pod(self, record: Record, gangs: Gangs) -> None:
         if record.kind == DELETED or not pods.bound(record.object) or record.uid in self._bound:
@@ -73,6 +69,6 @@ class BaseBoundFirst:
         if not base or record.listed:
             return
         self._judged += 1
-        if base not in self._admitted and not gangs[base].admitted and self._broken is None:
+        if base not in self._admitted and not gangs[base].admitted:
             reason = f"scaled pod {record.name} was bound while in its base gang {base} {gangs[base].missing()}"
-            self._broken = (reason, (record,))
+            self._violate(reason, record)

@@ -16,7 +16,7 @@ from conformance.grove import labels, pods
 from conformance.grove.fields import at, condition, controller, items, label, number, terminating, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.invariant import Invariant
 
 GRACE = 5.0
 """Seconds for which one may act on what one has seen: a gang that was not sound, a pod that waited, a size that has
@@ -42,7 +42,7 @@ class _Pod:
     going: bool = False
 
 
-class DeletedForACause:
+class DeletedForACause(Invariant):
     """INV-009."""
 
     id = "INV-009"
@@ -50,6 +50,7 @@ class DeletedForACause:
 
     def __init__(self, excused: Collection[str] = ()) -> None:
         """`excused`: names of the pods that the suite deleted, or gave the hash of another template."""
+        super().__init__()
         self._excused = frozenset(excused)
         self._pods: dict[str, _Pod] = {}
         self._ready: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -77,7 +78,6 @@ class DeletedForACause:
         self._waited: dict[int, float] = {}
         """Priority → until when one did."""
         self._nodes: dict[str, Record] = {}
-        self._broken: tuple[str, tuple[Record, ...]] | None = None
 
     def see(self, record: Record, gangs: Gangs) -> None:
         if record.resource == "nodes":
@@ -102,12 +102,9 @@ class DeletedForACause:
             self._templates[record.uid] = at(record.object, "spec", "podSpec")
             self._hashes[record.uid] = label(record.object, labels.TEMPLATE_HASH)
 
-    def verdict(self, gangs: Gangs, now: float) -> Verdict:
-        if self._broken is not None:
-            return Verdict(self.id, self.what, False, *self._broken)
-        if not self._stood and not any(self._sound(name, gangs) for name in gangs.names()):
-            return Verdict(self.id, self.what, None, "no gang was ever sound")
-        return Verdict(self.id, self.what, True)
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        judged = self._stood or any(self._sound(name, gangs) for name in gangs.names())
+        return "" if judged else "no gang was ever sound"
 
     # -- keeping count -------------------------------------------------------------------------------------------
 
@@ -172,14 +169,14 @@ class DeletedForACause:
     # -- judging -------------------------------------------------------------------------------------------------
 
     def _judge(self, record: Record, pod: _Pod, gangs: Gangs) -> None:
-        if self._broken is not None or not pod.ready or record.listed or not self._sound(pod.gang, gangs):
+        if self._violation is not None or not pod.ready or record.listed or not self._sound(pod.gang, gangs):
             return
         fallen = [name for name in self._gangs[pod.seat] & self._stood if not self._sound(name, gangs)]
         if fallen or any(record.at - self._sick.get(name, float("-inf")) <= GRACE for name in self._gangs[pod.seat]):
             return
         if self._node_is_fine(record) and not self._cause(record, pod):
             reason = f"pod {record.name} was Ready, gang {pod.gang} was sound, and nothing asked for its deletion"
-            self._broken = (reason, (record,))
+            self._violate(reason, record)
 
     def _cause(self, record: Record, pod: _Pod) -> bool:
         """Whether there is one."""

@@ -10,13 +10,13 @@ from conformance.grove import pods, quantities
 from conformance.grove.quantities import Amounts
 from conformance.history.gangs import Gangs
 from conformance.history.record import ADDED, DELETED, Record
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.invariant import Invariant
 
 STALE = 5.0
 """Seconds for which a scheduler may go by what a node has had."""
 
 
-class RoomOnNodes:
+class RoomOnNodes(Invariant):
     """INV-010. Judged at each binding; pods that were made with their node are counted and accuse nobody. Pods of other
     namespaces are not seen, so that a node may hold even more than this knows of."""
 
@@ -24,13 +24,13 @@ class RoomOnNodes:
     what = "the pods on a node never ask for more than it has"
 
     def __init__(self) -> None:
+        super().__init__()
         self._nodes: dict[str, Amounts] = {}
         self._before: dict[str, tuple[float, Amounts]] = {}
         """Of a node that has become less: until when it had what."""
         self._held: defaultdict[str, dict[str, Amounts]] = defaultdict(dict)
         self._place: dict[str, str] = {}
         self._judged = 0
-        self._broken: tuple[str, tuple[Record, ...]] | None = None
 
     def see(self, record: Record, gangs: Gangs) -> None:
         if record.resource == "nodes":
@@ -38,12 +38,8 @@ class RoomOnNodes:
         if record.resource == "pods":
             self._see_pod(record)
 
-    def verdict(self, gangs: Gangs, now: float) -> Verdict:
-        if self._broken is not None:
-            return Verdict(self.id, self.what, False, *self._broken)
-        if not self._judged:
-            return Verdict(self.id, self.what, None, "no pod was bound")
-        return Verdict(self.id, self.what, True)
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "no pod was bound"
 
     def _see_node(self, record: Record) -> None:
         known, now = self._nodes.get(record.name), quantities.allocatable(record.object)
@@ -68,8 +64,8 @@ class RoomOnNodes:
             return
         self._judged += 1
         excess = self._excess(node, record.at)
-        if excess and self._broken is None:
-            self._broken = (f"pod {record.name} was bound to {node}, whose pods then asked for {excess}", (record,))
+        if excess:
+            self._violate(f"pod {record.name} was bound to {node}, whose pods then asked for {excess}", record)
 
     def _excess(self, node: str, moment: float) -> str:
         has = self._nodes[node]

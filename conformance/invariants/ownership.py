@@ -7,7 +7,7 @@ from conformance.grove.fields import controller, label, terminating, text
 from conformance.grove.labels import MANAGED_BY, OPERATOR
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.invariant import Invariant, Violation
 
 CONTROLLERS = {
     "pods": ("podcliques",),
@@ -18,7 +18,7 @@ CONTROLLERS = {
 """Which resources may control an object of a resource."""
 
 
-class Ownership:
+class Ownership(Invariant):
     """INV-004. Judged for what an operator made. References that go when the owner is deleted (deletion that leaves
     orphans) are no fault."""
 
@@ -26,6 +26,7 @@ class Ownership:
     what = "every pod, clique, scaling group and gang has a controller reference that leads up to the PodCliqueSet"
 
     def __init__(self) -> None:
+        super().__init__()
         self._places: dict[str, tuple[str, str]] = {}
         """uid → resource and name."""
         self._owners: dict[str, dict[str, Record]] = {}
@@ -44,16 +45,16 @@ class Ownership:
             if owner not in had and not (owner == "" and any(uid in self._ending for uid in had)):
                 had[owner] = record
 
-    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+    def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for uid in self._owners:
             for owner, record in self._owners[uid].items():
                 lack = self._lack(record.resource, owner)
                 if lack:
-                    reason = f"{record.resource}/{record.name} {lack}"
-                    return Verdict(self.id, self.what, False, reason, (record,))
-        if not self._owners:
-            return Verdict(self.id, self.what, None, "an operator made nothing")
-        return Verdict(self.id, self.what, True)
+                    return f"{record.resource}/{record.name} {lack}", (record,)
+        return None
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._owners else "an operator made nothing"
 
     def _lack(self, resource: str, owner: str) -> str:
         """What is wrong with being controlled by the object of uid `owner`, looking all the way up."""

@@ -10,10 +10,10 @@ from conformance.grove.labels import PART_OF
 from conformance.grove.template import SetTemplate
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.invariant import Invariant
 
 
-class ParentsReadyFirst:
+class ParentsReadyFirst(Invariant):
     """INV-006. A wait that is over stays over: a pod may become Ready after a parent was lost again, if there was one
     moment in its life at which all its parents had their floors Ready. Cliques are told by the owners of the pods."""
 
@@ -21,6 +21,7 @@ class ParentsReadyFirst:
     what = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
 
     def __init__(self) -> None:
+        super().__init__()
         self._sets: dict[str, SetTemplate] = {}
         self._ready: defaultdict[str, set[str]] = defaultdict(set)
         self._waiting: dict[str, dict[str, int]] = {}
@@ -28,7 +29,6 @@ class ParentsReadyFirst:
         self._dependants: defaultdict[str, set[str]] = defaultdict(set)
         self._dependent: set[str] = set()
         self._judged = 0
-        self._broken: tuple[str, tuple[Record, ...]] | None = None
 
     def see(self, record: Record, gangs: Gangs) -> None:
         if record.resource == "podcliquesets" and record.kind != DELETED:
@@ -36,12 +36,8 @@ class ParentsReadyFirst:
         if record.resource == "pods":
             self._see_pod(record)
 
-    def verdict(self, gangs: Gangs, now: float) -> Verdict:
-        if self._broken is not None:
-            return Verdict(self.id, self.what, False, *self._broken)
-        if not self._judged:
-            return Verdict(self.id, self.what, None, "no pod that starts after others became Ready")
-        return Verdict(self.id, self.what, True)
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "no pod that starts after others became Ready"
 
     def _see_pod(self, record: Record) -> None:
         clique = text(controller(record.object), "name")
@@ -99,7 +95,7 @@ class ParentsReadyFirst:
         ]
 
     def _judge(self, record: Record, clique: str) -> None:
-        if self._broken is None:
+        if self._violation is None:
             lack = ", ".join(self._lacks(self._waiting[record.uid])) or "its parents were never Ready at one moment"
-            self._broken = (f"pod {record.name} of {clique} became Ready while {lack}", (record,))
+            self._violate(f"pod {record.name} of {clique} became Ready while {lack}", record)
         self._done(record.uid)

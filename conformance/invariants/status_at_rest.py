@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from conformance.grove.fields import at, condition_is, items, number, terminating
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, MODIFIED, Record
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.invariant import Invariant
 
 REST = 10.0
 """Seconds without a change after which a set is at rest: an operator that looks again every five has looked twice."""
@@ -15,7 +15,7 @@ JUDGED = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
 """Gangs are left out: their status has two writers."""
 
 
-class LeftAlone:
+class LeftAlone(Invariant):
     """INV-007. Judged of statuses only: specs, labels and annotations are written by users, too. As long as something
     is breached, in trouble or on its way out, more is to come, and nothing is at rest."""
 
@@ -24,13 +24,13 @@ class LeftAlone:
 
     def __init__(self, unrest: Sequence[tuple[float, float]] = ()) -> None:
         """`unrest`: spans that are no rest, whatever the records say, nor is the time soon after them."""
+        super().__init__()
         self._unrest = unrest
         self._stirred = float("-inf")
         self._objects: dict[str, Record] = {}
         self._unsettled: set[str] = set()
         self._nodes: dict[str, object] = {}
         self._rested = False
-        self._broken: tuple[str, tuple[Record, ...]] | None = None
 
     def see(self, record: Record, gangs: Gangs) -> None:
         at_rest = self._at_rest(record.at)
@@ -40,9 +40,9 @@ class LeftAlone:
                 self._stirred = record.at
             return
         before = self._objects.get(record.uid)
-        if at_rest and before is not None and self._broken is None and _status_only(before, record):
+        if at_rest and before is not None and _status_only(before, record):
             since = f"{record.at - self._stirred:.1f} s after anything had changed"
-            self._broken = (f"the status of {record.resource}/{record.name} was written {since}", (before, record))
+            self._violate(f"the status of {record.resource}/{record.name} was written {since}", before, record)
         self._stirred = record.at
         self._objects[record.uid] = record
         if record.kind == DELETED or not _unsettled(record.object):
@@ -50,12 +50,8 @@ class LeftAlone:
         else:
             self._unsettled.add(record.uid)
 
-    def verdict(self, gangs: Gangs, now: float) -> Verdict:
-        if self._broken is not None:
-            return Verdict(self.id, self.what, False, *self._broken)
-        if not (self._rested or self._at_rest(now)):
-            return Verdict(self.id, self.what, None, f"nothing was at rest for {REST:g} s")
-        return Verdict(self.id, self.what, True)
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._rested or self._at_rest(now) else f"nothing was at rest for {REST:g} s"
 
     def _at_rest(self, moment: float) -> bool:
         if moment - self._stirred < REST or self._unsettled:

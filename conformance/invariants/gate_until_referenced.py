@@ -1,0 +1,19 @@
+"""INV-001: a pod keeps Grove's gate until its gang references it."""
+
+from __future__ import annotations
+
+from conformance.history.gangs import Gang
+from conformance.invariants.gates import GateUntilGang
+
+
+class GateUntilReferenced(GateUntilGang):
+    """INV-001."""
+
+    id = "INV-001"
+    what = "a pod keeps Grove's gate until its PodGang exists and references it"
+
+    def lack(self, gang: Gang, clique: str, pod: str) -> str:
+        if not gang.exists:
+            return "did not exist"
+        referenced = pod in gang.references.get(clique, ())
+        return "" if referenced else f"did not reference it in the PodGroup {clique}"

@@ -1,0 +1,46 @@
+"""The base class of all invariants: it owns the verdict."""
+
+from __future__ import annotations
+
+from conformance.history.gangs import Gangs
+from conformance.history.record import Record
+from conformance.invariants.verdict import Verdict
+
+Violation = tuple[str, tuple[Record, ...]]
+"""The reason, and the records that show it."""
+
+
+class Invariant:
+    """An invariant of one namespace: false once it is violated, unknown while there was nothing to judge."""
+
+    id: str
+    what: str
+
+    def __init__(self) -> None:
+        self._violation: Violation | None = None
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge a record, with the state of the gangs before it."""
+        raise NotImplementedError
+
+    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+        """The verdict on the history that ends `now` (seconds since the recorder started), with `gangs` as they are
+        at its end."""
+        violation = self._violation or self._violated_at_end(gangs, now)
+        if violation is not None:
+            return Verdict(self.id, self.what, False, *violation)
+        reason = self._unknown(gangs, now)
+        return Verdict(self.id, self.what, None if reason else True, reason)
+
+    def _violate(self, reason: str, *records: Record) -> None:
+        """Note a violation; the first one is kept."""
+        if self._violation is None:
+            self._violation = (reason, records)
+
+    def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
+        """A violation that only the end of the history shows."""
+        return None
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        """Why there was nothing to judge; empty if there was something."""
+        raise NotImplementedError
