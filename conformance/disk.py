@@ -16,7 +16,7 @@ _USERS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
     | {errno.ENAMETOOLONG, errno.ELOOP}
 )
-"""What the user of a disk can mend. Everything else that an operating system reports is a fault of ours."""
+"""What the user of a disk can fix. Everything else that an operating system reports is a fault of ours."""
 
 
 def make(folder: Path, *, where: str, hint: str, mode: int = 0o777) -> None:

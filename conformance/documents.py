@@ -75,9 +75,9 @@ def parse(path: Path) -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         what = error.problem or error.context or "not YAML"
-        raise UsageError(f"is not YAML: {what}", where=f"{shown(path)}:{line}", hint="mend the syntax there") from error
+        raise UsageError(f"is not YAML: {what}", where=f"{shown(path)}:{line}", hint="fix the syntax there") from error
     except yaml.YAMLError as error:
-        raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), hint="mend the syntax") from error
+        raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), hint="fix the syntax") from error
     finally:
         loader.dispose()
     if not isinstance(value, dict):
@@ -114,7 +114,7 @@ def spelled(field: Iterable[str | int]) -> str:
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """How to mend an unknown name: `did you mean "argv"?`, or the list of what there is."""
+    """A hint for an unknown name: `did you mean "argv"?`, or the list of what there is."""
     names = sorted(known)
     if near := difflib.get_close_matches(wrong, names, n=1, cutoff=0.6):
         return f'did you mean "{near[0]}"?'
@@ -147,7 +147,7 @@ def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path) ->
     try:
         value = loader.construct_object(node)
     except ValueError as error:  # a date of no calendar, a number of thousands of digits
-        raise UsageError(f"cannot be read: {error}", where=where, hint="mend the value, or put it in quotes") from error
+        raise UsageError(f"cannot be read: {error}", where=where, hint="fix the value, or put it in quotes") from error
     if isinstance(value, str) and "\0" in value:
         raise UsageError("holds a NUL character", where=where, hint="remove it")
     if isinstance(value, float) and not math.isfinite(value):
@@ -164,7 +164,7 @@ def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
         if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
             field = spelled((*at, key_node.value))
             where = f"{shown(path)}:{key_node.start_mark.line + 1}: {field}"
-            raise UsageError("stands here twice", where=where, hint="keep one of them")
+            raise UsageError("duplicate key", where=where, hint="keep one of them")
         seen.add(key_node.value)
 
 
@@ -187,7 +187,7 @@ def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
 
 
 def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[int, Field, str, str]:
-    """Line, field, what, mend."""
+    """Line, field, what is wrong, hint."""
     field: Field = tuple(error.absolute_path)
     what, hint = _explained(error)
     if error.validator == "additionalProperties":
@@ -225,7 +225,7 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
         case "propertyNames" | "pattern":
             return f"{json.dumps(value)} has not the right form", hint or f"it must match {rule}"
         case _:
-            return error.message.splitlines()[0], hint or "mend the value"
+            return error.message.splitlines()[0], hint or "fix the value"
 
 
 _TYPES = {

@@ -22,7 +22,7 @@ class Exit(IntEnum):
 
 
 class UsageError(Exception):
-    """Something the user can mend. `str()` is one line: what is wrong, where, and hint it."""
+    """A mistake that the user can correct. `str()` is one line: where, what is wrong, and a hint."""
 
     exit_code = Exit.USAGE
 

@@ -51,11 +51,11 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             "name: a\nitems:\n- size: 1\n- sise: 2\n",
             'data.yaml:4: items[1].sise: unknown field — did you mean "size"?',
         ),
-        ("name: a\ncount: 1\ncount: 2\n", "data.yaml:3: count: stands here twice — keep one of them"),
+        ("name: a\ncount: 1\ncount: 2\n", "data.yaml:3: count: duplicate key — keep one of them"),
         ("- a\n", "data.yaml:1: holds a list — its root must be a mapping"),
         ("", "data.yaml:1: holds nothing — its root must be a mapping"),
         ("name: a\n1: 2\n", "data.yaml:2: the key 1 is no text — put it in quotes"),
-        ("name: a\nday: 2026-13-45x\n", "data.yaml:2: day: '2026-13-45x' is not a 'date' — mend the value"),
+        ("name: a\nday: 2026-13-45x\n", "data.yaml:2: day: '2026-13-45x' is not a 'date' — fix the value"),
     ],
 )
 def test_a_mistake_is_one_line_with_its_place(read, text: str, complaint: str) -> None:
@@ -65,7 +65,7 @@ def test_a_mistake_is_one_line_with_its_place(read, text: str, complaint: str) -
 
 
 def test_broken_yaml_is_told_with_its_line(read) -> None:
-    with pytest.raises(UsageError, match=r"^data\.yaml:3: is not YAML: .* — mend the syntax there$"):
+    with pytest.raises(UsageError, match=r"^data\.yaml:3: is not YAML: .* — fix the syntax there$"):
         read("name: a\ncount: [1\n")
 
 

@@ -62,7 +62,7 @@ class Receipt:
 def resolve_all(report: Report = silent) -> Assets:
     """Paths of all programs, fetched or built now where need be (minutes, the first time).
 
-    Raises UsageError for what the user can mend, ChecksumMismatch for a wrong download, HarnessError for a failed
+    Raises UsageError for what the user can fix, ChecksumMismatch for a wrong download, HarnessError for a failed
     build.
     """
     store = Store(cache_root())

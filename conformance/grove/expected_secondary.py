@@ -15,7 +15,7 @@ OWNER = "PodCliqueSet"
 
 
 @dataclass(frozen=True)
-class Attendant:
+class SecondaryResource:
     """One such object. `resource` is its plural; `labels` are those that it must at least carry (OBJ-201 … OBJ-203);
     the set controls it (OBJ-217, OBJ-218)."""
 
@@ -25,7 +25,7 @@ class Attendant:
 
 
 @dataclass(frozen=True)
-class Autoscaler(Attendant):
+class Autoscaler(SecondaryResource):
     """A HorizontalPodAutoscaler (OBJ-810, OBJ-811)."""
 
     target: tuple[str, str]
@@ -45,11 +45,11 @@ def _labels(set_name: str, component: str, name: str) -> dict[str, str]:
     }
 
 
-def attendants(workload: Document) -> list[Attendant]:
+def secondary_resources(workload: Document) -> list[SecondaryResource]:
     """The four that every set has once, however many replicas it has (OBJ-108 … OBJ-110)."""
     wanted = template.read(workload).name
     return [
-        Attendant(resource, name, _labels(wanted, component, name))
+        SecondaryResource(resource, name, _labels(wanted, component, name))
         for resource, name, component in (
             ("serviceaccounts", names.service_account(wanted), Component.SERVICE_ACCOUNT),
             ("roles", names.role(wanted), Component.ROLE),

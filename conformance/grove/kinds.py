@@ -24,5 +24,5 @@ RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceC
 COMPUTE_DOMAINS = Resource("resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain")
 """The kind of a driver that a cluster may have or not."""
 
-ATTENDANTS = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS, RESOURCE_CLAIMS)
+SECONDARY_RESOURCES = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS, RESOURCE_CLAIMS)
 """Objects that an operator may make beside the Grove kinds, pods and services (OBJ-108 … OBJ-113)."""

@@ -91,7 +91,7 @@ ANNOTATIONS: Mapping[str, str] = {
     labels.TRIGGER: "of a set: any change of it makes the operator look at the set again",
     labels.MNNVL: "of a set, a clique or a scaling group: the group of cliques whose GPUs are linked",
 }
-KINDS = {resource.plural: resource.kind for resource in kinds.ATTENDANTS}
+KINDS = {resource.plural: resource.kind for resource in kinds.SECONDARY_RESOURCES}
 FINALIZERS = {
     "PodCliqueSet": labels.SET_FINALIZER,
     "PodClique": labels.CLIQUE_FINALIZER,
@@ -161,7 +161,7 @@ def page() -> str:
 def _objects(workload: Document, wanted: expected.Expected) -> Iterable[tuple[str, ...]]:
     found: list[tuple[str, str, Mapping[str, str], expected.Owner]] = []
     of_set = (expected_secondary.OWNER, SET_NAME)
-    found += [(KINDS[a.resource], a.name, a.labels, of_set) for a in expected_secondary.attendants(workload)]
+    found += [(KINDS[a.resource], a.name, a.labels, of_set) for a in expected_secondary.secondary_resources(workload)]
     found += [("Service", s.name, s.labels, s.owner) for s in wanted.services.values()]
     found += [("PodCliqueScalingGroup", g.name, g.labels, g.owner) for g in wanted.groups.values()]
     found += [("PodClique", c.name, c.labels, c.owner) for c in wanted.cliques.values()]

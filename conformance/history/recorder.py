@@ -18,7 +18,7 @@ import msgspec
 
 from conformance.errors import HarnessError
 from conformance.grove import labels
-from conformance.grove.kinds import ATTENDANTS, GROVE, LEASE, SECRETS
+from conformance.grove.kinds import GROVE, LEASE, SECONDARY_RESOURCES, SECRETS
 from conformance.history import redaction
 from conformance.history.log import Log, Present
 from conformance.history.record import ADDED, DELETED, MODIFIED
@@ -40,7 +40,7 @@ class Watched(NamedTuple):
 
 WATCHED: tuple[Watched, ...] = (
     *(Watched(resource) for resource in (*GROVE, PODS, SERVICES, NODES, EVENTS)),
-    *(Watched(resource, labels.PART_OF) for resource in ATTENDANTS),
+    *(Watched(resource, labels.PART_OF) for resource in SECONDARY_RESOURCES),
     Watched(LEASES, fields=f"metadata.name={LEASE}"),
 )
 """What is recorded."""

@@ -58,7 +58,7 @@ def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(
-            f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", hint="mend the syntax there"
+            f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", hint="fix the syntax there"
         ) from error
     except ValueError as error:  # a date of no calendar, a number of thousands of digits
         raise UsageError(f"cannot be read: {error}", where=shown(path), hint="put it in quotes") from error
@@ -211,7 +211,7 @@ async def _apply(client: Client, resource: Resource, manifest: Manifest) -> None
     except ApiError as error:
         name = manifest["metadata"]["name"]
         raise HarnessError(
-            f"the API server refused {resource.kind} {name}: {error.message}", hint="mend the manifest"
+            f"the API server refused {resource.kind} {name}: {error.message}", hint="fix the manifest"
         ) from error
 
 

@@ -201,9 +201,9 @@ def _check_patterns(document: Document, file: _File) -> None:
             re.compile(process.ready.log or "")
         except re.error as error:
             raise UsageError(
-                f"is no regular expression: {error}",
+                f"invalid regular expression: {error}",
                 where=document.where("processes", role, "ready", "log"),
-                hint="mend it, or escape its special characters with \\",
+                hint="fix it, or escape its special characters with \\",
             ) from error
 
 
@@ -212,7 +212,7 @@ def _check_upgrades(document: Document, file: _File) -> None:
     for index, upgrade in enumerate(file.upgrades):
         if upgrade.name in seen:
             where = document.where("upgrades", index, "name")
-            raise UsageError(f"{upgrade.name} stands here twice", where=where, hint="give it another name")
+            raise UsageError(f"{upgrade.name} is a duplicate", where=where, hint="give it another name")
         seen.add(upgrade.name)
         for name, value in upgrade.set.items():
             where = document.where("upgrades", index, "set", name)
@@ -227,7 +227,7 @@ def _check_expected_failures(document: Document, file: _File) -> None:
     for index, entry in enumerate(file.expected_failures):
         if entry.id in seen:
             raise UsageError(
-                f"{entry.id} stands here twice",
+                f"{entry.id} is a duplicate",
                 where=document.where("expectedFailures", index),
                 hint="keep one of them",
             )

@@ -75,5 +75,5 @@ def _existing(path: Path, where: str) -> Path:
             f"{shown(path)} does not exist", where=where, hint="give the path of an existing file or folder"
         )
     if not os.access(path, os.R_OK) and path.is_dir():
-        raise UsageError(f"{shown(path)} cannot be read", where=where, hint="mend its permissions")
+        raise UsageError(f"{shown(path)} cannot be read", where=where, hint="fix its permissions")
     return Path(os.path.normpath(path))

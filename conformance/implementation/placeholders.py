@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class UnknownPlaceholder(Exception):
-    """`str()` says what is wrong, `mend` hint it; the caller knows where."""
+    """`str()` says what is wrong, `hint` how to fix it; the caller knows where."""
 
     def __init__(self, what: str, hint: str) -> None:
         self.hint = hint

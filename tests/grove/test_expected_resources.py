@@ -22,15 +22,15 @@ def furnished():
 
 
 def test_each_set_has_four_attendants_whatever_its_replicas(furnished):
-    found = {one.resource: one.name for one in expected_secondary.attendants(furnished)}
+    found = {one.resource: one.name for one in expected_secondary.secondary_resources(furnished)}
     assert found == {
         "serviceaccounts": "p",
         "roles": "grove.io:pcs:p",
         "rolebindings": "grove.io:pcs:p",
         "secrets": "p-ic-sat",
     }
-    assert expected_secondary.attendants(workloads.load("furnished", {"replicas": 0}))
-    [role] = [one for one in expected_secondary.attendants(furnished) if one.resource == "roles"]
+    assert expected_secondary.secondary_resources(workloads.load("furnished", {"replicas": 0}))
+    [role] = [one for one in expected_secondary.secondary_resources(furnished) if one.resource == "roles"]
     assert role.labels[labels.NAME] == "grove.io-pcs-p"
 
 

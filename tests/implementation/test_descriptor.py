@@ -107,7 +107,7 @@ def test_an_earlier_version_that_cannot_be_played_is_refused(load, wrong: str, c
 
 def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
     line = refusal(load, GOOD + UPGRADES + UPGRADES.partition("\n")[2])
-    assert "old stands here twice" in line
+    assert "old is a duplicate" in line
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
         (
             'ready: {http: "http://127.0.0.1:${port.health}/readyz"}',
             "ready: {log: '(unclosed'}",
-            "mine.yaml:17: processes.operator.ready.log: is no regular expression: missing ), unterminated subpattern "
-            "at position 0 — mend it, or escape its special characters with \\",
+            "mine.yaml:17: processes.operator.ready.log: invalid regular expression: missing ), unterminated "
+            "subpattern at position 0 — fix it, or escape its special characters with \\",
         ),
         (
             "crds: [crds]",
@@ -215,7 +215,7 @@ def test_a_mistake_is_told_with_line_field_and_remedy(load, wrong: str, right: s
 
 def test_an_expected_failure_stands_once(load) -> None:
     line = refusal(load, GOOD + "- {id: CORE-001, reason: again}\n")
-    assert line == "mine.yaml:20: expectedFailures[1]: CORE-001 stands here twice — keep one of them"
+    assert line == "mine.yaml:20: expectedFailures[1]: CORE-001 is a duplicate — keep one of them"
 
 
 def test_one_that_runs_already_has_no_processes(load) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove.scheduling import drawing, scenarios
+from conformance.grove.scheduling import sampling, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Outcome
 from conformance.suite import requirement
@@ -105,7 +105,7 @@ def test_an_explanation_has_all_and_reads_back(tmp_path):
 
 
 def test_drawn_instances_are_those_of_the_seed():
-    first, again = (drawing.scenarios(7, 6, ("SCHED-060",)) for _ in range(2))
+    first, again = (sampling.scenarios(7, 6, ("SCHED-060",)) for _ in range(2))
     assert len(first) == 6 and first == again
-    assert [scenario.instance for scenario in drawing.scenarios(8, 6, ())] != [scenario.instance for scenario in first]
+    assert [scenario.instance for scenario in sampling.scenarios(8, 6, ())] != [scenario.instance for scenario in first]
     assert all("seed 7" in scenario.about for scenario in first)

@@ -76,7 +76,7 @@ def read(path: Path) -> list[Manifest]:
     for i, manifest in enumerate(found):
         if manifest.name in {other.name for other in found[:i]}:
             where = document.where("manifests", i, "name")
-            raise UsageError(f"{manifest.name} stands here twice", where=where, hint="give one another name")
+            raise UsageError(f"{manifest.name} is a duplicate", where=where, hint="give one another name")
     return found
 
 

@@ -88,7 +88,7 @@ def _too_early(case: Case, wanted: Expected) -> list[str]:
 
 def _check_attendants(case: Case, workload: Document, view: View) -> None:
     """RES-001, RES-002, RES-003, RES-004, RES-005."""
-    wanted = expected_secondary.attendants(workload)
+    wanted = expected_secondary.secondary_resources(workload)
     cliques = [record.revision for record in case.history.records("podcliques")]
     for one in wanted:
         found = view.get(one.resource, one.name)

@@ -21,13 +21,13 @@ GROVE = "grove.io/v1alpha1"
 def test_what_somebody_deletes_or_changes_is_put_right(case: Case) -> None:
     workload = case.workload("frontend", setName="kept")
     wanted = expected(workload)
-    attendants = expected_secondary.attendants(workload)
+    secondary = expected_secondary.secondary_resources(workload)
     case.create(workload)
     case.until("RES-008", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
     case.until("RES-008", "the Service exists", observed.there("services", wanted.services))
     view = case.quiet(1)
     case.patch("services", "kept-0", {"spec": {"selector": {"app": "other"}}})
-    uids = {(a.resource, a.name): text(view.get(a.resource, a.name), "metadata", "uid") for a in attendants}
+    uids = {(a.resource, a.name): text(view.get(a.resource, a.name), "metadata", "uid") for a in secondary}
     for resource, found in uids:
         if view.get(resource, found) is not None:
             case.delete(resource, found)
@@ -145,7 +145,7 @@ def _controlled(secret: str, set_name: str) -> predicates.Predicate:
 def test_a_set_without_replicas_has_its_account_and_role(case: Case) -> None:
     workload = case.workload("frontend", setName="idle", replicas=0)
     case.create(workload)
-    wanted = expected_secondary.attendants(workload)
+    wanted = expected_secondary.secondary_resources(workload)
     there = observed.all_of(*(observed.there(one.resource, [one.name]) for one in wanted))
     case.eventually("RES-012", "account, role, binding and token Secret exist", there)
     view = case.quiet(1)

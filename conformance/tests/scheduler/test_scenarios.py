@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove.scheduling import drawing, scenarios
+from conformance.grove.scheduling import sampling, scenarios
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.testing import judging
@@ -14,7 +14,9 @@ DRAWN = 10
 @requirements(*judging.OF_SCHEDULERS)
 def test_every_scenario_comes_to_rest_where_it_may(case: Case) -> None:
     asked = [id for id in judging.OF_SCHEDULERS if id in case.checks.asked]
-    drawn = drawing.scenarios(case.random.getrandbits(32), DRAWN, checks=("SCHED-060",)) if "SCHED-060" in asked else []
+    drawn = (
+        sampling.scenarios(case.random.getrandbits(32), DRAWN, checks=("SCHED-060",)) if "SCHED-060" in asked else []
+    )
     cast = judging.cast(scenarios.load(), asked)
     ungated = [one for one in cast if judging.UNGATED in one.checks and judging.UNGATED in asked]
     play = Play(case, [*cast, *drawn], ungated)
