@@ -33,6 +33,10 @@ class Span:
             if self._end.includes(record) and not (self._begin is not None and self._begin.includes(record))
         ]
 
+    def begin(self) -> View:
+        """The state at the beginning of the span."""
+        return View() if self._begin is None else _state(self._history, self._begin)
+
     def view(self) -> View:
         """The state at the end of the span."""
         return _state(self._history, self._end)
@@ -40,7 +44,7 @@ class Span:
     def states(self) -> Iterator[View]:
         """The state at the beginning of the span, then after each of its records in the order of the server's writes.
         It is the same view that moves on: keep `copy()` of it."""
-        view = View() if self._begin is None else _state(self._history, self._begin)
+        view = self.begin()
         yield view
         own = self.records()
         for record in server_order(own) or own:
@@ -85,11 +89,14 @@ class Recorded(Generic[S]):
     # -- judging -------------------------------------------------------------------------------------------------
 
     def reached(self, step: str) -> None:
-        """Requires that a step came: a failure if the scene ended in waiting for it."""
+        """Requires that a step came: a failure if the scene ended in waiting for it, or went on without it."""
         ended = self._played.ended
         if isinstance(ended, SceneEnded) and ended.step == step:
             raise self._checks.fail(self._id, step, step, ended.seen, at=round(ended.at, 3))
-        self._checks.passed(self._id, step, at=round(self._step(step).at, 3))
+        found = self._step(step)
+        if found.unmet:
+            raise self._checks.fail(self._id, step, step, found.unmet, at=round(found.at, 3))
+        self._checks.passed(self._id, step, at=round(found.at, 3))
 
     def expect(self, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
         """Equality; the test goes on. A failure says since when it is so: `at`, or the last change of the objects that

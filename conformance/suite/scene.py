@@ -43,18 +43,20 @@ class Scene:
 
 @dataclass(frozen=True)
 class Step:
-    """A moment of a scene that has a name. `revision`: how far all watches were by then."""
+    """A moment of a scene that has a name. `revision`: how far all watches were by then. `unmet`: what was seen where
+    the condition of the step did not hold in time and the scene went on."""
 
     name: str
     seq: int
     revision: int | None
     at: float
+    unmet: str = ""
 
     @classmethod
-    def now(cls, name: str, history: History) -> Step:
+    def now(cls, name: str, history: History, unmet: str = "") -> Step:
         """The present as a step, once everything has arrived that happened before it."""
         seq = history.mark()
-        return cls(name, seq, history.present().revision, history.now())
+        return cls(name, seq, history.present().revision, history.now(), unmet)
 
     def includes(self, record: Record) -> bool:
         """Whether a record was there by this moment."""

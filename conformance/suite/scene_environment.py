@@ -262,16 +262,19 @@ class SceneEnvironment:
     def settle(
         self, step: str, condition: Callable[[View], object], timeout: float = 30, *, real: bool = False
     ) -> View:
-        """Waits until the condition holds or time is up, and marks the moment as a step in either case."""
-        self.settled(step, condition, timeout, real=real)
-        self.mark(step)
+        """Waits until the condition holds or time is up, and marks the moment as a step in either case: for a state
+        that a test compares, or where the scene can go on. Where time was up, the step was not `reached`."""
+        unmet = ""
+        try:
+            self._wait(step, condition, timeout, resources=None, real=real)
+        except InVain as error:
+            unmet = str(error)
+        self._mark(step, unmet)
         return self.history.view()
 
     def mark(self, step: str) -> None:
         """Marks the present as a step of the scene."""
-        if step in self.steps:
-            raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
-        self.steps[step] = Step.now(step, self.history)
+        self._mark(step)
 
     def settled(
         self, what: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
@@ -293,6 +296,11 @@ class SceneEnvironment:
             self.history.quiet(calm, timeout * max(1.0, self._scale), resources=of)
         self._sound(False)
         return self.history.view()
+
+    def _mark(self, step: str, unmet: str = "") -> None:
+        if step in self.steps:
+            raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
+        self.steps[step] = Step.now(step, self.history, unmet)
 
     def _wait(
         self,

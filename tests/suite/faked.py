@@ -35,8 +35,10 @@ class Case:
         self.revision += 1
         about = dict(namespace="fake", name=name, uid=name, version=str(self.revision), raw=b"{}")
         self.log.append("ADDED", resource, **about)
-    def mark(self, step):
-        self.steps[step] = Step.now(step, self.history)
+    def mark(self, step, unmet=""):
+        self.steps[step] = Step.now(step, self.history, unmet)
+    def settle(self, step, seen):
+        self.mark(step, "" if seen is True else seen)
     def wait_for(self, step, seen):
         if seen is not True:
             raise SceneEnded(step, f"not seen within 1 s: {step}\\nnearest: {seen}", 1.5)

@@ -92,6 +92,17 @@ def test_a_step_that_does_not_come_fails_who_asks_for_it_and_blocks_who_needs_a_
     assert 'ended in waiting for "second"' in ran.err
 
 
+def test_a_scene_goes_on_after_a_step_that_does_not_settle(faked: Faked) -> None:
+    write(faked)
+    place = faked.folder / "tests" / "test_fake.py"
+    place.write_text(place.read_text().replace('wait_for("second", True)', 'settle("second", "two of three")'))
+    ran = faked.run()
+    assert ran.exit == 1
+    passed = dict.fromkeys(["AA-001", "AA-003", "AA-004", "AA-005"], "passed")
+    assert ran.outcomes == {**passed, "AA-002": "failed"}
+    assert ran.report["verdict"]["requirements"][1]["failures"][0]["seen"] == "two of three"
+
+
 def test_a_refused_write_fails_whoever_needs_a_later_step(faked: Faked) -> None:
     write(faked, second="env.refused()")
     ran = faked.run()
