@@ -12,7 +12,7 @@ from conformance.grove.fields import condition, condition_is, label, name, text
 from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.suite.case import Case
+from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import incarnations, predicates
 
 SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"
@@ -25,33 +25,33 @@ UNHEARD_OF: Mapping[str, Any] = {"phase": "Running", "containers": {"started": T
 """The node controller has said that the pod is not ready; its containers are as they were when last heard of."""
 
 
-def by_index(case: Case, clique: str) -> list[Mapping[str, Any]]:
+def by_index(env: SceneEnvironment, clique: str) -> list[Mapping[str, Any]]:
     """The pods of a clique in the order of their indices."""
-    found = predicates.pods_of(case.history.view(), clique)
+    found = predicates.pods_of(env.history.view(), clique)
     return sorted(found, key=lambda pod: label(pod, labels.POD_INDEX))
 
 
-def fail_node(case: Case, clique: str, count: int) -> None:
+def fail_node(env: SceneEnvironment, clique: str, count: int) -> None:
     """Deletes the first pods of a clique."""
-    for pod in by_index(case, clique)[:count]:
-        case.delete("pods", name(pod))
+    for pod in by_index(env, clique)[:count]:
+        env.delete("pods", name(pod))
 
 
-def become(case: Case, clique: str, state: Mapping[str, Any], count: int) -> None:
+def become(env: SceneEnvironment, clique: str, state: Mapping[str, Any], count: int) -> None:
     """Gives the first pods of a clique a state of their containers; the fake kubelet then leaves them alone."""
-    for pod in by_index(case, clique)[:count]:
-        case.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
-        case.patch("pods", name(pod), health.status(pod, state), subresource="status")
+    for pod in by_index(env, clique)[:count]:
+        env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
+        env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
-def cordon(case: Case, nodes: Iterable[str], *, off: bool = False) -> None:
+def cordon(env: SceneEnvironment, nodes: Iterable[str], *, off: bool = False) -> None:
     for node in nodes:
-        case.patch("nodes", node, {"spec": {"unschedulable": None if off else True}})
+        env.patch("nodes", node, {"spec": {"unschedulable": None if off else True}})
 
 
-def delay(case: Case, sets: Iterable[str], seconds: str) -> None:
+def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
     for each in sets:
-        case.patch(SETS, each, {"spec": {"template": {"terminationDelay": seconds}}})
+        env.patch(SETS, each, {"spec": {"template": {"terminationDelay": seconds}}})
 
 
 def breached(resource: str, names: Iterable[str], status: str = "True") -> predicates.Predicate:
@@ -105,7 +105,7 @@ def _stamp(told: str, record: Record) -> float:
         return record.wall
 
 
-def counts(case: Case, wanted: Iterable[str]) -> dict[str, int]:
+def counts(env: SceneEnvironment, wanted: Iterable[str]) -> dict[str, int]:
     """How many cliques each of these names has had."""
-    found = incarnations.counts(case.history, CLIQUES)
+    found = incarnations.counts(env.history, CLIQUES)
     return {each: found.get(each, 0) for each in wanted}

@@ -8,13 +8,13 @@ from conformance.grove import pods
 from conformance.grove.fields import uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
+from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
 
-def scale(case: Case, resource: str, name: str, replicas: int) -> None:
+def scale(env: SceneEnvironment, resource: str, name: str, replicas: int) -> None:
     """As `kubectl scale` does, and any autoscaler."""
-    case.patch(resource, name, {"spec": {"replicas": replicas}}, subresource="scale")
+    env.patch(resource, name, {"spec": {"replicas": replicas}}, subresource="scale")
 
 
 def pods_are(sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> predicates.Predicate:
