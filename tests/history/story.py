@@ -68,7 +68,7 @@ class Story:
             at=self.at,
         )
 
-    def set_behavior(self) -> None:
+    def keep_pace(self) -> None:
         """Lets the story's clock run with the log's: waits compare arrivals with the deadline."""
         self.at = self.log.now()
 

@@ -28,7 +28,7 @@ def test_a_wait_sees_what_is_so_already(story):
 
 def test_a_wait_is_woken_by_the_record_that_matters(story):
     story.pod("a1", **A)
-    story.set_behavior()
+    story.keep_pace()
     teller = threading.Timer(0.05, lambda: story.pod("a1", **A, node="n1", after=0.05))
     teller.start()
     begun = time.monotonic()
@@ -50,7 +50,7 @@ def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(stor
 def test_events_wake_nobody(story):
     asked = []
     story.history.wait("first", lambda view: True, 0)
-    story.set_behavior()
+    story.keep_pace()
     story.tell("events", "e1", {}, after=0)
     with pytest.raises(WaitTimeout):
         story.history.wait("never", lambda view: asked.append(view.seq), 0.05)
@@ -104,7 +104,7 @@ def scripted():
 
 def later(story, moments, tell) -> None:
     def sentence() -> None:
-        story.set_behavior()
+        story.keep_pace()
         tell()
 
     for moment in moments:
@@ -165,7 +165,7 @@ def test_quiet_is_of_what_is_asked_for(scripted):
 
 def test_quiet_waits_for_the_last_change(story):
     story.pod("a1", **A)
-    story.set_behavior()
+    story.keep_pace()
     assert story.history.quiet(0.05, 1) == 1
     with pytest.raises(WaitTimeout):
         story.history.quiet(1, 0.05)
@@ -212,7 +212,7 @@ def test_a_thousand_pods_cost_little(story):
             clique = f"s-0-{number % 100}"
             story.pod(f"p{number}", gang="s-0", clique=clique, node="n" if step else "", after=0)
     story.history.wait("indexed", lambda view: view.names("pods", {"grove.io/podclique": "s-0-7"}), 0)
-    story.set_behavior()
+    story.keep_pace()
     begun = time.process_time()
     for number in range(1000):
         story.pod(f"p{number}", gang="s-0", clique="s-0-7", node="m", after=0)

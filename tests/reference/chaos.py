@@ -72,14 +72,14 @@ class Chapter:
     `killed`: whether the victim dies in it. `judge` asserts what else must be so in the end."""
 
     name: str
-    act: Callable[[Behavior], Awaitable[None]]
-    ended: Callable[[Behavior], Done]
+    act: Callable[[CrashRun], Awaitable[None]]
+    ended: Callable[[CrashRun], Done]
     killed: bool = True
-    judge: Callable[[Behavior], None] = lambda behavior: None
+    judge: Callable[[CrashRun], None] = lambda crash_run: None
 
 
 @dataclass
-class Behavior:
+class CrashRun:
     """A namespace with a history, an operator and a scheduler."""
 
     testbed: Testbed
@@ -178,15 +178,15 @@ async def play(
     testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]
 ) -> dict[str, int]:
     """One life; gives the victim's writes in each chapter."""
-    behavior = Behavior(testbed, f"{testbed.name}-{k}", victim, k)
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": behavior.namespace}}
+    crash_run = CrashRun(testbed, f"{testbed.name}-{k}", victim, k)
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": crash_run.namespace}}
     await testbed.client.create(NAMESPACES, body)
-    behavior.start("operator")
-    behavior.start("gang-scheduler")
+    crash_run.start("operator")
+    crash_run.start("gang-scheduler")
     try:
-        return {chapter.name: await behavior.tell(chapter, right) for chapter in story}
+        return {chapter.name: await crash_run.tell(chapter, right) for chapter in story}
     finally:
-        await behavior.stop()
+        await crash_run.stop()
 
 
 async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role) -> dict[str, int]:
@@ -233,9 +233,9 @@ async def _furnish(client: Client) -> None:
     await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in fleet])
 
 
-def pods_made(behavior: Behavior) -> tuple[int, int]:
+def pods_made(crash_run: CrashRun) -> tuple[int, int]:
     """How many pods were made so far, and how many deleted."""
-    records = behavior.history.records("pods")
+    records = crash_run.history.records("pods")
     gone = {r.uid for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
     return len({r.uid for r in records if r.kind == ADDED}), len(gone)
 

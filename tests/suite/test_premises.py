@@ -43,7 +43,7 @@ def audit(folder: Path, *agents: str, verb: str = "delete", resource: str = "nod
 
 
 def deletes(story: Story, name: str, at: float = 1) -> None:
-    story.log.later(at, lambda: (story.set_behavior(), story.gone("nodes", name)))
+    story.log.later(at, lambda: (story.keep_pace(), story.gone("nodes", name)))
 
 
 @pytest.mark.parametrize("verb", ["delete", "deletecollection"])

@@ -42,6 +42,10 @@ class Obedient:
     descriptor = None
     failures, logs = tuple, dict
 
+    @property
+    def operators(self) -> Obedient:
+        return self
+
     def __getattr__(self, name: str) -> Callable[..., bool]:
         return lambda *given: True
 
@@ -103,7 +107,7 @@ def test_who_gives_up_after_a_refusal_is_waited_for_half_the_time(story: Story) 
 
 def test_the_end_of_a_back_off_is_seen_in_what_was_refused_between_two_waits(story: Story) -> None:
     requests = Requests(story, 0, 2, 6, 14, request=REFUSED)
-    story.log.later(15, story.set_behavior)
+    story.log.later(15, story.keep_pace)
     case = play(story, silence=silence(story, requests))
     case.quiet(16, real=True)
     with pytest.raises(CheckFailed):
@@ -118,7 +122,7 @@ def test_refusals_in_the_namespace_of_an_earlier_test_do_not_count(story: Story)
 
 def test_what_moves_is_waited_for(story: Story) -> None:
     def stir() -> None:
-        story.set_behavior()
+        story.keep_pace()
         story.pod("b1", after=0)
 
     story.log.later(25, stir)
