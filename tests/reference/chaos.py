@@ -75,7 +75,7 @@ class Chapter:
     act: Callable[[CrashRun], Awaitable[None]]
     ended: Callable[[CrashRun], Done]
     killed: bool = True
-    judge: Callable[[CrashRun], None] = lambda crash_run: None
+    judge: Callable[[CrashRun], None] = lambda played: None
 
 
 @dataclass
@@ -178,15 +178,15 @@ async def play(
     testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]
 ) -> dict[str, int]:
     """One life; gives the victim's writes in each chapter."""
-    crash_run = CrashRun(testbed, f"{testbed.name}-{k}", victim, k)
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": crash_run.namespace}}
+    played = CrashRun(testbed, f"{testbed.name}-{k}", victim, k)
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": played.namespace}}
     await testbed.client.create(NAMESPACES, body)
-    crash_run.start("operator")
-    crash_run.start("gang-scheduler")
+    played.start("operator")
+    played.start("gang-scheduler")
     try:
-        return {chapter.name: await crash_run.tell(chapter, right) for chapter in story}
+        return {chapter.name: await played.tell(chapter, right) for chapter in story}
     finally:
-        await crash_run.stop()
+        await played.stop()
 
 
 async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role) -> dict[str, int]:
@@ -233,9 +233,9 @@ async def _furnish(client: Client) -> None:
     await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in fleet])
 
 
-def pods_made(crash_run: CrashRun) -> tuple[int, int]:
+def pods_made(played: CrashRun) -> tuple[int, int]:
     """How many pods were made so far, and how many deleted."""
-    records = crash_run.history.records("pods")
+    records = played.history.records("pods")
     gone = {r.uid for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
     return len({r.uid for r in records if r.kind == ADDED}), len(gone)
 

@@ -18,7 +18,7 @@ from conformance.history.view import View
 from conformance.testing import incarnations, predicates
 from kube.resource import PODS
 from reference_impl.api import models
-from tests.reference.chaos import SCHEDULER, CrashRun, Chapter, Done, Role, all_deaths, pods_made
+from tests.reference.chaos import SCHEDULER, Chapter, CrashRun, Done, Role, all_deaths, pods_made
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -29,17 +29,17 @@ PAIR = 2
 """Pods of each set that others are preempted for, with a GPU each; the only node of its profile has as many."""
 
 
-def complete(manifest: Mapping[str, Any], crash_run: CrashRun, **template: Any) -> dict[str, Any]:
+def complete(manifest: Mapping[str, Any], played: CrashRun, **template: Any) -> dict[str, Any]:
     """With what the defaulting webhook would say, which these clusters have not got."""
     spec = {**manifest["spec"]["template"], "headlessServiceConfig": {"publishNotReadyAddresses": True}, **template}
-    metadata = {**manifest["metadata"], "namespace": crash_run.namespace}
+    metadata = {**manifest["metadata"], "namespace": played.namespace}
     return {**manifest, "metadata": metadata, "spec": {**manifest["spec"], "template": spec}}
 
 
 # -- a set is made ----------------------------------------------------------------------------------------------------
 
 
-async def make(crash_run: CrashRun) -> None:
+async def make(played: CrashRun) -> None:
     """A standalone clique and a scaling group with a base and a scaled replica, each clique after the one before."""
     small = {"routers": 2, "workers": 2, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1, "decodes": 1}
     manifest = workloads.load("disaggregated", {"setName": "s", **small, "prefillGpus": 1, "decodeGpus": 1})
@@ -47,7 +47,7 @@ async def make(crash_run: CrashRun) -> None:
     for clique, parent in zip(cliques[1:], cliques, strict=False):
         clique["spec"]["startsAfter"] = [parent["name"]]
     how = {"terminationDelay": "4h0m0s", "cliqueStartupType": "CliqueStartupTypeExplicit"}
-    await crash_run.client.create(models.PODCLIQUESETS, complete(manifest, crash_run, **how))
+    await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **how))
 
 
 def made(view: View) -> bool:
@@ -55,39 +55,37 @@ def made(view: View) -> bool:
     return available and sum(map(pods.ready, view.list("pods"))) == MADE
 
 
-def nothing_was_made_twice(crash_run: CrashRun) -> None:
-    assert pods_made(crash_run) == (MADE, 0), f"{crash_run.namespace}: pods made and deleted"
+def nothing_was_made_twice(played: CrashRun) -> None:
+    assert pods_made(played) == (MADE, 0), f"{played.namespace}: pods made and deleted"
 
 
-MAKING = (Chapter("it is made", make, lambda crash_run: made, judge=nothing_was_made_twice),)
+MAKING = (Chapter("it is made", make, lambda played: made, judge=nothing_was_made_twice),)
 
 
 # -- a set is changed -------------------------------------------------------------------------------------------------
 
 
-async def make_small(crash_run: CrashRun) -> None:
+async def make_small(played: CrashRun) -> None:
     small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
     manifest = workloads.load("kept", {"setName": "s", "delay": "1s", **small})
     how = {"cliqueStartupType": "CliqueStartupTypeAnyOrder"}
-    await crash_run.client.create(models.PODCLIQUESETS, complete(manifest, crash_run, **how))
+    await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **how))
 
 
-async def scale(crash_run: CrashRun, replicas: int) -> None:
+async def scale(played: CrashRun, replicas: int) -> None:
     body = {"spec": {"replicas": replicas}}
-    await crash_run.client.patch(models.PODCLIQUES, crash_run.namespace, "s-0-a", body, subresource="scale")
-    await crash_run.client.patch(models.SCALING_GROUPS, crash_run.namespace, "s-0-g", body, subresource="scale")
+    await played.client.patch(models.PODCLIQUES, played.namespace, "s-0-a", body, subresource="scale")
+    await played.client.patch(models.SCALING_GROUPS, played.namespace, "s-0-g", body, subresource="scale")
 
 
-async def crash(crash_run: CrashRun) -> None:
-    view = crash_run.history.view()
-    crash_run.notes["before"] = incarnations.uids(view, "podcliques")
-    crash_run.notes["made"] = max(incarnations.counts(crash_run.history, "podcliques").values())
+async def crash(played: CrashRun) -> None:
+    view = played.history.view()
+    played.notes["before"] = incarnations.uids(view, "podcliques")
+    played.notes["made"] = max(incarnations.counts(played.history, "podcliques").values())
     [pod] = predicates.pods_of(view, "s-0-a")
     held = {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}}
-    await crash_run.client.patch(PODS, crash_run.namespace, name(pod), held)
-    await crash_run.client.patch(
-        PODS, crash_run.namespace, name(pod), health.status(pod, CRASHED), subresource="status"
-    )
+    await played.client.patch(PODS, played.namespace, name(pod), held)
+    await played.client.patch(PODS, played.namespace, name(pod), health.status(pod, CRASHED), subresource="status")
 
 
 def settled(replicas: int) -> Done:
@@ -103,31 +101,29 @@ def settled(replicas: int) -> Done:
     return seen
 
 
-def anew(crash_run: CrashRun) -> Done:
-    before = crash_run.notes["before"]
+def anew(played: CrashRun) -> Done:
+    before = played.notes["before"]
     renewed = incarnations.renewed("podcliques", before, before)
     return lambda view: bool(renewed(view)) and settled(1)(view)
 
 
-def terminated_at_most_twice(crash_run: CrashRun) -> None:
+def terminated_at_most_twice(played: CrashRun) -> None:
     """In the worst case once more than without the death (CHG-GT-27)."""
-    assert max(incarnations.counts(crash_run.history, "podcliques").values()) - crash_run.notes["made"] <= 2, (
-        crash_run.namespace
-    )
+    assert max(incarnations.counts(played.history, "podcliques").values()) - played.notes["made"] <= 2, played.namespace
 
 
 CHANGES = (
-    Chapter("it is made", make_small, lambda crash_run: settled(1), killed=False),
+    Chapter("it is made", make_small, lambda played: settled(1), killed=False),
     Chapter("it is terminated", crash, anew, judge=terminated_at_most_twice),
-    Chapter("it is scaled out", lambda crash_run: scale(crash_run, 2), lambda crash_run: settled(2)),
-    Chapter("it is scaled in", lambda crash_run: scale(crash_run, 1), lambda crash_run: settled(1)),
+    Chapter("it is scaled out", lambda played: scale(played, 2), lambda played: settled(2)),
+    Chapter("it is scaled in", lambda played: scale(played, 1), lambda played: settled(1)),
 )
 
 
 # -- a set is preempted -----------------------------------------------------------------------------------------------
 
 
-async def make_pair(crash_run: CrashRun, priority: str) -> None:
+async def make_pair(played: CrashRun, priority: str) -> None:
     container = {"name": "main", "image": "registry.example/x:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     pod = {"containers": [container], "schedulerName": SCHEDULER, "priorityClassName": priority}
     pod["nodeSelector"] = {PROFILE: "tiny"}
@@ -144,7 +140,7 @@ async def make_pair(crash_run: CrashRun, priority: str) -> None:
         "metadata": {"name": priority},
         "spec": {"replicas": 1, "template": template},
     }
-    await crash_run.client.create(models.PODCLIQUESETS, complete(manifest, crash_run))
+    await played.client.create(models.PODCLIQUESETS, complete(manifest, played))
 
 
 def stands(view: View) -> bool:
@@ -161,12 +157,8 @@ def preempted(view: View) -> bool:
 
 
 PREEMPTION = (
-    Chapter(
-        "the lower one runs", lambda crash_run: make_pair(crash_run, "low"), lambda crash_run: stands, killed=False
-    ),
-    Chapter(
-        "the higher one takes its place", lambda crash_run: make_pair(crash_run, "high"), lambda crash_run: preempted
-    ),
+    Chapter("the lower one runs", lambda played: make_pair(played, "low"), lambda played: stands, killed=False),
+    Chapter("the higher one takes its place", lambda played: make_pair(played, "high"), lambda played: preempted),
 )
 
 

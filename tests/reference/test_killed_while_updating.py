@@ -14,7 +14,7 @@ from conformance.grove.fields import label, number, text
 from conformance.history.view import View
 from conformance.testing import predicates, replay
 from reference_impl.api import models
-from tests.reference.chaos import CrashRun, Chapter, Done, all_deaths
+from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths
 from tests.reference.test_killed_at_any_write import complete
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -23,31 +23,31 @@ SIZES = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-0-c": 1}
 """All cliques of the set with their pods. Of these `c` does not change, and goes with its replica of the group."""
 
 
-def the_set(crash_run: CrashRun, tag: str) -> dict[str, Any]:
+def the_set(played: CrashRun, tag: str) -> dict[str, Any]:
     small = {"alone": 2, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
     manifest = workloads.load("kept", {"setName": "s", **small})
     for clique in manifest["spec"]["template"]["cliques"]:
         if clique["name"] != "c":
             clique["spec"]["podSpec"]["containers"][0]["image"] = f"registry.example/main:{tag}"
-    return complete(manifest, crash_run, cliqueStartupType="CliqueStartupTypeAnyOrder")
+    return complete(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
 
 
-async def make(crash_run: CrashRun) -> None:
-    await crash_run.client.create(models.PODCLIQUESETS, the_set(crash_run, "first"))
+async def make(played: CrashRun) -> None:
+    await played.client.create(models.PODCLIQUESETS, the_set(played, "first"))
 
 
 def made(view: View) -> bool:
     return number(view.get("podcliquesets", "s"), "status", "availableReplicas") == 1
 
 
-async def update(crash_run: CrashRun) -> None:
-    crash_run.notes["before"] = updates.generation(crash_run.history.view().get("podcliquesets", "s"))
-    crash_run.notes["since"] = crash_run.history.mark()
-    body = {"spec": {"template": {"cliques": the_set(crash_run, "second")["spec"]["template"]["cliques"]}}}
-    await crash_run.client.patch(models.PODCLIQUESETS, crash_run.namespace, "s", body)
+async def update(played: CrashRun) -> None:
+    played.notes["before"] = updates.generation(played.history.view().get("podcliquesets", "s"))
+    played.notes["since"] = played.history.mark()
+    body = {"spec": {"template": {"cliques": the_set(played, "second")["spec"]["template"]["cliques"]}}}
+    await played.client.patch(models.PODCLIQUESETS, played.namespace, "s", body)
 
 
-def ended(crash_run: CrashRun) -> Done:
+def ended(played: CrashRun) -> Done:
     """The set says that it is updated, and so do its parts."""
 
     def seen(view: View) -> bool:
@@ -55,7 +55,7 @@ def ended(crash_run: CrashRun) -> Done:
         generation = updates.generation(found)
         parts = [view.get("podcliques", "s-0-a"), view.get("podcliquescalinggroups", "s-0-g")]
         return (
-            generation != crash_run.notes["before"]
+            generation != played.notes["before"]
             and updates.ended(found)
             and number(found, "status", "updatedReplicas") == 1
             and number(found, "status", "observedGeneration") == number(found, "metadata", "generation")
@@ -67,25 +67,25 @@ def ended(crash_run: CrashRun) -> Done:
     return seen
 
 
-def replaced_once(crash_run: CrashRun) -> None:
-    view, since = crash_run.history.view(), crash_run.notes["since"]
-    assert replay.made(crash_run.history, since) == SIZES, f"{crash_run.namespace}: pods made"
-    assert max(replay.lacking(crash_run.history, SIZES, since).values()) == 1, (
-        f"{crash_run.namespace}: pods that were missing"
+def replaced_once(played: CrashRun) -> None:
+    view, since = played.history.view(), played.notes["since"]
+    assert replay.made(played.history, since) == SIZES, f"{played.namespace}: pods made"
+    assert max(replay.lacking(played.history, SIZES, since).values()) == 1, (
+        f"{played.namespace}: pods that were missing"
     )
     for clique, size in SIZES.items():
         own = predicates.pods_of(view, clique)
         of = label(view.get("podcliques", clique), labels.TEMPLATE_HASH)
         assert [label(pod, labels.TEMPLATE_HASH) for pod in own] == [of] * size, (
-            f"{crash_run.namespace}: hashes of {clique}"
+            f"{played.namespace}: hashes of {clique}"
         )
         assert sorted(text(pod, "spec", "hostname") for pod in own) == [f"{clique}-{n}" for n in range(size)], clique
         images = {text(pod, "spec", "containers", 0, "image").rpartition(":")[2] for pod in own}
-        assert images == {"1" if clique.endswith("c") else "second"}, f"{crash_run.namespace}: images of {clique}"
+        assert images == {"1" if clique.endswith("c") else "second"}, f"{played.namespace}: images of {clique}"
 
 
 STORY = (
-    Chapter("it is made", make, lambda crash_run: made, killed=False),
+    Chapter("it is made", make, lambda played: made, killed=False),
     Chapter("it is updated", update, ended, judge=replaced_once),
 )
 
