@@ -13,6 +13,9 @@ from conformance.suite.checks import ABSENT, Absent
 
 T = TypeVar("T")
 
+Comparison = tuple[dict[str, object], dict[str, object]]
+"""What is expected and what is seen, by name: what `same` compares."""
+
 COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
 """Labels of CORE-002; all others are of CORE-003."""
 

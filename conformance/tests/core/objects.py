@@ -11,13 +11,10 @@ from conformance.grove.fields import (
     at,
     controller,
     finalizers,
-    items,
-    mapping,
     name,
     number,
     text,
     texts,
-    truth,
 )
 from conformance.grove.fields import labels as labels_of
 from conformance.history.record import ADDED, Record
@@ -25,6 +22,7 @@ from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.testing import predicates
 from conformance.testing.comparison import of, same, same_labels
+from conformance.testing.services import headless_services
 
 PLURALS = {
     "PodCliqueSet": "podcliquesets",
@@ -110,26 +108,7 @@ def _made(case: Case, resource: str) -> list[Record]:
 
 def check_services(case: Case, wanted: Expected, view: View) -> None:
     """CORE-006."""
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for service in wanted.services.values():
-        found = view.get("services", service.name)
-        right[service.name] = {
-            "clusterIP": "None",
-            "selector": dict(service.selector),
-            "publishNotReadyAddresses": service.publish_not_ready,
-            "ports": [],
-        }
-        seen[service.name] = of(
-            found,
-            {
-                "clusterIP": text(found, "spec", "clusterIP"),
-                "selector": mapping(found, "spec", "selector"),
-                "publishNotReadyAddresses": truth(found, "spec", "publishNotReadyAddresses") is True,
-                "ports": items(found, "spec", "ports"),
-            },
-        )
-    same(case, "CORE-006", "headless Services", right, seen)
+    same(case, "CORE-006", "headless Services", *headless_services(wanted, view))
 
 
 def check_specs(case: Case, wanted: Expected, view: View) -> None:

@@ -14,7 +14,7 @@ from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.testing import observed, predicates
 from conformance.testing.comparison import same
-from conformance.tests.core import objects
+from conformance.testing.services import headless_services
 
 TIER = "example.com/tier"
 """A label of a template of the workload `namesakes`."""
@@ -31,7 +31,7 @@ def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> Non
     right = {clique.name: _from_template(clique) for clique in wanted.cliques.values()}
     seen = {found: _seen(view, found) for found in right}
     same(case, "RES-050", "cliques, and the images of their pods", right, seen)
-    objects.check_services(case, wanted, view)
+    same(case, "CORE-006", "headless Services", *headless_services(wanted, view))
 
 
 def _from_template(clique: Clique) -> dict[str, object]:

@@ -1,0 +1,32 @@
+"""Headless Services as they should be, and as they are."""
+
+from __future__ import annotations
+
+from conformance.grove.expected import Expected
+from conformance.grove.fields import items, mapping, text, truth
+from conformance.history.view import View
+from conformance.testing.comparison import Comparison, of
+
+
+def headless_services(wanted: Expected, view: View) -> Comparison:
+    """The headless Services of a set, expected and seen."""
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for service in wanted.services.values():
+        found = view.get("services", service.name)
+        right[service.name] = {
+            "clusterIP": "None",
+            "selector": dict(service.selector),
+            "publishNotReadyAddresses": service.publish_not_ready,
+            "ports": [],
+        }
+        seen[service.name] = of(
+            found,
+            {
+                "clusterIP": text(found, "spec", "clusterIP"),
+                "selector": mapping(found, "spec", "selector"),
+                "publishNotReadyAddresses": truth(found, "spec", "publishNotReadyAddresses") is True,
+                "ports": items(found, "spec", "ports"),
+            },
+        )
+    return right, seen
