@@ -105,7 +105,7 @@ def _stamp(told: str, record: Record) -> float:
         return record.wall
 
 
-def counts(env: SceneEnvironment, wanted: Iterable[str]) -> dict[str, int]:
+def counts(history: incarnations.Records, wanted: Iterable[str]) -> dict[str, int]:
     """How many cliques each of these names has had."""
-    found = incarnations.counts(env.history, CLIQUES)
+    found = incarnations.counts(history, CLIQUES)
     return {each: found.get(each, 0) for each in wanted}

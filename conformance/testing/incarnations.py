@@ -8,7 +8,11 @@ from conformance.grove.fields import condition_is, name, terminating, uid
 from conformance.history.query import History, Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
+from conformance.suite.recorded import Span
 from conformance.testing.predicates import Predicate
+
+Records = History | Span
+"""A history, or a part of one."""
 
 
 def uids(view: View, resource: str) -> dict[str, str]:
@@ -16,7 +20,7 @@ def uids(view: View, resource: str) -> dict[str, str]:
     return {name(item): uid(item) for item in view.list(resource) if not terminating(item)}
 
 
-def counts(history: History, resource: str) -> dict[str, int]:
+def counts(history: Records, resource: str) -> dict[str, int]:
     """How many objects each name has had."""
     found: dict[str, set[str]] = {}
     for record in history.records(resource):
@@ -24,7 +28,7 @@ def counts(history: History, resource: str) -> dict[str, int]:
     return {each: len(known) for each, known in found.items()}
 
 
-def ends(history: History, resource: str) -> dict[str, Record]:
+def ends(history: Records, resource: str) -> dict[str, Record]:
     """Name → the first record that shows an object of this name being deleted, or gone."""
     found: dict[str, Record] = {}
     for record in history.records(resource):
@@ -45,7 +49,7 @@ def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> P
     return seen
 
 
-def since(history: History, resource: str, which: str, kind: str, status: str) -> Record | None:
+def since(history: Records, resource: str, which: str, kind: str, status: str) -> Record | None:
     """The record since which, without a break until now, a condition of an object has had a status."""
     found: Record | None = None
     for record in history.records(resource, which):

@@ -6,23 +6,23 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from conformance.errors import HarnessError
 from conformance.grove.fields import mapping
-from conformance.suite.case import Case
+from conformance.suite.scene_environment import SceneEnvironment
 
 ENFORCED_WITHIN = 30.0
 """Seconds within which the quota controller counts a new quota."""
 
 
-def limit_pods(case: Case, name: str, pods: int) -> None:
+def limit_pods(env: SceneEnvironment, name: str, pods: int) -> None:
     """Create a ResourceQuota for pods, and wait until it has been counted: before that, pods may pass it."""
     hard = {"pods": str(pods)}
-    case.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}})
+    env.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}})
 
     def counted() -> bool:
-        quota = case.dry_run.ask(case.dry_run.get("resourcequotas", name)).object
+        quota = env.dry_run.ask(env.dry_run.get("resourcequotas", name)).object
         return mapping(quota, "status", "hard") == hard
 
-    stop = stop_after_delay(ENFORCED_WITHIN * max(1.0, case.time_scale))
+    stop = stop_after_delay(ENFORCED_WITHIN * max(1.0, env.time_scale))
     try:
         Retrying(retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.1), stop=stop)(counted)
     except RetryError:
-        raise HarnessError(f"the ResourceQuota {name} is not counted", where=case.namespace) from None
+        raise HarnessError(f"the ResourceQuota {name} is not counted", where=env.namespace) from None

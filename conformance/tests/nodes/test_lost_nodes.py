@@ -108,7 +108,7 @@ def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
         "NODE-003",
         "cliques that each name has had",
         {CLIQUE["lasts"]: 2},
-        disruption.counts(case, [CLIQUE["lasts"]]),
+        disruption.counts(case.history, [CLIQUE["lasts"]]),
     )
 
 
@@ -173,4 +173,4 @@ def counted(clique: str) -> predicates.Predicate:
 def once(case: Case, sets: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
     """What is to be and what is, of cliques that have not been made anew."""
     cliques = [CLIQUE[each] for each in sets]
-    return dict.fromkeys(cliques, 1), disruption.counts(case, cliques)
+    return dict.fromkeys(cliques, 1), disruption.counts(case.history, cliques)

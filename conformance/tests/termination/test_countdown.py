@@ -83,8 +83,8 @@ def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
     disruption.cordon(case, nodes, off=True)
     case.until("TERM-020", "the sets are available again", all_of(*(predicates.available(each, 1) for each in cliques)))
     once = dict.fromkeys(cliques.values(), 2)
-    same(case, "TERM-020", "cliques that each name has had", once, disruption.counts(case, once))
-    same(case, "TERM-015", "cliques whose pods are on their way", {waits: 1}, disruption.counts(case, [waits]))
+    same(case, "TERM-020", "cliques that each name has had", once, disruption.counts(case.history, once))
+    same(case, "TERM-015", "cliques whose pods are on their way", {waits: 1}, disruption.counts(case.history, [waits]))
 
 
 def began(case: Case, clique: str) -> Record | None:

@@ -78,7 +78,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     disruption.delay(case, shapes, "1s")
     case.quiet(6, real=True)
     known = [*everything, *(n for n in (*strict, *LAST) if n not in everything)]
-    found = disruption.counts(case, known)
+    found = disruption.counts(case.history, known)
     once = dict.fromkeys((*pair, *strict), 2)
     same(case, "TERM-004", "cliques that each name has had", once, {name: found[name] for name in once})
     same(case, "TERM-011", "cliques that each name has had", dict.fromkeys(torn, 2), {n: found[n] for n in torn})
@@ -100,7 +100,7 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     judge_never(case, never)
 
     # Armed again: three more losses, and two that are none.
-    found = disruption.counts(case, known)
+    found = disruption.counts(case.history, known)
     disruption.become(case, "pair-1-g-0-c", disruption.CRASHED, 1)
     disruption.become(case, "strict-0-a", disruption.UNHEARD_OF, 1)
     disruption.become(case, "loose-0-a", disruption.STARTING, 2)
@@ -116,7 +116,13 @@ def test_what_falls_apart_is_made_anew(case: Case) -> None:
     case.quiet(3, real=True)
     recovered(case, [each for each, seen in anew_again.items() if seen])  # pods of the others stay as they are
     kept = {name: found[name] for name in known if name.startswith(("loose-", "torn-"))}
-    same(case, "TERM-015", "cliques whose pods are on their way or have recovered", kept, disruption.counts(case, kept))
+    same(
+        case,
+        "TERM-015",
+        "cliques whose pods are on their way or have recovered",
+        kept,
+        disruption.counts(case.history, kept),
+    )
 
 
 def started(case: Case, shapes: dict[str, Object]) -> None:
@@ -167,7 +173,7 @@ def anew(names: Iterable[str], before: dict[str, str]) -> predicates.Predicate:
 
 def has_had(case: Case, wanted: dict[str, int]) -> predicates.Predicate:
     def seen(view: View) -> bool:
-        return disruption.counts(case, wanted) == wanted
+        return disruption.counts(case.history, wanted) == wanted
 
     return seen
 
@@ -196,7 +202,7 @@ def judge_flags(case: Case, groups: list[str], others: list[str], view: View) ->
 def judge_never(case: Case, never: Object) -> None:
     """What was asked for when no node took pods is still what it was."""
     waited = [*expected(never).cliques, *(name for name in LAST if name.startswith("pair-0-"))]
-    has = disruption.counts(case, waited)
+    has = disruption.counts(case.history, waited)
     same(case, "TERM-010", "cliques of what had never run", dict.fromkeys(waited, 1), has)
 
 

@@ -32,4 +32,4 @@ def test_a_gang_whose_pods_were_refused_at_first_has_never_run(case: Case) -> No
     case.until("TERM-021", "a later set has its pods", pods_are({"later-0-web": 1}))
     case.quiet(6, real=True)
     once = dict.fromkeys(NAMES, 1)
-    same(case, "TERM-021", "cliques of what had never run", once, disruption.counts(case, once))
+    same(case, "TERM-021", "cliques of what had never run", once, disruption.counts(case.history, once))
