@@ -30,8 +30,6 @@ LISTED = {
     "resources/test_names.py",
     "resources/test_secondary.py",
     "resources/test_topology.py",
-    "scaling/test_replicas.py",
-    "scaling/test_victims.py",
     "scheduler/test_reasons.py",
     "scheduler/test_scenarios.py",
     "startup/test_parents.py",

@@ -1,157 +1,248 @@
-"""Sets, scaling groups and cliques are scaled out and in: what comes, what goes, and that all else stays."""
+"""Replicas: sets, scaling groups and cliques are scaled out and in; what is not scaled stays as it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from conformance.grove import labels
 from conformance.grove.fields import count, finalizers, items, label, name, number, text, uid
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
+from conformance.suite.api import Object
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.comparison import of, same
+from conformance.testing.comparison import of
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.observed import all_of, gone, there
 from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 KINDS = ("pods", CLIQUES, GROUPS, GANGS, "services")
 HELD = "conformance.grove.io/held"
-"""A finalizer of the test's own."""
+"""A finalizer of the scene's own."""
+LAST_OF_FIRST = [f"s-0-g-{j}-{clique}" for j in (1, 2, 3) for clique in "bc"]
+"""The cliques of s-0-g that its scale-in to one replica deletes."""
+HOLE, LAST_OF_SECOND = ([f"s-1-g-{j}-{clique}" for clique in "bc"] for j in (1, 2))
+"""The cliques of s-1-g that are terminating when it is scaled in to one replica, and the others that it deletes."""
+
+Uids = dict[tuple[str, str], str]
+"""Resource and name → uid."""
 
 
-@requirements(
-    *("SCALE-001", "SCALE-002", "SCALE-003", "SCALE-004", "SCALE-005", "SCALE-006", "SCALE-007", "SCALE-008"),
-    *("SCALE-009", "SCALE-013", "SCALE-014", "INV-001", "INV-004", "INV-005"),
-)
-def test_replicas_come_and_go(case: Case) -> None:
-    case.nodes("tiny", 1)
-    workload = case.workload("kept", setName="s", aloneFloor=1, groupsFloor=1, membersFloor=1)
-    case.create(workload)
-    case.until("SCALE-001", "the set is available", predicates.available("s", 1))
-    before = existing(case.history.view())
-    generation = text(case.history.view().get(SETS, "s"), "status", "currentGenerationHash")
+class ScaledAtEveryLevel(Scene):
+    """One node with room for all pods. A set with a clique (a) and a scaling group (g) of two cliques (b, c) is scaled
+    out at every level; the groups of its first two replicas are scaled in while no operator runs; in the end the set
+    is scaled to one replica, to none, and out again. Nobody scales anything within the third replica of the set."""
 
-    template = workload["spec"]["template"]["cliques"]
-    template[0]["spec"]["replicas"] = 3
-    case.patch(SETS, "s", {"spec": {"template": {"cliques": template}}})
-    scale(case, CLIQUES, "s-0-a", 4)
-    scale(case, CLIQUES, "s-0-g-0-c", 3)
-    scale(case, GROUPS, "s-0-g", 4)
-    scale(case, SETS, "s", 3)
-    case.until("SCALE-001", "the new replicas have their groups", there(GROUPS, ["s-1-g", "s-2-g"]))
-    scale(case, GROUPS, "s-1-g", 3)
-    case.eventually("SCALE-005", "the scaled clique has its pods", pods_are({"s-0-a": 4}, ready=True))
-    sizes = {"s-0-g-0-c": 3, "s-0-g-1-c": 2}
-    case.eventually("SCALE-009", "a clique of a group's replica is scaled alone", pods_are(sizes, ready=True))
-    sizes = {f"s-0-g-{j}-{clique}": size for j in range(4) for clique, size in (("b", 1), ("c", 2 + (j == 0)))}
-    case.eventually("SCALE-006", "the scaled group has its cliques and pods", pods_are(sizes, ready=True))
-    sizes = {f"s-{i}-g-{j}-{clique}": size for i in (1, 2) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))}
-    case.until("SCALE-001", "the new replicas of the set have their pods", pods_are(sizes, ready=True))
-    case.until("SCALE-001", "the new replicas of the set are available", predicates.available("s", 3))
-    case.eventually("SCALE-002", "their cliques have the template's size", pods_are({"s-1-a": 3, "s-2-a": 3}))
-    judge_scaled_out(case, before, generation)
-    judge_scaled_in(case)
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        workload = env.workload("kept", setName="s", aloneFloor=1, groupsFloor=1, membersFloor=1)
+        env.create(workload)
+        env.wait_for("set available", predicates.available("s", 1))
+        env.mark("before the scale-out")
+        self._scale_out(env, workload)
+        self._scale_groups_in(env)
+        self._scale_set_in(env)
 
-    view = case.history.view()
-    stay = {(kind, each): own for (kind, each), own in existing(view).items() if each.startswith("s-0")}
-    scale(case, SETS, "s", 1)
-    leave = [key for key in existing(view) if key[1].startswith(("s-1", "s-2"))]
-    what = "what belongs to the replicas that are no more goes"
-    case.eventually("SCALE-003", what, all_of(*(gone(k, [n for kind, n in leave if kind == k]) for k in KINDS)))
-    judge_kept(case, "SCALE-003", "uids of what is left", stay)
+    def _scale_out(self, env: SceneEnvironment, workload: Object) -> None:
+        template = workload["spec"]["template"]["cliques"]
+        template[0]["spec"]["replicas"] = 3
+        env.patch(SETS, "s", {"spec": {"template": {"cliques": template}}})
+        scale(env, CLIQUES, "s-0-a", 4)
+        scale(env, CLIQUES, "s-0-g-0-c", 3)
+        scale(env, GROUPS, "s-0-g", 4)
+        scale(env, SETS, "s", 3)
+        env.wait_for("new replicas have their groups", there(GROUPS, ["s-1-g", "s-2-g"]))
+        scale(env, GROUPS, "s-1-g", 3)
+        env.settle("scaled clique has its pods", pods_are({"s-0-a": 4}, ready=True), timeout=60)
+        alone = {"s-0-g-0-c": 3, "s-0-g-1-c": 2}
+        env.settle("clique of one group replica has its pods", pods_are(alone, ready=True), timeout=60)
+        group = {f"s-0-g-{j}-{clique}": size for j in range(4) for clique, size in (("b", 1), ("c", 2 + (j == 0)))}
+        env.settle("scaled group has its pods", pods_are(group, ready=True), timeout=60)
+        new = {f"s-{i}-g-{j}-{clique}": size for i in (1, 2) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))}
+        env.wait_for("new replicas have their pods", pods_are(new, ready=True))
+        env.wait_for("new replicas available", predicates.available("s", 3))
+        env.settle("new cliques have the template's size", pods_are({"s-1-a": 3, "s-2-a": 3}), timeout=60)
+        env.quiet(1)
+        env.mark("scaled out")
 
-    scale(case, SETS, "s", 0)
-    rest = {kind: [each for each in case.history.view().names(kind) if each.startswith("s-")] for kind in KINDS}
-    what = "without replicas nothing of them is left"
-    case.eventually("SCALE-004", what, all_of(*(gone(kind, own) for kind, own in rest.items())))
-    scale(case, SETS, "s", 2)
-    case.until("SCALE-004", "the set comes back", predicates.available("s", 2))
-    sizes = {
-        f"s-{i}-{rest}": size for i in (0, 1) for rest, size in (("a", 3), ("g-0-b", 1), ("g-0-c", 2), ("g-1-c", 2))
-    }
-    case.eventually("SCALE-004", "it has the sizes of its template", pods_are(sizes, ready=True))
+    def _scale_groups_in(self, env: SceneEnvironment) -> None:
+        """The only unready replica of s-0-g is its first one; the middle one of s-1-g is terminating."""
+        disruption.become(env, "s-0-g-0-b", disruption.STARTING, 1)
+        for clique in HOLE:
+            held = [*finalizers(env.history.view().get(CLIQUES, clique)), HELD]
+            env.patch(CLIQUES, clique, {"metadata": {"finalizers": held}})
+            env.delete(CLIQUES, clique)
+        env.mark("before the scale-in")
+        rests = (("a", 3), *((f"g-{j}-{clique}", size) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))))
+        env.wait_for("third replica ready", pods_are({f"s-2-{rest}": size for rest, size in rests}, ready=True))
+        env.quiet(1)
+        env.mark("third replica at rest")
+        env.roles.kill("operator")
+        scale(env, GROUPS, "s-0-g", 1)
+        scale(env, GROUPS, "s-1-g", 1)
+        env.roles.restart("operator")
+        env.settle("last replicas of the group deleted", gone(CLIQUES, LAST_OF_FIRST), timeout=60)
+        env.settle("their pods deleted", pods_are(dict.fromkeys(LAST_OF_FIRST, 0)), timeout=60)
+        env.settle("last replica deleted beside a terminating one", gone(CLIQUES, LAST_OF_SECOND), timeout=60)
+        for clique in HOLE:
+            env.patch(CLIQUES, clique, {"metadata": {"finalizers": None}})
+        env.wait_for("terminating replica gone", gone(CLIQUES, HOLE))
+        env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
+        # Later tests compare what stays: the gangs of deleted replicas are not to be part of it.
+        env.settled("their gangs are gone", gone(GANGS, [f"s-{i}-g-{j}" for i in (0, 1) for j in range(3)]))
+        env.quiet(1.5)
+        env.mark("groups scaled in")
 
-
-def judge_scaled_out(case: Case, before: Mapping[tuple[str, str], str], generation: str) -> None:
-    """Nothing that was there has gone, nothing was updated, and each pod is in its gang."""
-    view = case.quiet(1)
-    judge_kept(case, "SCALE-001", "uids of what was there before", before)
-    case.expect("SCALE-005", "indices of the scaled clique's pods", ["0", "1", "2", "3"], indices(view, "s-0-a"))
-    base = view.get(GANGS, "s-0")
-    groups = {text(group, "name"): group for group in items(base, "spec", "podgroups")}
-    referenced = sorted(text(each, "name") for each in items(groups.get("s-0-a"), "podReferences"))
-    own = sorted(name(pod) for pod in predicates.pods_of(view, "s-0-a"))
-    case.expect("SCALE-005", "pods that the gang names of it", own, of(base, referenced))
-    case.expect("SCALE-005", "its floor in the gang", 1, of(base, count(groups.get("s-0-a"), "minReplicas")))
-    gangs = {f"s-0-g-{j}": [f"s-0-g-{j + 1}-b", f"s-0-g-{j + 1}-c"] for j in range(3)}
-    seen = {
-        gang: of(found := view.get(GANGS, gang), sorted(text(g, "name") for g in items(found, "spec", "podgroups")))
-        for gang in gangs
-    }
-    same(case, "SCALE-006", "PodGroups of the scaled gangs", gangs, seen)
-    told = text(view.get(SETS, "s"), "status", "currentGenerationHash")
-    case.expect("SCALE-005", "hash of the set's generation", generation, told)
-
-
-def judge_scaled_in(case: Case) -> None:
-    """Two groups are scaled in while the operator is away; one has a hole, one has its only sick replica in front."""
-    disruption.become(case, "s-0-g-0-b", disruption.STARTING, 1)
-    hole = [f"s-1-g-1-{clique}" for clique in "bc"]
-    for clique in hole:
-        held = [*finalizers(case.history.view().get(CLIQUES, clique)), HELD]
-        case.patch(CLIQUES, clique, {"metadata": {"finalizers": held}})
-        case.delete(CLIQUES, clique)
-    before = existing(case.history.view())
-    kept = {key: uid for key, uid in before.items() if key[1].startswith(("s-0-g-0-", "s-1-g-0-", "s-0-a", "s-1-a"))}
-    kept = {key: uid for key, uid in kept.items() if key[0] in ("pods", CLIQUES)}
-    rests = (("a", 3), *((f"g-{j}-{clique}", size) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))))
-    ready = pods_are({f"s-2-{rest}": size for rest, size in rests}, ready=True)
-    case.until("SCALE-014", "all pods of what nobody touches are Ready", ready)
-    alone = generations(case.quiet(1))
-    case.roles.kill("operator")
-    scale(case, GROUPS, "s-0-g", 1)
-    scale(case, GROUPS, "s-1-g", 1)
-    case.roles.restart("operator")
-    last = [f"s-0-g-{j}-{clique}" for j in (1, 2, 3) for clique in "bc"]
-    what = "what was scaled while the operator was away is as it is to be"
-    case.eventually("SCALE-013", what, gone(CLIQUES, last))
-    case.eventually("SCALE-007", "the last replicas of the group go whole", gone(CLIQUES, last))
-    case.eventually("SCALE-007", "and their pods with them", pods_are(dict.fromkeys(last, 0)))
-    last = [f"s-1-g-2-{clique}" for clique in "bc"]
-    case.eventually("SCALE-008", "the last replica goes though one before it is still going", gone(CLIQUES, last))
-    for clique in hole:
-        case.patch(CLIQUES, clique, {"metadata": {"finalizers": None}})
-    case.until("SCALE-008", "the replica that was going has gone", gone(CLIQUES, hole))
-    case.eventually("SCALE-008", "and its pods with it", pods_are(dict.fromkeys((*hole, *last), 0)))
-    # What stays is compared later on: the gangs of the replicas that are no more are not to be part of it.
-    case.settled("the gangs of what went have gone", gone(GANGS, [f"s-{i}-g-{j}" for i in (0, 1) for j in range(3)]))
-    view = case.quiet(1.5)
-    case.expect("SCALE-008", "cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], of_group(view, "s-1-g"))
-    case.expect("SCALE-007", "cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], of_group(view, "s-0-g"))
-    judge_kept(case, "SCALE-007", "uids of the replicas that stay", kept)
-    same(case, "SCALE-014", "what nobody has touched, and its generations", alone, generations(view))
+    def _scale_set_in(self, env: SceneEnvironment) -> None:
+        leave = [key for key in _existing(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
+        scale(env, SETS, "s", 1)
+        env.settle("surplus replicas gone", _all_gone(leave), timeout=60)
+        scale(env, SETS, "s", 0)
+        view = env.history.view()
+        rest = [(kind, each) for kind in KINDS for each in view.names(kind) if each.startswith("s-")]
+        env.settle("nothing left of any replica", _all_gone(rest), timeout=60)
+        scale(env, SETS, "s", 2)
+        env.wait_for("set available again", predicates.available("s", 2))
+        sizes = (("a", 3), ("g-0-b", 1), ("g-0-c", 2), ("g-1-c", 2))
+        wanted = {f"s-{i}-{rest}": size for i in (0, 1) for rest, size in sizes}
+        env.settle("sizes of the template", pods_are(wanted, ready=True), timeout=60)
 
 
-def existing(view: View) -> dict[tuple[str, str], str]:
+@requirement("SCALE-001")
+def test_a_set_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """A PodCliqueSet that is scaled out MUST get complete new replicas, and its existing replicas MUST NOT change."""
+    for step in ("set available", "new replicas have their groups", "new replicas have their pods"):
+        run.reached(step)
+    run.reached("new replicas available")
+    before = _existing(run.at("before the scale-out"))
+    run.same("uids of what was there before", *_kept(before, run.at("scaled out")))
+
+
+@requirement("SCALE-002")
+def test_new_replicas_have_the_sizes_of_the_template(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """New replicas of a PodCliqueSet MUST have the sizes that the template has when they are created."""
+    run.reached("new cliques have the template's size")
+
+
+@requirement("SCALE-003")
+def test_a_set_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """When a PodCliqueSet is scaled in, the replicas with the highest indices MUST be deleted, and nothing else."""
+    run.reached("surplus replicas gone")
+    stay = {key: uid for key, uid in _existing(run.at("groups scaled in")).items() if key[1].startswith("s-0")}
+    run.same("uids of the replica that stays", *_kept(stay, run.at("surplus replicas gone")))
+
+
+@requirement("SCALE-004")
+def test_a_set_is_scaled_to_zero_and_out_again(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """It MUST be possible to scale a PodCliqueSet to zero; scaled out again, it MUST be as its template says."""
+    run.reached("nothing left of any replica")
+    run.reached("set available again")
+    run.reached("sizes of the template")
+
+
+@requirement("SCALE-005")
+def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """Pods added to a PodClique MUST have the next indices and join its PodGroup; no update MUST start."""
+    run.reached("scaled clique has its pods")
+    view = run.at("scaled out")
+    pods = predicates.pods_of(view, "s-0-a")
+    run.expect("indices of the pods", ["0", "1", "2", "3"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
+    gang = view.get(GANGS, "s-0")
+    group = {text(each, "name"): each for each in items(gang, "spec", "podgroups")}.get("s-0-a")
+    referenced = sorted(text(each, "name") for each in items(group, "podReferences"))
+    run.expect("pods in its PodGroup", sorted(map(name, pods)), of(gang, referenced))
+    run.expect("minReplicas of its PodGroup", 1, of(gang, count(group, "minReplicas")))
+    before = _generation_hash(run.at("before the scale-out"))
+    run.expect("the set's currentGenerationHash", before, _generation_hash(view))
+
+
+@requirement("SCALE-006")
+def test_a_group_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """A scaled-out scaling group MUST get the next replicas, each above minAvailable with a PodGang of its own."""
+    run.reached("scaled group has its pods")
+    view = run.at("scaled out")
+    wanted = {f"s-0-g-{j}": [f"s-0-g-{j + 1}-b", f"s-0-g-{j + 1}-c"] for j in range(3)}
+    found = {gang: view.get(GANGS, gang) for gang in wanted}
+    seen = {gang: of(at, sorted(text(g, "name") for g in items(at, "spec", "podgroups"))) for gang, at in found.items()}
+    run.same("PodGroups of the scaled gangs", wanted, seen)
+
+
+@requirement("SCALE-007")
+def test_a_group_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """When a scaling group is scaled in, whole replicas with the highest indices MUST be deleted, healthy or not.
+
+    The replica that stays is the only one that is not ready.
+    """
+    run.reached("last replicas of the group deleted")
+    run.reached("their pods deleted")
+    view = run.at("groups scaled in")
+    run.expect("cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], _of_group(view, "s-0-g"))
+    before, stay = _existing(run.at("before the scale-in")), ("s-0-g-0-", "s-1-g-0-", "s-0-a", "s-1-a")
+    kept = {key: uid for key, uid in before.items() if key[0] in ("pods", CLIQUES) and key[1].startswith(stay)}
+    run.same("uids of the replicas that stay", *_kept(kept, view))
+
+
+@requirement("SCALE-008")
+def test_a_group_with_a_terminating_replica_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """A scaling group MUST end with exactly the replicas below its new number, also if one was terminating."""
+    run.reached("last replica deleted beside a terminating one")
+    run.reached("terminating replica gone")
+    run.reached("pods of both replicas gone")
+    found = _of_group(run.at("groups scaled in"), "s-1-g")
+    run.expect("cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], found)
+
+
+@requirement("SCALE-009")
+def test_one_clique_of_a_group_replica_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """A PodClique of a group replica that is scaled out MUST get Pods, and those of other replicas MUST NOT."""
+    run.reached("clique of one group replica has its pods")
+
+
+@requirement("SCALE-013")
+def test_scaling_while_no_operator_runs_takes_effect(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """Scale changes made while no operator runs MUST take effect once an operator runs again."""
+    run.reached("last replicas of the group deleted")
+
+
+@requirement("SCALE-014")
+def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLevel]) -> None:
+    """An operator restart MUST NOT recreate objects, and MUST NOT write specs that are as they should be."""
+    run.reached("third replica ready")
+    before, now = (_generations(run.at(step)) for step in ("third replica at rest", "groups scaled in"))
+    run.same("uids and generations in the third replica", before, now)
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[ScaledAtEveryLevel], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _existing(view: View) -> Uids:
     return {(kind, each): uid for kind in KINDS for each, uid in incarnations.uids(view, kind).items()}
 
 
-def generations(view: View) -> dict[str, list[object]]:
-    """Uid and generation of all that belongs to the last replica of the set, which no test scales by itself."""
+def _kept(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The uids that objects had, and those that objects of the same names have now."""
+    now = _existing(view)
+    right = {f"{kind}/{each}": uid for (kind, each), uid in before.items()}
+    return right, {f"{kind}/{each}": now.get((kind, each), "") for kind, each in before}
+
+
+def _all_gone(objects: Iterable[tuple[str, str]]) -> predicates.Predicate:
+    """None of these exists, each given by its resource and name."""
+    known = list(objects)
+    return all_of(*(gone(kind, [each for own, each in known if own == kind]) for kind in KINDS))
+
+
+def _generations(view: View) -> dict[str, list[object]]:
+    """Uid and generation of all objects of the third replica of the set."""
     own = [(kind, item) for kind in KINDS for item in view.list(kind) if name(item).startswith("s-2")]
     return {f"{kind}/{name(item)}": [uid(item), number(item, "metadata", "generation")] for kind, item in own}
 
 
-def judge_kept(case: Case, id: str, what: str, before: Mapping[tuple[str, str], str]) -> None:
-    now = existing(case.history.view())
-    right = {f"{kind}/{each}": uid for (kind, each), uid in before.items()}
-    same(case, id, what, right, {f"{kind}/{each}": now.get((kind, each), "") for kind, each in before})
+def _generation_hash(view: View) -> str:
+    return text(view.get(SETS, "s"), "status", "currentGenerationHash")
 
 
-def indices(view: View, clique: str) -> list[str]:
-    return sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(view, clique))
-
-
-def of_group(view: View, group: str) -> list[str]:
+def _of_group(view: View, group: str) -> list[str]:
     return [each for each in view.names(CLIQUES) if each.startswith(f"{group}-")]

@@ -1,0 +1,136 @@
+"""Excess pods: which pods of a clique are deleted when it is scaled in."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove import health, labels
+from conformance.grove.fields import label, name, uid
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import disruption, predicates
+from conformance.testing.disruption import CLIQUES, SERVING
+from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+NAMES = ("assigned", "aged", "outdated", "phased", "leaving")
+"""A clique for each property of pods by which the excess ones are chosen."""
+CLIQUE_OF = {each: f"v-0-{each}" for each in NAMES}
+UNREADY: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
+STATES: Mapping[str, list[Mapping[str, Any]]] = {
+    "assigned": [UNREADY, SERVING, SERVING],
+    "phased": [UNREADY, {**SERVING, "phase": "Unknown"}, {**SERVING, "phase": "Pending"}],
+}
+"""The states of the pods 0, 1 and 2, where not all of them serve."""
+
+
+class CliquesWithExcessPods(Scene):
+    """One node, and five cliques with three pods each, which are all scaled to two while no operator runs: a clique
+    has a fourth pod, for which there is no node; one has a pod that was replaced lately; one has a pod of another
+    template; in one all pods are in different phases; one has a pod that is terminating already."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("tiny", 1)
+        env.create(_workload(env))
+        env.wait_for("all pods bound", disruption.bound(dict.fromkeys(CLIQUE_OF.values(), 3)))
+        for each, clique in CLIQUE_OF.items():
+            _become(env, clique, STATES.get(each, [SERVING] * 3))
+        first = {each: disruption.by_index(env, clique)[0] for each, clique in CLIQUE_OF.items()}
+        self._replace_oldest_pod(env, first["aged"])
+        env.patch("pods", name(first["outdated"]), {"metadata": {"labels": {labels.TEMPLATE_HASH: "another"}}})
+        disruption.cordon(env, nodes)
+        scale(env, CLIQUES, CLIQUE_OF["assigned"], 4)
+        env.wait_for("a fourth pod without a node", pods_are({CLIQUE_OF["assigned"]: 4}))
+        env.quiet(1)
+        env.mark("before the scale-in")
+        self._scale_in(env, name(first["leaving"]))
+
+        scale(env, CLIQUES, CLIQUE_OF["phased"], 1)
+        disruption.cordon(env, nodes, off=True)
+        scale(env, CLIQUES, CLIQUE_OF["aged"], 3)
+        env.settle("scaled once more", pods_are({CLIQUE_OF["phased"]: 1, CLIQUE_OF["aged"]: 3}), timeout=60)
+
+    def _replace_oldest_pod(self, env: SceneEnvironment, pod: Mapping[str, Any]) -> None:
+        """The pod with the lowest index becomes the youngest of its clique."""
+        env.quiet(1.2, real=True)
+        env.delete("pods", name(pod))
+        env.wait_for("deleted pod replaced", pods_are({CLIQUE_OF["aged"]: 3}, but=uid(pod)))
+        env.wait_for("its successor bound", disruption.bound({CLIQUE_OF["aged"]: 3}))
+        disruption.become(env, CLIQUE_OF["aged"], SERVING, 1)
+
+    def _scale_in(self, env: SceneEnvironment, leaving: str) -> None:
+        """The operator learns at its start of the new sizes and of a pod that has become terminating."""
+        env.roles.kill("operator")
+        env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
+        env.delete("pods", leaving)
+        for clique in CLIQUE_OF.values():
+            scale(env, CLIQUES, clique, 2)
+        env.roles.restart("operator")
+        env.wait_for("two pods in each clique", pods_are(dict.fromkeys(CLIQUE_OF.values(), 2)))
+        env.quiet(1)
+        env.mark("scaled in")
+        env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
+
+
+@requirement("SCALE-010")
+def test_pods_that_serve_least_are_deleted_first(run: Recorded[CliquesWithExcessPods]) -> None:
+    """A PodClique that is scaled in MUST delete its Pods in the order of node, phase, readiness, template and age.
+
+    The indices of the pods that stay differ from clique to clique: an operator that goes by them fails.
+    """
+    for step in ("all pods bound", "deleted pod replaced", "its successor bound", "a fourth pod without a node"):
+        run.reached(step)
+    run.reached("two pods in each clique")
+    before, now, last = (run.at(step) for step in ("before the scale-in", "scaled in", "scaled once more"))
+    right = {"assigned": "12", "aged": "12", "outdated": "12", "phased": "01"}
+    stay = {each: {index: _uids(before, each).get(index) for index in indices} for each, indices in right.items()}
+    run.same("pods that stay", stay, {each: _uids(now, each) for each in right})
+    run.expect("the pod that stays last", {"0": _uids(before, "phased").get("0")}, _uids(last, "phased"))
+
+
+@requirement("SCALE-011")
+def test_terminating_pods_are_not_counted(run: Recorded[CliquesWithExcessPods]) -> None:
+    """Pods that are already terminating MUST NOT count as excess Pods of a scaled-in PodClique."""
+    before = _uids(run.at("before the scale-in"), "leaving")
+    stay = {index: before.get(index) for index in "12"}
+    run.expect("pods beside the one that was terminating", stay, _uids(run.at("scaled in"), "leaving"))
+
+
+@requirement("SCALE-012")
+def test_the_lowest_free_index_is_used(run: Recorded[CliquesWithExcessPods]) -> None:
+    """A PodClique that is scaled out after a scale-in MUST fill the lowest free indices first."""
+    run.reached("scaled once more")
+    run.expect("indices after one more", ["0", "1", "2"], sorted(_uids(run.at("scaled once more"), "aged")))
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[CliquesWithExcessPods], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _workload(env: SceneEnvironment) -> Object:
+    """One set with all the cliques; nothing is updated, whatever pods say of their template."""
+    workload = env.workload("waiting", setName="v", pods=3)
+    workload["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    cliques = workload["spec"]["template"]["cliques"]
+    [pattern] = cliques
+    cliques.clear()
+    for each in NAMES:
+        clique = copy.deepcopy(pattern)
+        clique["name"] = clique["spec"]["roleName"] = each
+        cliques.append(clique)
+    return workload
+
+
+def _become(env: SceneEnvironment, clique: str, wanted: list[Mapping[str, Any]]) -> None:
+    """Gives the pods of a clique these states, in the order of their indices."""
+    for pod, state in zip(disruption.by_index(env, clique), wanted, strict=False):
+        env.patch("pods", name(pod), health.status(pod, state), subresource="status")
+
+
+def _uids(view: View, each: str) -> dict[str, str]:
+    """Index → uid of the pods of a clique."""
+    return {label(pod, labels.POD_INDEX): uid(pod) for pod in predicates.pods_of(view, CLIQUE_OF[each])}
