@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from conformance.grove import labels
 from conformance.grove.fields import label, name
-from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
 from conformance.testing import incarnations
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.incarnations import Records
 from conformance.testing.observed import all_of, gone
 from conformance.testing.predicates import Predicate
 
@@ -21,21 +21,21 @@ def all_gone(before: View, set_name: str) -> Predicate:
     return all_of(gone(SETS, [set_name]), *(gone(kind, names) for kind, names in own.items()))
 
 
-def made_late(history: History, set_name: str) -> list[str]:
+def made_late(history: Records, set_name: str) -> list[str]:
     """What was made for a set after its deletion was asked for, in the order of the server's writes."""
     end = incarnations.ends(history, SETS).get(set_name)
     made = [record for record in children(history, set_name) if record.kind == ADDED]
     return [str(record) for record in made if end is not None and record.revision > end.revision]
 
 
-def outlived(history: History, set_name: str) -> list[str]:
+def outlived(history: Records, set_name: str) -> list[str]:
     """What of a set went after the set itself."""
     last = [record for record in history.records(SETS, set_name) if record.kind == DELETED]
     went = [record for record in children(history, set_name) if record.kind == DELETED]
     return [str(record) for record in went if last and record.revision > last[0].revision]
 
 
-def children(history: History, set_name: str) -> list[Record]:
+def children(history: Records, set_name: str) -> list[Record]:
     return [
         record
         for record in history.records()

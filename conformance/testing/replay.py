@@ -1,14 +1,16 @@
-"""What an update has done to the pods, moment by moment, as the history has it. The records of one resource come in the
-order in which the API server has written them."""
+"""What an update did to the pods, moment by moment, in a part of a history. The records of one resource are in the
+order in which the API server wrote them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from conformance.grove import labels, pods
-from conformance.grove.fields import controller, label, terminating, text, uid
+from conformance.grove.fields import controller, label, terminating, text
 from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
+from conformance.history.view import View
+from conformance.suite.recorded import Span
 
 Part = Callable[[str], str]
 """What a clique belongs to, by its name; empty for what is not asked about."""
@@ -19,10 +21,10 @@ def owner(record: Record) -> str:
     return text(controller(record.object), "name")
 
 
-def moments(history: History, since: int, until: int | None = None) -> Iterator[tuple[Record, Mapping[str, Record]]]:
+def moments(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
     """Each record of a pod with the pods as they are then, by uid. The mapping moves on."""
-    state = {uid(item): record for record in history.view(since).records("pods") for item in [record.object]}
-    for record in history.records("pods", since=since, until=until):
+    state = {record.uid: record for record in span.begin().records("pods")}
+    for record in span.records("pods"):
         if record.kind == DELETED:
             state.pop(record.uid, None)
         else:
@@ -39,20 +41,20 @@ def serving(state: Mapping[str, Record]) -> dict[str, int]:
     return found
 
 
-def lacking(history: History, sizes: Mapping[str, int], since: int, until: int | None = None) -> dict[str, int]:
-    """How many Ready pods each of these cliques has lacked at most."""
+def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
+    """How many Ready pods each of these cliques lacked at most."""
     worst = dict.fromkeys(sizes, 0)
-    for _, state in moments(history, since, until):
+    for _, state in moments(span):
         have = serving(state)
         for clique, size in sizes.items():
             worst[clique] = max(worst[clique], size - have.get(clique, 0))
     return worst
 
 
-def together(history: History, sizes: Mapping[str, int], part: Part, since: int, *, most: int = 1) -> list[str]:
+def together(span: Span, sizes: Mapping[str, int], part: Part, *, most: int = 1) -> list[str]:
     """Moments at which the cliques of more than `most` parts lacked Ready pods, the first few in words."""
     found: list[str] = []
-    for record, state in moments(history, since):
+    for record, state in moments(span):
         have = serving(state)
         down = {part(clique) for clique, size in sizes.items() if have.get(clique, 0) < size} - {""}
         if len(down) > most and len(found) < 3:
@@ -60,47 +62,46 @@ def together(history: History, sizes: Mapping[str, int], part: Part, since: int,
     return found
 
 
-def sequence(history: History, part: Part, since: int, until: int | None = None) -> list[str]:
+def sequence(span: Span, part: Part) -> list[str]:
     """The parts that lost pods, in the order of their first loss."""
     found: list[str] = []
-    for record in gone(history, since, until):
+    for record in deleted(span):
         if (which := part(owner(record))) and which not in found:
             found.append(which)
     return found
 
 
-def deleted(history: History, part: Part, since: int) -> list[str]:
-    """The parts that lost cliques or pods, in the order in which the API server wrote that. It is the garbage collector
-    that takes the pods of a clique, and it keeps no order among cliques."""
-    lost = [(record.revision, part(record.name)) for record in gone(history, since, resource="podcliques")]
-    lost += [(record.revision, part(owner(record))) for record in gone(history, since)]
+def deleted_parts(span: Span, part: Part) -> list[str]:
+    """The parts that lost cliques or pods, in the order in which the API server wrote that. The pods of a clique are
+    deleted by the garbage collector, which keeps no order among cliques."""
+    lost = [(record.revision, part(record.name)) for record in deleted(span, "podcliques")]
+    lost += [(record.revision, part(owner(record))) for record in deleted(span)]
     return list(dict.fromkeys(which for _, which in sorted(lost) if which))
 
 
-def gone(history: History, since: int, until: int | None = None, resource: str = "pods") -> list[Record]:
+def deleted(span: Span, resource: str = "pods") -> list[Record]:
     """The first record of each pod that shows it being deleted, or gone, in order."""
-    leaving = {record.uid for record in history.view(since).records(resource) if terminating(record.object)}
+    leaving = {record.uid for record in span.begin().records(resource) if terminating(record.object)}
     found = []
-    for record in history.records(resource, since=since, until=until):
+    for record in span.records(resource):
         if record.uid not in leaving and (record.kind == DELETED or terminating(record.object)):
             leaving.add(record.uid)
             found.append(record)
     return found
 
 
-def made(history: History, since: int, until: int | None = None) -> dict[str, int]:
-    """How many pods each clique has got."""
+def created(span: Span) -> dict[str, int]:
+    """How many pods were created for each clique."""
     found: dict[str, set[str]] = {}
-    before = {record.uid for record in history.view(since).records("pods")}
-    for record in history.records("pods", since=since, until=until):
+    before = {record.uid for record in span.begin().records("pods")}
+    for record in span.records("pods"):
         if record.kind == ADDED and record.uid not in before:
             found.setdefault(owner(record), set()).add(record.uid)
     return {clique: len(uids) for clique, uids in found.items()}
 
 
-def places(history: History, cliques: Iterable[str]) -> dict[str, list[str]]:
-    """Clique → index and host name of each of its pods that are there, sorted."""
-    view = history.view()
+def places(view: View, cliques: Iterable[str]) -> dict[str, list[str]]:
+    """Clique → index and host name of each of its pods that exist, sorted."""
     found: dict[str, list[str]] = {clique: [] for clique in cliques}
     for record in view.records("pods"):
         if not terminating(record.object) and owner(record) in found:

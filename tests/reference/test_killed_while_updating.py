@@ -12,6 +12,8 @@ from conformance.cluster.controlplane import Cluster
 from conformance.grove import labels, updates, workloads
 from conformance.grove.fields import label, number, text
 from conformance.history.view import View
+from conformance.suite.recorded import Span
+from conformance.suite.scene import Step
 from conformance.testing import predicates, replay
 from reference_impl.api import models
 from tests.reference.chaos import Chapter, CrashRun, Done, all_deaths
@@ -42,7 +44,7 @@ def made(view: View) -> bool:
 
 async def update(played: CrashRun) -> None:
     played.notes["before"] = updates.generation(played.history.view().get("podcliquesets", "s"))
-    played.notes["since"] = played.history.mark()
+    played.notes["since"] = Step.now("change", played.history)
     body = {"spec": {"template": {"cliques": the_set(played, "second")["spec"]["template"]["cliques"]}}}
     await played.client.patch(models.PODCLIQUESETS, played.namespace, "s", body)
 
@@ -68,11 +70,10 @@ def ended(played: CrashRun) -> Done:
 
 
 def replaced_once(played: CrashRun) -> None:
-    view, since = played.history.view(), played.notes["since"]
-    assert replay.made(played.history, since) == SIZES, f"{played.namespace}: pods made"
-    assert max(replay.lacking(played.history, SIZES, since).values()) == 1, (
-        f"{played.namespace}: pods that were missing"
-    )
+    view = played.history.view()
+    span = Span(played.history, played.notes["since"], Step.now("end", played.history))
+    assert replay.created(span) == SIZES, f"{played.namespace}: created pods"
+    assert max(replay.lacking(span, SIZES).values()) == 1, f"{played.namespace}: missing pods"
     for clique, size in SIZES.items():
         own = predicates.pods_of(view, clique)
         of = label(view.get("podcliques", clique), labels.TEMPLATE_HASH)

@@ -39,11 +39,6 @@ LISTED = {
     "termination/test_refused_pods.py",
     "topology/test_domains.py",
     "topology/test_hierarchy.py",
-    "update/test_beginnings.py",
-    "update/test_deleted_sets.py",
-    "update/test_pods.py",
-    "update/test_replicas.py",
-    "update/test_rolling.py",
     "upgrade/test_earlier_versions.py",
     "upgrade/test_foreign_hashes.py",
 }

@@ -1,59 +1,105 @@
-"""Sets that are deleted in an update or after one, and others that are made under their names."""
+"""Sets that are deleted during or after an update, and others that are created under their names."""
 
 from __future__ import annotations
 
 from conformance.grove import updates
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import predicates
-from conformance.testing.comparison import same
 from conformance.testing.deleted import all_gone, made_late
 from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
 from conformance.tests.update.changes import SETS
 
-IDS = {"during": "UPD-044", "after": "UPD-045"}
-"""Names of sets, by the moment at which each is deleted; whose requirement it is that it goes."""
+NAMES = ("during", "after")
+"""Names of sets, by the moment of its update at which each is deleted."""
 
 
-@requirements("UPD-044", "UPD-045", "INV-001", "INV-004", "INV-005")
-def test_sets_go_in_an_update_and_come_again_without_one(case: Case) -> None:
-    case.nodes("tiny", 1)
-    sets = {each: case.workload("frontend", setName=each, pods=2) for each in IDS}
-    for workload in sets.values():
-        case.create(workload)
-    available = all_of(*(predicates.available(each, 1) for each in sets))
-    case.until(tuple(IDS.values()), "the sets are available", available)
-    changes.hold(sets["during"], "web")
-    before = {each: changes.change(case, workload, "web", tag="2") for each, workload in sets.items()}
-    case.until("UPD-044", "the update waits for a pod", changes.one_held("during-0-web"))
-    case.until("UPD-045", "the other update has ended", changes.done("after", before["after"]))
-    view = case.quiet(0.7)
+class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
+    """Two sets with two pods each, and nothing scarce. One is deleted while its update waits for a pod, the other one
+    after its update. Then sets of the same names are created, and changed."""
 
-    for each in sets:
-        case.delete(SETS, each)
-    for each, id in IDS.items():
-        case.until(id, "all of the deleted set goes", all_gone(view, each), 150)
-        case.expect(id, "what was made of the set after its deletion", [], made_late(case.history, each))
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        sets = {each: env.workload("frontend", setName=each, pods=2) for each in NAMES}
+        for workload in sets.values():
+            env.create(workload)
+        available = all_of(*(predicates.available(each, 1) for each in sets))
+        env.wait_for("sets available", available)
+        changes.hold(sets["during"], "web")
+        before = {each: changes.change(env, workload, "web", tag="2") for each, workload in sets.items()}
+        env.wait_for("one update waits for a pod", changes.one_held("during-0-web"))
+        env.wait_for("other update ended", changes.done("after", before["after"]))
+        view = env.quiet(0.7)
 
-    changes.hold(sets["during"], "web", off=True)
-    for workload in sets.values():
-        changes.image(workload, "web", tag="3")
-        case.create(workload)
-    case.until("UPD-045", "sets of the same names are available, and have a generation", all_of(available, generated))
-    view = case.quiet(0.7)
-    for each in sets:
-        case.expect("UPD-045", f"{each}: the progress of an update", {}, dict(updates.progress(view.get(SETS, each))))
-    before = {each: changes.change(case, workload, "web", tag="4") for each, workload in sets.items()}
-    what = "a change of them is an update, which ends"
-    case.until("UPD-045", what, all_of(*(changes.done(each, before[each]) for each in sets)))
-    view, cliques = case.quiet(0.7), [f"{each}-0-web" for each in sets]
+        for each in sets:
+            env.delete(SETS, each)
+        env.wait_for("set deleted during its update", all_gone(view, "during"), 150)
+        env.wait_for("set deleted after its update", all_gone(view, "after"), 150)
+
+        changes.hold(sets["during"], "web", off=True)
+        for workload in sets.values():
+            changes.image(workload, "web", tag="3")
+            env.create(workload)
+        env.wait_for("new sets available", all_of(available, _have_generations))
+        env.quiet(0.7)
+        env.mark("new sets at rest")
+        before = {each: changes.change(env, workload, "web", tag="4") for each, workload in sets.items()}
+        env.wait_for("new sets updated", all_of(*(changes.done(each, before[each]) for each in sets)))
+        env.quiet(0.7)
+        env.mark("end")
+
+
+@requirement("UPD-044")
+def test_a_set_is_deleted_during_its_update(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain]) -> None:
+    """When a PodCliqueSet is deleted during an update, all that it owns MUST be deleted without waiting for it.
+
+    The operator MUST NOT create anything for the set any more.
+    """
+    run.reached("sets available")
+    run.reached("one update waits for a pod")
+    run.reached("set deleted during its update")
+    late = made_late(run.until("set deleted during its update"), "during")
+    run.expect("objects created for the set after its deletion", [], late)
+
+
+@requirement("UPD-045")
+def test_an_updated_set_is_deleted(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain]) -> None:
+    """A PodCliqueSet that was updated MUST be deleted with all that it owns: its name is used again."""
+    run.reached("sets available")
+    run.reached("other update ended")
+    run.reached("set deleted after its update")
+    late = made_late(run.until("set deleted after its update"), "after")
+    run.expect("objects created for the set after its deletion", [], late)
+
+
+@requirement("UPD-045")
+def test_a_set_of_the_same_name_has_no_update(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain]) -> None:
+    """A PodCliqueSet created under the name of an updated one MUST have a generation hash and no updateProgress."""
+    run.reached("new sets available")
+    view = run.at("new sets at rest")
+    for each in NAMES:
+        run.expect(f"updateProgress of {each}", {}, dict(updates.progress(view.get(SETS, each))))
+
+
+@requirement("UPD-045")
+def test_the_next_change_of_a_set_of_the_same_name_updates_it(
+    run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain],
+) -> None:
+    """The next change of a PodCliqueSet that was created under the name of an updated one MUST update its pods."""
+    run.reached("new sets updated")
+    view, cliques = run.at("end"), [f"{each}-0-web" for each in NAMES]
     right = {clique: ["4", "4"] for clique in cliques}
-    same(case, "UPD-045", "templates of the pods", right, {clique: changes.images(view, clique) for clique in cliques})
+    run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in cliques})
 
 
-def generated(view: View) -> bool | Unmet:
-    late = [each for each in IDS if not updates.generation(view.get(SETS, each))]
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _have_generations(view: View) -> bool | Unmet:
+    late = [each for each in NAMES if not updates.generation(view.get(SETS, each))]
     return not late or Unmet(f"without a generation: {', '.join(late)}")

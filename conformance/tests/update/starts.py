@@ -1,0 +1,185 @@
+"""The scene about the start of updates: changes that start one, changes that start none, and OnDelete."""
+
+from __future__ import annotations
+
+from conformance.grove import updates
+from conformance.grove.fields import number, text, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import disruption, predicates
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Scene, SceneEnvironment
+from conformance.tests.update import changes
+from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
+
+STARTING = ("labels", "annotations", "priority", "image")
+"""Names of sets, by the part of their template that is changed."""
+WAITING = ("o", "p")
+"""Names of sets with OnDelete; the first one has two replicas."""
+MEMBERS = ("a", "q", "g-0-b", "g-0-c", "h-0-d")
+CLIQUES_OF_O = [f"o-{index}-{member}" for index in (0, 1) for member in MEMBERS]
+PARTS_OF_O = [
+    *((CLIQUES, each) for each in CLIQUES_OF_O),
+    *((GROUPS, f"o-{index}-{group}") for index in (0, 1) for group in "gh"),
+]
+"""Resource and name of each part of the set with two replicas."""
+
+
+class ChangesOfAllKinds(Scene):
+    """Sets of which each gets another kind of change, and nothing scarce. Two of them have the strategy OnDelete: pods
+    of the one are deleted by hand after the change, then both are switched to RollingRecreate and changed again."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        starting = {each: env.workload("frontend", setName=each, pods=1) for each in STARTING}
+        other = env.workload("kept", setName="other", aloneFloor=1, groupsFloor=1)
+        waiting = {each: _on_delete(env, each) for each in WAITING}
+        for workload in (*starting.values(), other, *waiting.values()):
+            env.create(workload)
+        replicas = {each: 2 if each == "o" else 1 for each in (*STARTING, "other", *waiting)}
+        env.wait_for("sets available", all_of(*(predicates.available(e, n) for e, n in replicas.items())), 150)
+        scale(env, CLIQUES, "o-0-a", 3)
+        env.wait_for("scaled clique has its pods", pods_are({"o-0-a": 3}, ready=True))
+        env.quiet(0.7)
+        env.mark("changes")
+        before = {each: updates.generation(env.history.view().get(SETS, each)) for each in replicas}
+        _change(env, starting)
+        _change_what_pods_do_not_depend_on(env, other)
+        for workload in waiting.values():
+            changes.image(workload, "a", "c", tag="2")
+            changes.apply(env, workload)
+        for each in STARTING:
+            env.settle(f"{each}: update ended", changes.done(each, before[each]))
+        env.settle("OnDelete: end reported", all_of(changes.begun("o", before["o"]), _parts_ended))
+        env.settle("OnDelete: templates in place", lambda view: not misplaced(view))
+        env.quiet(1.5, real=True)
+        env.mark("changes at rest")
+        self._delete_pods(env)
+        self._back_to_rolling(env, waiting)
+
+    def _delete_pods(self, env: SceneEnvironment) -> None:
+        """Deletes a pod of a standalone clique and one of a member, then all other old pods of the clique."""
+        complete = pods_are({"o-0-a": 3, "o-1-g-0-c": 2, "o-0-g-0-c": 2}, ready=True)
+        env.wait_for("OnDelete: cliques have their pods", complete)
+        [lost, *others] = disruption.by_index(env, "o-0-a")
+        member = disruption.by_index(env, "o-1-g-0-c")[0]
+        self.lost = {uid(lost), uid(member)}
+        for pod in (lost, member):
+            env.delete("pods", pod["metadata"]["name"])
+        went = all_of(changes.deleted("o-0-a", [uid(lost)]), changes.deleted("o-1-g-0-c", [uid(member)]))
+        sizes = {"o-0-a": 3, "o-1-g-0-c": 2}
+        env.wait_for("OnDelete: deleted pods replaced", all_of(went, pods_are(sizes, ready=True)))
+        env.wait_for("OnDelete: replacements counted as Ready", changes.ready(sizes))
+        env.settle("OnDelete: one pod counted as updated", _updated_pods("o-0-a", 1))
+        env.quiet(1, real=True)
+        env.mark("OnDelete: one pod replaced")
+        for pod in others:
+            env.delete("pods", pod["metadata"]["name"])
+        for pod in disruption.by_index(env, "o-0-g-0-c"):
+            env.delete("pods", pod["metadata"]["name"])
+        tags = {"o-0-a": ["2"] * 3, "o-0-g-0-c": ["2"] * 2}
+        env.wait_for("OnDelete: all pods of the clique replaced", _tags(tags))
+        env.settle("OnDelete: clique and set counted as updated", _replica_updated)
+
+    def _back_to_rolling(self, env: SceneEnvironment, waiting: dict[str, Object]) -> None:
+        """Switches the strategy of both sets, and changes a clique that was not changed before."""
+        env.mark("switch to RollingRecreate")
+        for each in waiting:
+            changes.strategy(env, each, changes.ROLLING)
+        env.settled("the switch has been observed", all_of(*map(_switched, waiting)))
+        env.quiet(1.5, real=True)
+        env.mark("RollingRecreate: at rest")
+        before = changes.change(env, waiting["o"], "q", tag="3")
+        other = changes.change(env, waiting["p"], "q", tag="3")
+        env.settle("RollingRecreate: update ended", changes.done("o", before))
+        env.settle("RollingRecreate: update of the other set ended", changes.done("p", other))
+        env.quiet(0.7)
+        env.mark("end")
+
+
+def misplaced(view: View) -> list[str]:
+    """The cliques under OnDelete without the template that they should have, or without its hash."""
+    wrong = []
+    for clique in CLIQUES_OF_O:
+        found, letter = view.get(CLIQUES, clique) or {}, clique.rpartition("-")[2]
+        tag = text(found, "spec", "podSpec", "containers", 0, "image").rpartition(":")[2]
+        if tag != ("2" if letter in "ac" else "1"):
+            wrong.append(f"{clique} has template {tag}")
+        of_pods = {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)}
+        if (changes.hash_of(found) in of_pods) is (letter in "ac"):
+            wrong.append(f"{clique} has hash {changes.hash_of(found)}, its pods {sorted(of_pods)}")
+    return wrong
+
+
+def _on_delete(env: SceneEnvironment, each: str) -> Object:
+    workload = env.workload("rolling", setName=each, replicas=2 if each == "o" else 1, groups=1, groupsFloor=1)
+    workload["spec"]["updateStrategy"] = {"type": changes.ON_DELETE}
+    return workload
+
+
+def _change(env: SceneEnvironment, starting: dict[str, Object]) -> None:
+    changes.template(starting["labels"], "web")["labels"] = {"shade": "green"}
+    changes.template(starting["annotations"], "web")["annotations"] = {"example.com/shade": "green"}
+    changes.image(starting["image"], "web", tag="2")
+    for each in ("labels", "annotations", "image"):
+        changes.apply(env, starting[each])
+    env.patch(SETS, "priority", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
+
+
+def _change_what_pods_do_not_depend_on(env: SceneEnvironment, other: Object) -> None:
+    cliques = other["spec"]["template"]["cliques"]
+    cliques[0]["spec"]["replicas"] = 3
+    changed = {
+        "terminationDelay": "3h0m0s",
+        "headlessServiceConfig": {"publishNotReadyAddresses": False},
+        "cliques": cliques,
+    }
+    env.patch(SETS, "other", {"spec": {"template": changed}})
+    changes.strategy(env, "other", changes.ON_DELETE)
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def _parts_ended(view: View) -> bool | Unmet:
+    parts = [(SETS, "o"), *PARTS_OF_O]
+    late = [each for kind, each in parts if not updates.ended(view.get(kind, each))]
+    return not late or Unmet(f"no update has started and ended at {', '.join(late)}")
+
+
+def _updated_pods(clique: str, count: int) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        reported = number(view.get(CLIQUES, clique), "status", "updatedReplicas")
+        return reported == count or Unmet(f"updatedReplicas of {clique} is {reported}")
+
+    return seen
+
+
+def _tags(wanted: dict[str, list[str]]) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        found = {clique: changes.images(view, clique) for clique in wanted}
+        return found == wanted or Unmet(f"templates: {found}, wanted: {wanted}")
+
+    return seen
+
+
+def _replica_updated(view: View) -> bool | Unmet:
+    found = view.get(CLIQUES, "o-0-a")
+    own, count = view.get(SETS, "o"), number(view.get(SETS, "o"), "status", "updatedReplicas")
+    if updates.reached(found) != updates.targets(found):
+        return Unmet("the clique does not have the hashes that its progress names")
+    return (count == 1 and updates.ended(own)) or Unmet(f"updatedReplicas of the set is {count}, not 1")
+
+
+def _switched(each: str) -> predicates.Predicate:
+    """The operator has observed the present spec of a set, which is that of RollingRecreate."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = view.get(SETS, each)
+        there = text(found, "spec", "updateStrategy", "type") == changes.ROLLING
+        observed = number(found, "status", "observedGeneration")
+        return (there and observed == number(found, "metadata", "generation")) or Unmet(f"{each} is not observed")
+
+    return seen

@@ -1,0 +1,152 @@
+"""Which replicas of a scaling group an update recreates, and when."""
+
+from __future__ import annotations
+
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import disruption, predicates, replay
+from conformance.testing.observed import all_of, gone, there
+from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.update import changes
+from conformance.tests.update.changes import CLIQUES, GROUPS
+
+GROUPED = {"sick": 3, "grows": 2, "shrinks": 3, "again": 3}
+"""Replicas of the group of each set. The last one of `sick` is not available; `grows` and `shrinks` are scaled, and
+`again` is changed again, while their first or second replica is recreated."""
+
+
+class GroupsInDifferentStates(Scene):
+    """A set with one scaling group for each state that an update can meet (see GROUPED), all changed at once, with
+    nothing scarce. New pods become Ready only when they are released, apart from those of `sick`."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        sets, before = {}, {}
+        for each, size in GROUPED.items():
+            values = {"alone": 1, "aloneFloor": 1, "groups": size, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+            sets[each] = env.workload("kept", setName=each, **values)
+            env.create(sets[each])
+        members = {each: [f"{each}-0-g-{j}-b" for j in range(size)] for each, size in GROUPED.items()}
+        env.wait_for("sets available", all_of(*(predicates.available(each, 1) for each in sets)), 150)
+        ones = [f"{each}-0-g-{j}-{clique}" for each, size in GROUPED.items() for j in range(size) for clique in "bc"]
+        env.wait_for("all pods of the groups Ready", changes.ready(dict.fromkeys(ones, 1)))
+        disruption.become(env, members["sick"][2], disruption.STARTING, 1)
+        env.wait_for("one pod not Ready", changes.ready({members["sick"][2]: 0}))
+        env.quiet(0.7)
+        env.mark("change")
+        for each, workload in sets.items():
+            if each != "sick":
+                changes.hold(workload, "b")
+            before[each] = changes.change(env, workload, "b", tag="2")
+
+        held = [members[each][0] for each in ("grows", "shrinks", "again")]
+        env.settle("first replicas recreated", all_of(*map(_waits, held)))
+        env.quiet(0.7)
+        scale(env, GROUPS, "grows-0-g", 4)
+        changes.release(env, members["shrinks"][0])
+        before["again"] = changes.change(env, sets["again"], "b", tag="3")
+        env.wait_for("grows: added replicas exist", there(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
+        env.settle("shrinks: second replica recreated", _waits(members["shrinks"][1]))
+        scale(env, GROUPS, "shrinks-0-g", 1)
+        env.settle("shrinks: recreated replica deleted", gone(CLIQUES, members["shrinks"][1:]))
+        env.settle("again: first replica recreated once more", _waits(members["again"][0], "3"))
+        env.quiet(1, real=True)
+        env.mark("restarted update at rest")
+
+        ends = {each: changes.done(each, before[each]) for each in GROUPED}
+        every = [*(clique for own in members.values() for clique in own), "grows-0-g-2-b", "grows-0-g-3-b"]
+        changes.release_until(env, "all updates end", every, all_of(*ends.values()))
+        for each, ended in ends.items():
+            env.settle(f"{each}: update ended", ended, 30)
+        sizes = {f"grows-0-g-{j}-{clique}": 1 for j in range(4) for clique in "bc"}
+        env.settle("grows: all replicas have their pods", pods_are(sizes), 30)
+        env.quiet(0.7)
+        env.mark("end")
+
+
+@requirement("UPD-025")
+def test_replicas_that_are_not_available_are_recreated_first(run: Recorded[GroupsInDifferentStates]) -> None:
+    """The operator MUST recreate scaling group replicas that are not available at once, before the available ones."""
+    run.reached("sets available")
+    run.reached("all pods of the groups Ready")
+    run.reached("one pod not Ready")
+    run.reached("sick: update ended")
+    order = replay.deleted_parts(run.between("change", "end"), _of_group("sick"))
+    run.expect("replicas in the order of their deletion", [f"sick-0-g-{j}" for j in (2, 0, 1)], order)
+
+
+@requirement("UPD-026")
+def test_added_replicas_have_the_new_template(run: Recorded[GroupsInDifferentStates]) -> None:
+    """Replicas added to a PodCliqueScalingGroup in an update MUST have the new template, and MUST be created once."""
+    run.reached("first replicas recreated")
+    run.reached("grows: added replicas exist")
+    run.reached("grows: update ended")
+    run.reached("grows: all replicas have their pods")
+    created = replay.created(run.between("change", "end"))
+    once = {f"grows-0-g-{j}-{clique}": 1 for j in range(4) for clique in "bc"}
+    run.same("new pods by clique", once, {clique: created.get(clique, 0) for clique in once})
+    _have_template(run, "grows", 4, "2")
+
+
+@requirement("UPD-027")
+def test_the_update_of_a_group_that_is_scaled_in_ends(run: Recorded[GroupsInDifferentStates]) -> None:
+    """The update of a PodCliqueScalingGroup that is scaled in meanwhile MUST end.
+
+    Even if the replica that was being recreated is removed.
+    """
+    run.reached("first replicas recreated")
+    run.reached("shrinks: second replica recreated")
+    run.reached("shrinks: recreated replica deleted")
+    run.reached("shrinks: update ended")
+    _have_template(run, "shrinks", 1, "2")
+
+
+@requirement("UPD-028")
+def test_a_change_during_the_update_of_a_group_restarts_it(run: Recorded[GroupsInDifferentStates]) -> None:
+    """A change during the update of a PodCliqueScalingGroup restarts the update: it MUST end with the last template."""
+    run.reached("first replicas recreated")
+    run.reached("again: first replica recreated once more")
+    run.reached("again: update ended")
+    _have_template(run, "again", 3, "3")
+
+
+@requirement("UPD-028")
+def test_a_restarted_update_recreates_one_replica_at_a_time(run: Recorded[GroupsInDifferentStates]) -> None:
+    """After a change during the update of a group, available replicas MUST still be recreated one at a time.
+
+    The first replica may or may not count as the selected one (CHG-RU-60), so the second may be recreated beside it.
+    """
+    recreated = replay.sequence(run.between("change", "restarted update at rest"), _of_group("again"))
+    third = [replica for replica in recreated if replica == "again-0-g-2"]
+    run.expect("replicas recreated before the selected one is available", [], third)
+    sizes = {f"again-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
+    three = replay.together(run.between("change", "end"), sizes, _of_group("again"), most=2)
+    run.expect("moments at which three replicas lacked Ready pods", [], three)
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[GroupsInDifferentStates], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _waits(clique: str, tag: str = "2") -> predicates.Predicate:
+    """A clique has one pod, which is of that template and held."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = changes.held(view, clique)
+        return [changes.tag(pod) for pod in found] == [tag] or Unmet(f"{clique} has no held pod of template {tag}")
+
+    return seen
+
+
+def _of_group(each: str) -> replay.Part:
+    """The replica of the group of a set that a clique belongs to."""
+    return lambda clique: clique.rpartition("-")[0] if clique.startswith(f"{each}-0-g-") else ""
+
+
+def _have_template(run: Recorded[GroupsInDifferentStates], each: str, size: int, tag: str) -> None:
+    """In the end the pods of the changed clique have this template, in each replica of the group."""
+    right, view = {f"{each}-0-g-{j}-b": [tag] for j in range(size)}, run.at("end")
+    run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in right})

@@ -1,0 +1,97 @@
+"""Updates with the strategy OnDelete, which wait for somebody to delete pods, and the switch back to
+RollingRecreate."""
+
+from __future__ import annotations
+
+from conformance.grove import updates
+from conformance.grove.fields import number
+from conformance.testing import replay
+from conformance.testing.scene import Recorded, requirement
+from conformance.tests.update import changes
+from conformance.tests.update.changes import CLIQUES, SETS
+from conformance.tests.update.starts import CLIQUES_OF_O, PARTS_OF_O, WAITING, ChangesOfAllKinds, misplaced
+
+
+@requirement("UPD-038")
+def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKinds]) -> None:
+    """With OnDelete, sets, groups and cliques MUST report the end of an update when it starts, and no selection."""
+    run.reached("OnDelete: end reported")
+    span = run.until("OnDelete: end reported")
+    of_set = span.records(SETS, "o")
+    records = [*of_set, *(record for kind, each in PARTS_OF_O for record in span.records(kind, each))]
+    selected = [str(record) for record in records if updates.selection(record.object) is not None]
+    turns = [str(record) for record in of_set if updates.turns(record.object)]
+    run.expect("states with a selection", [], [*selected, *turns])
+    running = [str(record) for record in of_set if updates.running(record.object)]
+    run.expect("states in which an update is reported to be running", [], running)
+
+
+@requirement("UPD-038")
+def test_on_delete_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
+    """With OnDelete, an update MUST NOT delete a Pod."""
+    deleted = [record.name for record in replay.deleted(run.between("changes", "changes at rest"))]
+    prefixes = tuple(f"{each}-" for each in WAITING)
+    run.expect("deleted pods under OnDelete", [], [each for each in deleted if each.startswith(prefixes)])
+
+
+@requirement("UPD-039")
+def test_on_delete_updates_all_cliques_at_once(run: Recorded[ChangesOfAllKinds]) -> None:
+    """With OnDelete, all PodCliques MUST get the new template and its hash at once, and MUST keep their replicas."""
+    run.reached("scaled clique has its pods")
+    view = run.at("changes at rest")
+    run.expect("cliques without their template or its hash", [], misplaced(view))
+    run.expect("replicas of the scaled clique", 3, number(view.get(CLIQUES, "o-0-a"), "spec", "replicas"))
+
+
+@requirement("UPD-040")
+def test_on_delete_replaces_deleted_pods_only(run: Recorded[ChangesOfAllKinds]) -> None:
+    """With OnDelete, a deleted Pod MUST be replaced by one of the new template, and no other Pod MUST be deleted."""
+    run.reached("OnDelete: cliques have their pods")
+    run.reached("OnDelete: deleted pods replaced")
+    run.reached("OnDelete: replacements counted as Ready")
+    before, view = run.at("OnDelete: cliques have their pods"), run.at("OnDelete: one pod replaced")
+    run.expect("templates of the clique's pods", ["1", "1", "2"], changes.images(view, "o-0-a"))
+    run.expect("templates of the member's pods", ["1", "2"], changes.images(view, "o-1-g-0-c"))
+    kept = {each: changes.uids(before, each) - run.scene.lost <= changes.uids(view, each) for each in CLIQUES_OF_O}
+    run.same("cliques that keep their other pods", dict.fromkeys(kept, True), kept)
+
+
+@requirement("UPD-041")
+def test_on_delete_counts_updated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
+    """With OnDelete, a PodClique MUST count its Pods of the new template as updated.
+
+    It MUST count as updated itself once all of its Pods are, and not before.
+    """
+    run.reached("OnDelete: one pod counted as updated")
+    found = run.at("OnDelete: one pod replaced").get(CLIQUES, "o-0-a")
+    run.expect("the clique counts as updated", False, updates.reached(found) == updates.targets(found))
+    run.reached("OnDelete: all pods of the clique replaced")
+    run.reached("OnDelete: clique and set counted as updated")
+
+
+@requirement("UPD-042")
+def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
+    """A switch to RollingRecreate MUST NOT delete an outdated Pod."""
+    span = run.between("switch to RollingRecreate", "RollingRecreate: at rest")
+    first, last = span.begin(), span.view()
+    before = {each: updates.generation(first.get(SETS, each)) for each in WAITING}
+    run.same("generation hashes after the switch", before, {e: updates.generation(last.get(SETS, e)) for e in WAITING})
+    run.expect("pods deleted by the switch", [], [record.name for record in replay.deleted(span)])
+
+
+@requirement("UPD-042")
+def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
+    """The change after a switch to RollingRecreate MUST replace all outdated Pods, and MUST NOT replace new ones."""
+    run.reached("RollingRecreate: update ended")
+    view = run.at("end")
+    right = {f"o-{index}-a": ["2"] * (3 - index) for index in (0, 1)}
+    right |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
+    run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in right})
+    new = changes.uids(run.at("RollingRecreate: at rest"), "o-0-g-0-c")
+    run.expect("deleted pods of the new template", [], sorted(new - changes.uids(view, "o-0-g-0-c")))
+
+
+@requirement("UPD-043")
+def test_a_group_changed_under_on_delete_blocks_no_update(run: Recorded[ChangesOfAllKinds]) -> None:
+    """A group that was changed under OnDelete only MUST NOT block an update with RollingRecreate."""
+    run.reached("RollingRecreate: update of the other set ended")

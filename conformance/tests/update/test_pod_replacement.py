@@ -1,0 +1,377 @@
+"""Which pods of a standalone clique an update replaces, and when."""
+
+from __future__ import annotations
+
+from conformance.grove import pods, updates
+from conformance.grove.fields import uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import disruption, predicates, replay
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.update import changes
+from conformance.tests.update.changes import CLIQUES, SETS
+
+SIZES = {
+    "down": 2,
+    "sick": 4,
+    "ill": 4,
+    "crashed": 2,
+    "shrinks": 3,
+    "grows": 2,
+    "again": 3,
+    "back": 3,
+    "twice": 3,
+    "fits": 2,
+    "broken": 2,
+}
+"""Pods of the clique of each set. Two pods of `down`, `sick` and `ill` are not Ready, two of `crashed` have failed
+before; `shrinks` and `grows` are scaled, `again`, `back` and `twice` are changed twice, the new pods of `fits` fit on
+no node, those of `broken` have no image."""
+MINIMUMS = {"sick": 3}
+SIZES_IN_THE_END = {**SIZES, "shrinks": 1, "grows": 4}
+EITHER = (1, 2)
+"""How many of three Ready pods may be replaced after a second change, before a new pod becomes Ready. An unready pod of
+the first change is replaced at once (CHG-RU-21), and whether the next Ready pod waits for its successor is open: the
+selection is cleared (CHG-RU-60), but Ready pods are replaced one at a time (CHG-RU-23). The third waits in any case."""
+FIRST = {"down": (2,), "sick": (2,), "ill": (3,), "twice": EITHER}
+"""How many pods are replaced at once; one pod of each other set."""
+NEXT = {"sick": (3,), "ill": (4,), "crashed": (2,), "shrinks": (2,), "twice": (2, 3)}
+"""How many pods are replaced once the successors of the first ones are Ready."""
+LAST = {"again": "3", "twice": "3", "broken": "3", "back": "1"}
+"""The template that each set has in the end; all others have the second one."""
+LATE = "conformance.grove.io/late"
+"""A label that the pods of one set require of their node, and that no node has at first."""
+
+Uids = dict[str, set[str]]
+
+
+def clique(each: str) -> str:
+    """The clique of a set."""
+    return f"{each}-0-web"
+
+
+class CliquesInDifferentStates(Scene):
+    """A set with one standalone clique for each state that an update can meet (see SIZES), all changed at once. New
+    pods become Ready only when they are released; a node for the set `fits` appears last."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("tiny", 1)
+        sets = {each: _workload(env, each) for each in SIZES}
+        for workload in sets.values():
+            env.create(workload)
+        env.wait_for("all pods Ready", changes.ready({clique(each): n for each, n in SIZES.items()}), 150)
+        for each in ("down", "sick", "ill"):
+            disruption.become(env, clique(each), disruption.STARTING, 2)
+        disruption.become(env, clique("crashed"), disruption.RECOVERED, 2)
+        unready = {clique("down"): 0, clique("sick"): 2, clique("ill"): 2}
+        env.wait_for("two pods not Ready", changes.ready(unready))
+        env.quiet(0.7)
+        env.mark("change")
+        view = env.history.view()
+        self.first = {each: changes.uids(view, clique(each)) for each in SIZES}
+        before = {each: updates.generation(view.get(SETS, each)) for each in SIZES}
+
+        for each, workload in sets.items():
+            changes.image(workload, "web", tag="2")
+            _second_template(env, workload, each)
+            changes.apply(env, workload)
+        env.settled("the first of two changes has been observed", changes.begun("twice", before["twice"]))
+        changes.image(sets["twice"], "web", tag="3")
+        changes.apply(env, sets["twice"])
+        for each, size in SIZES.items():
+            bound = size - 1 if each == "fits" else size
+            wanted = changes.replaced(clique(each), self.first[each], FIRST.get(each, (1,)), bound)
+            env.settle(f"{each}: first pods replaced", wanted)
+        env.quiet(1, real=True)
+        env.mark("first pods replaced")
+        self._release_others(env)
+        self._change_again(env, sets)
+
+        env.patch("nodes", nodes[0], {"metadata": {"labels": {LATE: "yes"}}})
+        ends = {each: _ended(each) if each == "back" else changes.done(each, before[each]) for each in SIZES}
+        changes.release_until(env, "all updates end", map(clique, SIZES), all_of(*ends.values()))
+        for each, ended in ends.items():
+            env.settle(f"{each}: update ended", ended, 30)
+        env.quiet(0.7)
+        env.mark("end")
+
+    def _release_others(self, env: SceneEnvironment) -> None:
+        """Makes pods Ready that are not the successor of a Ready pod, and scales two cliques."""
+        first = self.first
+        scale(env, CLIQUES, clique("grows"), 4)
+        env.settle("grows: added pods exist", changes.replaced(clique("grows"), first["grows"], (1,), 4))
+        successor = _oldest_new(env, "grows", first)
+        added = changes.uids(env.history.view(), clique("grows")) - first["grows"] - successor
+        for each in ("down", "sick", "ill", "crashed", "shrinks", "twice"):
+            changes.release(env, clique(each))
+        changes.release(env, clique("grows"), successor)
+        for each, counts in NEXT.items():
+            env.settle(f"{each}: next pod replaced", changes.replaced(clique(each), first[each], counts, SIZES[each]))
+        env.settle("grows: added pods Ready", _ready(clique("grows"), added))
+        env.settled("and their clique reports it", changes.ready({clique("grows"): 3}), 10)
+        scale(env, CLIQUES, clique("shrinks"), 1)
+        env.settle("shrinks: one pod left", pods_are({clique("shrinks"): 1}))
+        env.quiet(1, real=True)
+        env.mark("next pods replaced")
+
+    def _change_again(self, env: SceneEnvironment, sets: dict[str, Object]) -> None:
+        """A third template, the first one again, and one that is not broken."""
+        changes.image(sets["again"], "web", tag="3")
+        sets["back"] = _workload(env, "back")
+        changes.template(sets["broken"], "web").pop("annotations")
+        changes.image(sets["broken"], "web", tag="3")
+        for each in ("again", "back", "broken"):
+            changes.apply(env, sets[each])
+        of_second = changes.where(env.history.view(), clique("again"), lambda pod: changes.tag(pod) == "2")
+        env.settle("again: pod of the second template deleted", changes.deleted(clique("again"), of_second))
+        wanted = changes.replaced(clique("again"), self.first["again"], EITHER, 3)
+        env.settle("again: pods of the third template exist", wanted)
+        env.quiet(1, real=True)
+        env.mark("third template at rest")
+
+
+Run = Recorded[CliquesInDifferentStates]
+
+
+@requirement("UPD-009")
+def test_no_set_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesInDifferentStates]) -> None:
+    """When the operator reports the end of an update, enough Pods of the PodCliqueSet MUST be Ready."""
+    view = run.at("first pods replaced")
+    early = [each for each in SIZES if updates.ended(view.get(SETS, each))]
+    run.expect("sets that report the end while pods are not Ready", [], early)
+
+
+@requirement("UPD-014")
+def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentStates]) -> None:
+    """The operator MUST replace all Pods of an old template that are not Ready at once.
+
+    It MUST NOT wait for their successors to become Ready.
+    """
+    run.reached("two pods not Ready")
+    for each in ("down", "sick", "ill"):
+        run.reached(f"{each}: first pods replaced")
+    for each in ("down", "ill"):
+        _replaced_at_first(run, each)
+    view = run.at("first pods replaced")
+    unready = {uid(pod) for each in ("down", "sick", "ill") for pod in _unready(view, each, run.scene.first)}
+    run.expect("old pods that are not Ready", [], sorted(unready))
+
+
+@requirement("UPD-014")
+def test_an_update_that_begins_with_unready_pods_ends(run: Recorded[CliquesInDifferentStates]) -> None:
+    """After the Pods that are not Ready, the operator MUST replace the Ready ones of an old template, each once."""
+    run.reached("ill: next pod replaced")
+    _updated(run, "ill")
+    _created(run, "ill", 4)
+
+
+@requirement("UPD-015")
+def test_pods_that_failed_before_are_replaced_one_at_a_time(run: Recorded[CliquesInDifferentStates]) -> None:
+    """The operator MUST treat a Ready Pod whose containers have failed before like any other Ready Pod."""
+    run.reached("crashed: first pods replaced")
+    _replaced_at_first(run, "crashed")
+    run.reached("crashed: next pod replaced")
+    run.expect("replaced pods of crashed", 2, len(_lost(run.at("next pods replaced"), "crashed", run.scene.first)))
+    _updated(run, "crashed")
+    _created(run, "crashed", 2)
+
+
+@requirement("UPD-016")
+def test_the_next_ready_pod_waits_for_the_successor(run: Recorded[CliquesInDifferentStates]) -> None:
+    """The operator MUST NOT replace the next Ready Pod before the successor of the previous one is Ready.
+
+    Other Ready Pods, whether replacements or added by scaling, MUST NOT count in its stead.
+    """
+    run.reached("all pods Ready")
+    run.reached("sick: next pod replaced")
+    view = run.at("next pods replaced")
+    run.expect("replaced pods of sick", 3, len(_lost(view, "sick", run.scene.first)))
+    run.expect("replaced pods of grows", 1, len(_lost(view, "grows", run.scene.first)))
+    _updated(run, "sick")
+    _created(run, "sick", 4)
+
+
+@requirement("UPD-017")
+def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDifferentStates]) -> None:
+    """While fewer than minAvailable Pods of a PodClique are Ready, the operator MUST NOT replace Ready ones."""
+    _replaced_at_first(run, "sick")
+
+
+@requirement("UPD-018")
+def test_a_successor_without_a_node_pauses_the_update(run: Recorded[CliquesInDifferentStates]) -> None:
+    """A successor that fits on no node MUST pause the update until there is capacity.
+
+    The operator deletes nothing more until then, and continues by itself.
+    """
+    run.reached("fits: first pods replaced")
+    _replaced_at_first(run, "fits")
+    _updated(run, "fits")
+
+
+@requirement("UPD-019")
+def test_the_update_of_a_clique_that_is_scaled_in_ends(run: Recorded[CliquesInDifferentStates]) -> None:
+    """The update of a PodClique that is scaled in meanwhile MUST end."""
+    run.reached("shrinks: first pods replaced")
+    _replaced_at_first(run, "shrinks")
+    run.reached("shrinks: next pod replaced")
+    run.reached("shrinks: one pod left")
+    _updated(run, "shrinks")
+
+
+@requirement("UPD-020")
+def test_added_pods_have_the_new_template(run: Recorded[CliquesInDifferentStates]) -> None:
+    """Pods that are added to a PodClique during an update MUST have the new template, and MUST NOT be replaced."""
+    run.reached("grows: first pods replaced")
+    _replaced_at_first(run, "grows")
+    run.reached("grows: added pods exist")
+    run.reached("grows: added pods Ready")
+    _updated(run, "grows")
+    _created(run, "grows", 4)
+
+
+@requirement("UPD-021")
+def test_a_broken_template_is_fixed_by_another_one(run: Recorded[CliquesInDifferentStates]) -> None:
+    """It MUST be possible to fix a template whose Pods never become Ready by another one, deleting no Pods by hand."""
+    run.reached("broken: first pods replaced")
+    _replaced_at_first(run, "broken")
+    _updated(run, "broken")
+
+
+@requirement("UPD-022")
+def test_a_change_during_an_update_restarts_it(run: Recorded[CliquesInDifferentStates]) -> None:
+    """A change MUST restart an update that is under way: it MUST end with all Pods at the last template.
+
+    Ready Pods MUST still be replaced one at a time.
+    """
+    run.reached("again: first pods replaced")
+    _replaced_at_first(run, "again")
+    run.reached("again: pod of the second template deleted")
+    run.reached("again: pods of the third template exist")
+    _replaced(run, "again", "third template at rest", EITHER)
+    _updated(run, "again")
+
+
+@requirement("UPD-022")
+def test_two_changes_replace_ready_pods_one_at_a_time(run: Recorded[CliquesInDifferentStates]) -> None:
+    """When two changes follow each other immediately, Ready Pods MUST still be replaced one at a time."""
+    run.reached("twice: first pods replaced")
+    _replaced_at_first(run, "twice")
+
+
+@requirement("UPD-023")
+def test_the_last_of_two_changes_applies(run: Recorded[CliquesInDifferentStates]) -> None:
+    """When two changes follow each other immediately, the last one MUST apply to every Pod."""
+    run.reached("twice: next pod replaced")
+    _updated(run, "twice")
+
+
+@requirement("UPD-024")
+def test_a_reverted_template_keeps_the_pods_that_have_it(run: Recorded[CliquesInDifferentStates]) -> None:
+    """When a template is reverted during an update, updated Pods MUST be replaced, and others MUST be kept."""
+    run.reached("back: first pods replaced")
+    _replaced_at_first(run, "back")
+    _updated(run, "back")
+    kept = run.scene.first["back"] & changes.uids(run.at("end"), clique("back"))
+    run.expect("kept pods of the first template", SIZES["back"] - 1, len(kept))
+
+
+@requirement("UPD-046")
+def test_no_clique_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesInDifferentStates]) -> None:
+    """A PodClique's end of an update MUST NOT be reported before minAvailable successors of its Pods are Ready."""
+    view = run.at("first pods replaced")
+    generations = {each: updates.generation(view.get(SETS, each)) for each in SIZES}
+    early = [each for each in SIZES if updates.ended(view.get(CLIQUES, clique(each)), generations[each])]
+    run.expect("cliques that report the end while pods are not Ready", [], early)
+    _updated(run, "down")
+    _created(run, "down", 2)
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[CliquesInDifferentStates], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+# -- acting ------------------------------------------------------------------------------------------------------------
+
+
+def _workload(env: SceneEnvironment, each: str) -> Object:
+    workload = env.workload("waiting", setName=each, pods=SIZES[each], floor=MINIMUMS.get(each, 1))
+    changes.template(workload, "web").pop("annotations")
+    return workload
+
+
+def _second_template(env: SceneEnvironment, workload: Object, each: str) -> None:
+    """What new pods of a set lack: a node that takes them, an image, or that the scene releases them."""
+    if each == "fits":
+        spec = changes.template(workload, "web")["spec"]["podSpec"]
+        spec["nodeSelector"] = {**spec.get("nodeSelector", {}), LATE: "yes"}
+    elif each == "broken":
+        env.set_behavior(workload, "web", "image-pull-failure")
+    else:
+        changes.hold(workload, "web")
+
+
+def _oldest_new(env: SceneEnvironment, each: str, first: Uids) -> set[str]:
+    """The oldest of the pods that are not the first ones: what was created before any was added."""
+    new = changes.uids(env.history.view(), clique(each)) - first[each]
+    order = [record.uid for record in env.history.records("pods")]
+    return set(sorted(new, key=order.index)[:1])
+
+
+def _ready(clique: str, wanted: set[str]) -> predicates.Predicate:
+    """These pods (uids) of a clique are Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        late = wanted - changes.where(view, clique, pods.ready)
+        return not late or Unmet(f"{len(late)} of {len(wanted)} pods of {clique} are missing or not Ready")
+
+    return seen
+
+
+def _ended(each: str) -> predicates.Predicate:
+    """An update that restores the first template has ended: its generation is the one of before."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = view.get(SETS, each)
+        return updates.ended(found) or Unmet(f"the update of {each} has not ended: {dict(updates.progress(found))}")
+
+    return seen
+
+
+# -- judging -----------------------------------------------------------------------------------------------------------
+
+
+def _lost(view: View, each: str, first: Uids) -> set[str]:
+    return first[each] - changes.uids(view, clique(each))
+
+
+def _unready(view: View, each: str, first: Uids) -> list[changes.Pod]:
+    """The old pods of a set that exist and are not Ready."""
+    return [pod for pod in predicates.pods_of(view, clique(each)) if uid(pod) in first[each] and not pods.ready(pod)]
+
+
+def _replaced_at_first(run: Run, each: str) -> None:
+    """No more pods of a set are replaced than may be at once."""
+    _replaced(run, each, "first pods replaced", FIRST.get(each, (1,)))
+
+
+def _replaced(run: Run, each: str, step: str, allowed: tuple[int, ...]) -> None:
+    """The number of replaced pods of a set at a step is one of those allowed."""
+    wanted, count = " or ".join(map(str, allowed)), len(_lost(run.at(step), each, run.scene.first))
+    run.expect(f"replaced pods of {each}", wanted, wanted if count in allowed else str(count))
+
+
+def _updated(run: Run, each: str) -> None:
+    """The update of a set has ended, and all its pods have the last template."""
+    run.reached(f"{each}: update ended")
+    tags = [LAST.get(each, "2")] * SIZES_IN_THE_END[each]
+    run.expect(f"templates of the pods of {each}", tags, changes.images(run.at("end"), clique(each)))
+
+
+def _created(run: Run, each: str, count: int) -> None:
+    """So many pods of a set were created since the change."""
+    run.expect(f"new pods of {each}", count, replay.created(run.between("change", "end")).get(clique(each)))

@@ -1,0 +1,150 @@
+"""The order in which RollingRecreate replaces pods and replicas, and that it replaces each of them once."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.grove import labels
+from conformance.grove.fields import label
+from conformance.testing import predicates, replay
+from conformance.testing.scene import Recorded, invariants, requirement
+from conformance.tests.update import changes
+from conformance.tests.update.rolling import (
+    CHANGES,
+    REPLICAS,
+    SetUpdatedThreeTimes,
+    Update,
+    hashes,
+    replica,
+    replica_of_group,
+    uids,
+)
+
+STANDALONE = [f"s-{index}-a" for index in range(REPLICAS)]
+"""The standalone cliques that the first change is about."""
+REPLICAS_OF_GROUPS = [f"s-{index}-g-{j}" for index in range(REPLICAS) for j in range(2)]
+"""The replicas of the groups that the second change is about."""
+REPLACED = {
+    "standalone": STANDALONE,
+    "member": [f"{each}-{clique}" for each in REPLICAS_OF_GROUPS for clique in "bc"],
+}
+"""The cliques whose pods a change replaces; the last change replaces all."""
+
+
+@requirement("UPD-001")
+def test_replicas_of_a_set_are_updated_one_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
+    """The operator MUST update the replicas of a PodCliqueSet one at a time, in the order of their indices.
+
+    It MUST NOT start the next one before the previous one is completely updated and Ready.
+    """
+    span = Update(run, "standalone").span
+    run.expect("moments at which two replicas lacked Ready pods", [], replay.together(span, run.scene.sizes, replica))
+    order = [replica(replay.owner(record)) for record in replay.deleted(span)]
+    run.expect("replicas of the deleted pods, in order", sorted(order), order)
+
+
+@requirement("UPD-002")
+def test_pods_of_a_standalone_clique_are_replaced_one_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
+    """The operator MUST replace the Ready Pods of a standalone PodClique one at a time.
+
+    Even if all of them are needed for minAvailable.
+    """
+    run.expect("cliques that lacked more than one pod", {}, _lacked_more_than_one(Update(run, "standalone")))
+
+
+@requirement("UPD-003")
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_has_not_changed_keeps_its_pods(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
+    """A standalone PodClique whose template has not changed MUST keep its Pods.
+
+    So MUST a PodCliqueScalingGroup none of whose cliques has changed.
+    """
+    span, replaced = Update(run, change).span, REPLACED.get(change, list(run.scene.sizes))
+    run.expect("cliques with new pods that must keep theirs", [], sorted(set(replay.created(span)) - set(replaced)))
+    stay = {each: own for each, own in uids(span.begin()).items() if each.partition("/")[2] not in replaced}
+    now = uids(span.view())
+    run.same("uids of cliques and groups", stay, {each: now.get(each, "") for each in stay})
+
+
+@requirement("UPD-004")
+def test_replicas_of_a_group_are_recreated_one_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
+    """Replicas of a group with a changed clique MUST be recreated as a whole, one at a time, lowest index first."""
+    span = Update(run, "member").span
+    together = replay.together(span, run.scene.sizes, replica_of_group)
+    run.expect("moments at which two replicas lacked Ready pods", [], together)
+    order = replay.sequence(span, replica_of_group)
+    run.expect("replicas of groups in the order of their deletion", REPLICAS_OF_GROUPS, order)
+
+
+@requirement("UPD-005")
+@pytest.mark.parametrize("change", REPLACED)
+def test_each_pod_is_replaced_once_in_its_place(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
+    """An update MUST replace each Pod exactly once.
+
+    The new Pod MUST have the index and hostname of the old one, and the hash of the new template.
+    """
+    _replaced_once(run, change)
+
+
+@requirement("UPD-012")
+def test_the_oldest_ready_pod_is_replaced_first(run: Recorded[SetUpdatedThreeTimes]) -> None:
+    """The operator MUST replace the oldest Ready Pod of a standalone PodClique first."""
+    run.reached("deleted pod replaced")
+    run.reached("replacement counted as Ready")
+    lost = [
+        record for record in replay.deleted(Update(run, "standalone").span) if replay.owner(record) == STANDALONE[0]
+    ]
+    indices = [label(record.object, labels.POD_INDEX) for record in lost]
+    run.expect("indices of the deleted pods", ["1", "0"], indices)
+
+
+@requirement("UPD-013")
+def test_a_killed_operator_replaces_nothing_twice(run: Recorded[SetUpdatedThreeTimes]) -> None:
+    """An operator that is killed during an update and started again MUST NOT replace anything twice.
+
+    It MUST complete the update as usual.
+    """
+    run.reached("all: update ended")
+    _replaced_once(run, "all")
+
+
+@requirement("UPD-013")
+def test_a_killed_operator_replaces_no_more_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
+    """An operator that is killed during an update and started again MUST NOT replace more at a time."""
+    update, sizes = Update(run, "all"), run.scene.sizes
+    run.expect("moments at which two replicas lacked Ready pods", [], replay.together(update.span, sizes, replica))
+    for index in range(REPLICAS):
+        together = replay.together(update.span, sizes, _of_group(f"s-{index}-g"))
+        run.expect(f"moments at which two replicas of s-{index}-g lacked Ready pods", [], together)
+    run.expect("cliques that lacked more than one pod", {}, _lacked_more_than_one(update))
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[SetUpdatedThreeTimes], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
+    """Each pod that a change is about was replaced once, in its place."""
+    span, sizes = Update(run, change).span, run.scene.sizes
+    right = {clique: sizes[clique] for clique in REPLACED.get(change, sizes)}
+    created, view = replay.created(span), span.view()
+    run.same("new pods by clique", right, {clique: created.get(clique, 0) for clique in right})
+    run.same("indices and host names", replay.places(span.begin(), sizes), replay.places(view, sizes))
+    before, now = hashes(span.begin(), sizes), hashes(view, sizes)
+    keep = {clique: clique.rpartition("-")[2] not in CHANGES[change].cliques for clique in sizes}
+    run.same("cliques whose template hash stays", keep, {clique: now[clique] == before[clique] for clique in sizes})
+    of_pods = {clique: {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)} for clique in sizes}
+    run.same("template hashes of the pods", {clique: {hash} for clique, hash in now.items()}, of_pods)
+
+
+def _lacked_more_than_one(update: Update) -> dict[str, int]:
+    """The standalone cliques of two pods that lacked more than one of them at some time of an update."""
+    sizes = {clique: size for clique, size in update.run.scene.sizes.items() if clique.endswith("-a")}
+    return {clique: count for clique, count in replay.lacking(update.span, sizes).items() if count > 1}
+
+
+def _of_group(group: str) -> replay.Part:
+    """The replica of one group that a clique belongs to."""
+    return lambda clique: replica_of_group(clique) if clique.startswith(f"{group}-") else ""

@@ -1,0 +1,221 @@
+"""Which replicas of a set an update changes, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conformance.grove import updates
+from conformance.grove.fields import condition_is
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import disruption, predicates, replay
+from conformance.testing.observed import all_of, gone
+from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.update import changes
+from conformance.tests.update.changes import CLIQUES, SETS
+
+REPLICAS = {"placed": 2, "sound": 3, "out": 2, "in": 2, "twice": 2, "freezes": 1}
+"""Replicas of each set. A third one of `placed` fits on no node, the second one of `sound` is breached; `out` and `in`
+are scaled, `twice` is changed twice, `freezes` is switched to OnDelete, each while an update is under way."""
+RECYCLED = "recycled"
+"""A set whose replica is terminated while it is updated."""
+
+
+class SetsInDifferentStates(Scene):
+    """A set for each state that the update of replicas can meet (see REPLICAS), all changed at once, while no node
+    takes new pods of `placed`. New pods become Ready only when they are released, apart from those of `placed` and
+    `sound`."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("tiny", 1)
+        sets = {each: _workload(env, each, replicas) for each, replicas in REPLICAS.items()}
+        sets[RECYCLED] = env.workload("rolling", setName=RECYCLED, groups=1, groupsFloor=1, aloneFloor=1, delay="2s")
+        for workload in sets.values():
+            env.create(workload)
+        available = [predicates.available(each, REPLICAS.get(each, 1)) for each in sets]
+        env.wait_for("sets available", all_of(*available), 150)
+        pods = {f"{each}-{index}-web": 2 for each, replicas in REPLICAS.items() for index in range(replicas)}
+        env.wait_for("all pods Ready", changes.ready({**pods, "recycled-0-a": 2}))
+        disruption.become(env, "sound-1-web", disruption.CRASHED, 2)
+        disruption.cordon(env, nodes)
+        scale(env, SETS, "placed", 3)
+        env.wait_for("placed: replica without a node", pods_are({"placed-2-web": 2}))
+        env.wait_for("sound: replica breached", disruption.breached(CLIQUES, ["sound-1-web"]))
+        unplaced = changes.uids(env.quiet(0.7), "placed-2-web")
+        env.mark("change")
+        before = {}
+        for each, workload in sets.items():
+            clique = "a" if each == RECYCLED else "web"
+            if each not in ("placed", "sound"):
+                changes.hold(workload, clique)
+            before[each] = changes.change(env, workload, clique, tag="2")
+        env.settle("placed: turn of the replica without a node", _turn("placed", 2))
+        env.settle("placed: pods without a node replaced", changes.deleted("placed-2-web", unplaced))
+        env.settle("sound: turn of the breached replica", _turn("sound", 1))
+        env.quiet(0.7)
+        env.mark("placed: at rest")
+        disruption.cordon(env, nodes, off=True)
+
+        held = {each: f"{each}-0-web" for each in ("out", "in", "twice", "freezes")} | {RECYCLED: "recycled-0-a"}
+        env.wait_for("first pods replaced", all_of(*(changes.one_held(clique) for clique in held.values())))
+        scale(env, SETS, "out", 3)
+        disruption.become(env, "recycled-0-q", disruption.CRASHED, 1)
+        changes.strategy(env, "freezes", changes.ON_DELETE)
+        env.settle("freezes: update closed", _closed)
+        changes.release(env, "freezes-0-web")
+        env.wait_for("freezes: pods Ready", changes.ready({"freezes-0-web": 2}))
+        self._second_replicas(env, sets, before)
+        env.wait_for("recycled: replica terminated", lambda view: len(changes.held(view, "recycled-0-a")) == 2)
+        env.quiet(0.7)
+        env.mark("recycled: at rest")
+        env.quiet(1, real=True)
+        env.mark("twice: at rest")
+
+        ends = {each: changes.done(each, before[each]) for each in sets if each != "freezes"}
+        every = [f"{each}-{index}-web" for each in ("out", "in", "twice") for index in range(3)]
+        changes.release_until(env, "all updates end", [*every, "recycled-0-a"], all_of(*ends.values()))
+        for each, ended in ends.items():
+            env.settle(f"{each}: update ended", ended, 30)
+        env.quiet(0.7)
+        env.mark("end")
+
+    def _second_replicas(self, env: SceneEnvironment, sets: dict[str, Object], before: dict[str, str]) -> None:
+        """Lets the update come to the second replicas of two sets, then scales one of them in and changes the other."""
+        turns = all_of(_turn("in", 1), _turn("twice", 1))
+        changes.release_until(env, "turn of the second replicas", ["in-0-web", "twice-0-web"], turns)
+        env.wait_for("turn of the second replicas", turns, 30)
+        lost = all_of(changes.one_held("in-1-web"), changes.one_held("twice-1-web"))
+        env.wait_for("pods of the second replicas replaced", lost)
+        scale(env, SETS, "in", 1)
+        env.wait_for("in: second replica deleted", gone(CLIQUES, ["in-1-web"]))
+        before["twice"] = changes.change(env, sets["twice"], "web", tag="3")
+        env.settle("twice: pod of the second template deleted", changes.one_held("twice-1-web", "3"))
+
+
+@requirement("UPD-029")
+def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
+    """The operator MUST update a PodCliqueSet replica without a bound Pod before all others, and MUST wait for it."""
+    for step in ("sets available", "all pods Ready", "placed: replica without a node"):
+        run.reached(step)
+    run.reached("placed: turn of the replica without a node")
+    run.reached("placed: pods without a node replaced")
+    lost = replay.sequence(run.between("change", "placed: at rest"), _of("placed"))
+    run.expect("replicas that lost pods meanwhile", ["2"], lost)
+    run.reached("placed: update ended")
+    run.expect("turns of placed", [2, 0, 1], _turns(run, "placed"))
+
+
+@requirement("UPD-030")
+def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
+    """The operator MUST update a breached PodCliqueSet replica that is not yet terminated before the sound ones."""
+    run.reached("sound: replica breached")
+    run.reached("sound: turn of the breached replica")
+    run.reached("sound: update ended")
+    run.expect("turns of sound", [1, 0, 2], _turns(run, "sound"))
+
+
+@requirement("UPD-031")
+def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStates]) -> None:
+    """A replica that is added to a PodCliqueSet during an update MUST be created from the new template, once."""
+    run.reached("first pods replaced")
+    run.reached("out: update ended")
+    run.expect("pods created for the added replica", 2, replay.created(run.between("change", "end")).get("out-2-web"))
+    _have_template(run, [f"out-{index}-web" for index in range(3)], "2")
+
+
+@requirement("UPD-032")
+def test_an_update_continues_without_a_replica_that_is_scaled_in(run: Recorded[SetsInDifferentStates]) -> None:
+    """When the replica that is being updated is scaled in, the update MUST continue without it and MUST end."""
+    run.reached("first pods replaced")
+    run.reached("turn of the second replicas")
+    run.reached("pods of the second replicas replaced")
+    run.reached("in: second replica deleted")
+    run.reached("in: update ended")
+    _have_template(run, ["in-0-web"], "2")
+
+
+@requirement("UPD-033")
+def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDifferentStates]) -> None:
+    """After a change during an update, two replicas MUST NOT be out of service for it at the same time."""
+    run.reached("first pods replaced")
+    run.reached("turn of the second replicas")
+    run.reached("pods of the second replicas replaced")
+    run.reached("twice: pod of the second template deleted")
+    sizes = {f"twice-{index}-web": 2 for index in range(2)}
+    both = replay.together(run.between("change", "twice: at rest"), sizes, _of("twice"))
+    run.expect("moments at which two replicas lacked Ready pods", [], both)
+    run.reached("twice: update ended")
+    _have_template(run, ["twice-0-web", "twice-1-web"], "3")
+
+
+@requirement("UPD-034")
+def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates]) -> None:
+    """When the replica that is being updated is terminated, the end MUST NOT be reported before it is updated."""
+    run.reached("first pods replaced")
+    run.reached("recycled: replica terminated")
+    ended = updates.ended(run.at("recycled: at rest").get(SETS, RECYCLED))
+    run.expect("the update is reported to have ended", False, ended)
+    run.reached("recycled: update ended")
+
+
+@requirement("UPD-035")
+def test_a_switch_to_on_delete_ends_the_update(run: Recorded[SetsInDifferentStates]) -> None:
+    """A switch to OnDelete MUST end a running update: the operator deletes nothing more, and reports breaches again."""
+    run.reached("first pods replaced")
+    run.reached("freezes: update closed")
+    run.reached("freezes: pods Ready")
+    left = changes.images(run.at("end"), "freezes-0-web")
+    run.expect("templates of the pods after the switch", ["1", "2"], left)
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[SetsInDifferentStates], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _workload(env: SceneEnvironment, each: str, replicas: int) -> Object:
+    workload = env.workload("waiting", setName=each, pods=2, floor=2 if each == "sound" else 1)
+    changes.template(workload, "web").pop("annotations")
+    workload["spec"]["replicas"] = replicas
+    return workload
+
+
+def _turn(each: str, index: int) -> predicates.Predicate:
+    """It is the turn of one replica of a set."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = updates.turns(view.get(SETS, each))
+        return found == [index] or Unmet(f"{each}: the turn is {found}, not {index}")
+
+    return seen
+
+
+def _closed(view: View) -> bool | Unmet:
+    """The update that OnDelete found unfinished has ended, and breaches are reported again."""
+    parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
+    late = [each for each, found in parts.items() if not updates.ended(found)]
+    if condition_is(view.get(CLIQUES, "freezes-0-web"), disruption.BREACHED) in ("", "Unknown"):
+        late.append("the breach of freezes-0-web is Unknown")
+    return not late or Unmet(f"not ended: {', '.join(late)}")
+
+
+def _of(each: str) -> replay.Part:
+    """The index of the replica of a set that a clique belongs to."""
+    return lambda clique: clique.split("-")[1] if clique.startswith(f"{each}-") else ""
+
+
+def _turns(run: Recorded[SetsInDifferentStates], each: str) -> list[int | None]:
+    """The replicas of a set that had their turn, in order."""
+    found: list[int | None] = []
+    for record in run.between("change", "end").records(SETS, each):
+        found += [index for index in updates.turns(record.object) if index not in found[-1:]]
+    return found
+
+
+def _have_template(run: Recorded[SetsInDifferentStates], cliques: Iterable[str], tag: str) -> None:
+    """In the end both pods of these cliques have this template."""
+    right, view = {each: [tag] * 2 for each in cliques}, run.at("end")
+    run.same("templates of the pods", right, {each: changes.images(view, each) for each in right})
