@@ -1,4 +1,4 @@
-"""What there was of a set that was deleted, and when it went."""
+"""The objects of a deleted set, and the order of their deletion."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
 
 def all_gone(before: View, set_name: str) -> Predicate:
-    """Nothing is left of a set and of what there was of it before."""
+    """The set does not exist any more, and neither do the objects that it had before."""
     own = {kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN}
     return all_of(gone(SETS, [set_name]), *(gone(kind, names) for kind, names in own.items()))
 
 
 def made_late(history: Records, set_name: str) -> list[str]:
-    """What was made for a set after its deletion was asked for, in the order of the server's writes."""
+    """The objects created for a set after its deletion was requested, in the order of the server's writes."""
     end = incarnations.ends(history, SETS).get(set_name)
     made = [record for record in children(history, set_name) if record.kind == ADDED]
     return [str(record) for record in made if end is not None and record.revision > end.revision]
 
 
 def outlived(history: Records, set_name: str) -> list[str]:
-    """What of a set went after the set itself."""
+    """The objects of a set that were deleted after the set itself."""
     last = [record for record in history.records(SETS, set_name) if record.kind == DELETED]
     went = [record for record in children(history, set_name) if record.kind == DELETED]
     return [str(record) for record in went if last and record.revision > last[0].revision]
 
 
 def children(history: Records, set_name: str) -> list[Record]:
+    """The records of the objects of a set."""
     return [
         record
         for record in history.records()

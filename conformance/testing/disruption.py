@@ -55,12 +55,12 @@ def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
 
 
 def breached(resource: str, names: Iterable[str], status: str = "True") -> predicates.Predicate:
-    """All of these say of their minAvailable that it is breached, or that it is not."""
+    """The condition MinAvailableBreached of all of these has this status."""
     return _say(resource, names, BREACHED, status)
 
 
 def bound(sizes: Mapping[str, int]) -> predicates.Predicate:
-    """Each of these cliques has so many bound pods."""
+    """Each of these cliques has this number of bound pods."""
 
     def seen(view: View) -> bool | Unmet:
         found = {clique: sum(map(pods.bound, predicates.pods_of(view, clique))) for clique in sizes}
@@ -70,7 +70,7 @@ def bound(sizes: Mapping[str, int]) -> predicates.Predicate:
 
 
 def flagged(groups: Iterable[str], status: str = "True") -> predicates.Predicate:
-    """All of these groups say that they are being made anew, or that they are not."""
+    """The condition GangTerminationInProgress of all of these groups has this status."""
     return _say(GROUPS, groups, IN_PROGRESS, status)
 
 
@@ -78,29 +78,29 @@ def _say(resource: str, names: Iterable[str], kind: str, status: str) -> predica
     wanted = list(names)
 
     def seen(view: View) -> bool | Unmet:
-        told = {each: condition_is(view.get(resource, each), kind) for each in wanted}
-        late = [f"{kind} of {each} is {found or 'absent'}" for each, found in told.items() if found != status]
+        reported = {each: condition_is(view.get(resource, each), kind) for each in wanted}
+        late = [f"{kind} of {each} is {found or 'absent'}" for each, found in reported.items() if found != status]
         return not late or Unmet("; ".join(late))
 
     return seen
 
 
 def waited(cause: Record | None, end: Record | None, since: float) -> float:
-    """Seconds from the breach that one record tells of to the deletion in the other; -1 where one is missing.
+    """Seconds from the breach in one record to the deletion in the other; -1 where one is missing.
 
-    By the stamps in the objects: a record may arrive late. All are rounded down to whole seconds, so that a delay that
-    is waited for from the one on is never too short by them. `since`: seconds of the history before which nothing can
-    have been breached, whatever is told of it."""
+    The timestamps in the objects count, since a record may arrive late. All of them are rounded down to whole seconds,
+    which never makes a delay too short. `since`: seconds of the history before which nothing can be breached, whatever
+    is reported."""
     if cause is None or end is None:
         return -1.0
-    told = _stamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
-    breach = max(told, math.floor(cause.wall - cause.at + since))
+    reported = _stamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
+    breach = max(reported, math.floor(cause.wall - cause.at + since))
     return round(_stamp(text(end.object, "metadata", "deletionTimestamp"), end) - breach, 3)
 
 
-def _stamp(told: str, record: Record) -> float:
+def _stamp(timestamp: str, record: Record) -> float:
     try:
-        return datetime.fromisoformat(told).timestamp()
+        return datetime.fromisoformat(timestamp).timestamp()
     except ValueError:
         return record.wall
 

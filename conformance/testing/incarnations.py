@@ -1,4 +1,4 @@
-"""Objects of one name that follow each other: whoever makes something anew gives it a new uid."""
+"""Objects of one name that follow each other: an object that is created again has a new uid."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> P
     def seen(view: View) -> bool | Unmet:
         now = uids(view, resource)
         late = [each for each in wanted if now.get(each, "") in ("", before.get(each))]
-        return not late or Unmet(f"not made anew: {', '.join(late)}")
+        return not late or Unmet(f"not created again: {', '.join(late)}")
 
     return seen
 

@@ -16,7 +16,7 @@ def test_who_is_made_anew_has_two_lives(story):
     story.tell(CLIQUES, "a", {})
     story.tell(CLIQUES, "b", {})
     before = incarnations.uids(story.history.view(), CLIQUES)
-    assert str(incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())) == "not made anew: a"
+    assert str(incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())) == "not created again: a"
     end = story.tell(CLIQUES, "a", GOING)
     assert incarnations.uids(story.history.view(), CLIQUES) == {"b": before["b"]}
     assert not incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())

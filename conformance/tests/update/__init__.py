@@ -1,1 +1,1 @@
-"""Profile update: a changed template reaches the pods, with as little out of service as can be."""
+"""Profile update: a changed template reaches the pods, with as little disruption as possible."""
