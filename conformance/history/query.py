@@ -53,7 +53,7 @@ class Unmet:
 
 
 Predicate = Callable[[View], R | Unmet | None]
-"""Asked with the state after each record. None, False or a Miss mean: not so. It must not keep the view (view.py)."""
+"""Asked with the state after each record. None, False or an Unmet mean: not so. It must not keep the view (view.py)."""
 
 
 class WaitTimeout(Exception):
@@ -175,7 +175,7 @@ class History:
         `hopeless` is asked about once a second; what it says true to can't come any more. While something is under
         way the wait goes on for up to `longest` seconds: a busy machine is no deaf implementation.
 
-        Raises NotSeen after `timeout` seconds or where there is no hope, HarnessError when the recorder has died.
+        Raises WaitTimeout after `timeout` seconds or where there is no hope, HarnessError when the recorder has died.
         """
         begin = self.now()
         deadline: float | None = begin + timeout
@@ -199,7 +199,7 @@ class History:
     def quiet(self, seconds: float, timeout: float, *, resources: Collection[str] = MOVING) -> int:
         """Blocks until no record of these resources has come for `seconds`; gives the mark of that moment.
 
-        Raises NotSeen after `timeout` seconds of unrest.
+        Raises WaitTimeout after `timeout` seconds of unrest.
         """
         self._catch_up()
         deadline = self.now() + timeout

@@ -80,7 +80,7 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
 
 
 class ClusterBench:
-    """A cluster of its own (or an existing one), a driver, a recorder, an API client; see `Bench`."""
+    """A cluster of its own (or an existing one), a driver, a recorder, an API client; see `Environment`."""
 
     def __init__(self, settings: RunSettings, worker: str, book: Ledger) -> None:
         self._settings, self._worker, self._book = settings, worker, book
@@ -223,7 +223,7 @@ class ClusterBench:
 
     @contextlib.contextmanager
     def play(self, trial: Trial) -> Iterator[Case]:
-        """See `Bench.play`."""
+        """See `Environment.play`."""
         name = short_name(trial.test, self._settings.run)
         self._revive()
         sound = partial(self._sound, time.monotonic())

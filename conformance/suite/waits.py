@@ -35,7 +35,7 @@ class Waits:
         real: bool = False,
         resources: Sequence[str] | None = None,
     ) -> R:
-        """`History.wait`, which raises NotSeen. `real`: no time scale and no silence shortens the wait."""
+        """`History.wait`, which raises WaitTimeout. `real`: no time scale and no silence shortens the wait."""
         unhurried = max(1.0, self._scale)
         scale = unhurried if real else self._scale
         careful, limit = _careful(predicate), self._patience.limit(timeout, scale)

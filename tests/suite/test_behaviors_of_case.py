@@ -1,4 +1,4 @@
-"""A conformance test gives the pods of a workload a behavior, and has a node lost, on a real cluster."""
+"""A conformance test gives the pods of a workload a behavior, and lets a node fail, on a real cluster."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ pytestmark = pytest.mark.cluster
 
 TESTS = """
     from conformance.grove import pods
-    from conformance.history.query import Miss
+    from conformance.history.query import Unmet
 
     def ready(view, wanted):
         found = sum(pods.ready(pod) for pod in view.list("pods"))
-        return found == wanted or Miss(f"{found} pods are Ready")
+        return found == wanted or Unmet(f"{found} pods are Ready")
 
     @requirements("AA-001")
     def test_behaviors_and_node_failures(case):
@@ -26,21 +26,21 @@ TESTS = """
         case.create(workload)
         case.until("AA-001", "the pods are Ready", lambda view: ready(view, 2))
         restarts = [pod["status"]["containerStatuses"][0]["restartCount"] for pod in case.history.view().list("pods")]
-        case.expect("AA-001", "each was started anew once", [1, 1], restarts)
+        case.expect("AA-001", "each was restarted once", [1, 1], restarts)
         case.fail_node(node)
         case.expect("AA-001", "pods of the lost node", 0, sum(map(pods.ready, case.history.view().list("pods"))))
         case.recover_node(node)
         case.until("AA-001", "the pods are Ready again", lambda view: ready(view, 2))
 
     @requirements("AA-002")
-    def test_a_misspelt_life(case):
+    def test_a_misspelt_behavior(case):
         workload = case.workload("frontend")
         workload["spec"]["template"]["cliques"][0]["annotations"] = {"conformance.grove.io/behavior": "crashloop"}
         case.create(workload)
 """
 
 
-def test_a_conformance_test_uses_lives_and_losses_and_its_mistake_is_told(faked: Faked) -> None:
+def test_a_conformance_test_scripts_pods_and_node_failures_and_its_mistake_is_reported(faked: Faked) -> None:
     faked.write(TESTS)
     (faked.folder / "tests" / "conftest.py").unlink()
     done = subprocess.run(

@@ -12,9 +12,10 @@ import yaml
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 TORN = {
-    "SCHED-007": {"serve-0-decode": 0, "serve-0-prefill": 10},
-    "SCHED-008": None,  # which five of six pods it binds is chance
+    "SCHED-007": "bound: 1 pods of serve-0-prefill (since #",
+    "SCHED-008": "bound: 1 pods of serve-0-",  # which of the pods it binds first is chance
 }
+"""The first state in which a pod of a service that does not fit is bound."""
 
 
 def test_it_tears_services_apart(tmp_path: Path) -> None:
@@ -32,8 +33,7 @@ def test_it_tears_services_apart(tmp_path: Path) -> None:
     assert set(failures) >= set(TORN)
     for id, seen in TORN.items():
         [failure] = failures[id]
-        assert sum(failure["expected"].values()) == 0 and sum(failure["seen"].values()) >= 5
-        assert seen is None or failure["seen"] == seen
+        assert failure["expected"] == "holds at every moment" and failure["seen"].startswith(seen)
         shown(path.parent / failure["bundle"], id, failure["test"], (path.parent / "report.txt").read_text())
 
 
