@@ -8,9 +8,6 @@ from pathlib import Path
 from conformance.suite.settings import TESTS
 
 LISTED = {
-    "admission/test_authorizer.py",
-    "admission/test_served.py",
-    "admission/test_stored_sets.py",
     "core/test_changes_of_pods.py",
     "core/test_disaggregated_set.py",
     "core/test_pod_health.py",

@@ -1,32 +1,34 @@
-"""Judging the answers to requests that only ask (dry run)."""
+"""Judging the answers to dry-run requests."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.grove.admission import manifests
 from conformance.grove.admission.manifests import ACCEPTED, Manifest
 from conformance.suite.case import Case
 from conformance.suite.dry_run import Reply, Request
+from conformance.suite.scene_environment import SceneEnvironment
+from conformance.testing.topology_bindings import topology_binding
 
 LEVELS = {"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack", "host": "kubernetes.io/hostname"}
 BINDINGS = "clustertopologybindings"
 
 
 @contextlib.contextmanager
-def bound(case: Case, *, wanted: bool = True) -> Iterator[str]:
-    """A ClusterTopologyBinding of the test's own, where the implementation knows topology; its name in any case."""
-    there = wanted and "topology" in case.implementation.features
+def bound(env: SceneEnvironment, *, wanted: bool = True) -> Iterator[str]:
+    """A ClusterTopologyBinding for one scene or test, where the implementation supports topology; its name in any
+    case."""
+    there = wanted and "topology" in env.implementation.features
     if there:
-        levels = [{"domain": domain, "key": key} for domain, key in LEVELS.items()]
-        case.create(_binding(case.namespace, levels))
+        env.create(topology_binding(env.namespace, LEVELS))
     try:
-        yield case.namespace
+        yield env.namespace
     finally:
         if there:
-            case.delete(BINDINGS, case.namespace)
+            env.delete(BINDINGS, env.namespace)
 
 
 def manifests_of(case: Case, requirement: str) -> None:
@@ -67,17 +69,12 @@ class _Stored:
         return name
 
     def clear(self) -> None:
-        """Deletes those that do not go with the test's namespace."""
+        """Deletes those that are not deleted with the test's namespace."""
         for name in self._bindings:
             self._case.delete(BINDINGS, name)
 
     def _is_binding(self, obj: Mapping[str, Any]) -> bool:
         return obj.get("kind") == "ClusterTopologyBinding"
-
-
-def _binding(name: str, levels: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    kind = "ClusterTopologyBinding"
-    return {"apiVersion": "grove.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": {"levels": [*levels]}}
 
 
 def _request(case: Case, manifest: Manifest, words: Mapping[str, str], stored: _Stored) -> Request:

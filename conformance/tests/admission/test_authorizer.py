@@ -1,74 +1,97 @@
-"""Who may touch what the operator manages. Asked in the name of an administrator who is not the operator."""
+"""Who may change managed objects. All requests come from an administrator who is not the operator."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from conformance.grove.expected import expected
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.dry_run import Request
-from conformance.suite.requirement import requirements
+from conformance.suite.dry_run import Reply, Request
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 ALICE = "alice"
 MANAGED = {"app.kubernetes.io/managed-by": "grove-operator"}
 PART_OF = "app.kubernetes.io/part-of"
 CHANGE = {"metadata": {"labels": {"example.com/changed": "yes"}}}
+PROTECTION = "grove.io/disable-managed-resource-protection"
+
+Replies = Mapping[str, Reply]
+"""What was answered, by what was asked for."""
 
 
-@requirements("ADM-038", "ADM-039")
-def test_managed_objects_are_protected(case: Case) -> None:
-    workload = case.workload("frontend")
-    name = workload["metadata"]["name"]
-    wanted = expected(workload)
-    case.create(workload)
-    case.until(
-        "ADM-039", "the operator's own writes pass: its pods exist", predicates.all_exist([*wanted.cliques.values()])
-    )
-    what = "there is a clique, a gang, a pod and a Service"
-    clique, gang, pod, service = case.until("ADM-039", what, _one_of_each)
+class RequestsOfAnAdministrator(Scene):
+    """A small set with its objects. An administrator asks to change them, without a change being made; then the
+    protection of the set is switched off, once in a wrong and once in the right spelling."""
 
-    _all(
-        case,
-        "ADM-038",
-        403,
-        {
-            "create a clique": _create(case, {**MANAGED, PART_OF: name}),
-            "change a clique": case.dry_run.patch("podcliques", clique, CHANGE, user=ALICE),
-            "take a clique's label": case.dry_run.patch("podcliques", clique, _without_label(), user=ALICE),
-            "delete a clique": case.dry_run.delete("podcliques", clique, user=ALICE),
-            "change a gang": case.dry_run.patch("podgangs", gang, CHANGE, user=ALICE),
-            "delete a gang": case.dry_run.delete("podgangs", gang, user=ALICE),
-            "change a service": case.dry_run.patch("services", service, CHANGE, user=ALICE),
-            "change a pod": case.dry_run.patch("pods", pod, CHANGE, user=ALICE),
-        },
-    )
-    _all(
-        case,
-        "ADM-039",
-        200,
-        {
-            "change the set itself": case.dry_run.patch("podcliquesets", name, CHANGE, user=ALICE),
-            "scale a clique": case.dry_run.patch("podcliques", clique, {"spec": {"replicas": 2}}, "scale", user=ALICE),
-            "delete a pod": case.dry_run.delete("pods", pod, user=ALICE),
-            "create a clique that nobody manages": _create(case, {PART_OF: name}),
-        },
-    )
-    for what, labels in (("no set", MANAGED), ("a set that is not there", {**MANAGED, PART_OF: "nobody"})):
-        reply = case.dry_run.ask(_create(case, labels))
-        seen = [reply.status, bool(reply.warnings)]
-        case.expect("ADM-039", f"create a clique of {what}: accepted with a warning", [201, True], seen)
-
-    for value, status in (("TRUE", 403), ("true", 200)):
-        switch = {"metadata": {"annotations": {"grove.io/disable-managed-resource-protection": value}}}
-        case.patch("podcliquesets", name, switch)
-        change = case.dry_run.patch("podcliques", clique, CHANGE, user=ALICE)
-        case.expect(
-            "ADM-039" if status == 200 else "ADM-038",
-            f"change a clique of a set with protection switched to {value}",
-            status,
-            case.dry_run.ask(change).status,
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("frontend")
+        self.set_name = workload["metadata"]["name"]
+        cliques = list(expected(workload).cliques.values())
+        env.create(workload)
+        env.wait_for("the operator's own writes pass: its pods exist", predicates.all_exist(cliques))
+        clique, gang, pod, service = env.wait_for("a clique, a gang, a pod and a Service exist", _one_of_each)
+        self.of_operator = _asked(
+            env,
+            {
+                "create a clique": _create(env, {**MANAGED, PART_OF: self.set_name}),
+                "change a clique": env.dry_run.patch("podcliques", clique, CHANGE, user=ALICE),
+                "take a clique's label": env.dry_run.patch("podcliques", clique, _without_label(), user=ALICE),
+                "delete a clique": env.dry_run.delete("podcliques", clique, user=ALICE),
+                "change a gang": env.dry_run.patch("podgangs", gang, CHANGE, user=ALICE),
+                "delete a gang": env.dry_run.delete("podgangs", gang, user=ALICE),
+                "change a service": env.dry_run.patch("services", service, CHANGE, user=ALICE),
+                "change a pod": env.dry_run.patch("pods", pod, CHANGE, user=ALICE),
+            },
         )
+        scaled = {"spec": {"replicas": 2}}
+        self.of_users = _asked(
+            env,
+            {
+                "change the set itself": env.dry_run.patch("podcliquesets", self.set_name, CHANGE, user=ALICE),
+                "scale a clique": env.dry_run.patch("podcliques", clique, scaled, "scale", user=ALICE),
+                "delete a pod": env.dry_run.delete("pods", pod, user=ALICE),
+                "create a clique that nobody manages": _create(env, {PART_OF: self.set_name}),
+            },
+        )
+        self.without_set = _asked(
+            env,
+            {
+                "no set": _create(env, MANAGED),
+                "a set that does not exist": _create(env, {**MANAGED, PART_OF: "nobody"}),
+            },
+        )
+        self.protected = self._switched(env, "TRUE", clique)
+        self.unprotected = self._switched(env, "true", clique)
+
+    def _switched(self, env: SceneEnvironment, value: str, clique: str) -> Reply:
+        """The answer to a change of a clique once the annotation that switches protection off has this value."""
+        env.patch("podcliquesets", self.set_name, {"metadata": {"annotations": {PROTECTION: value}}})
+        return env.dry_run.ask(env.dry_run.patch("podcliques", clique, CHANGE, user=ALICE))
+
+
+@requirement("ADM-038")
+def test_managed_objects_are_protected(run: Recorded[RequestsOfAnAdministrator]) -> None:
+    """Requests to create, change or delete a managed object MUST be rejected, even from an administrator."""
+    for what, reply in run.scene.of_operator.items():
+        run.expect(f"{ALICE}: {what}", "403", "403" if reply.status == 403 else str(reply))
+    what = "change a clique of a set with protection switched to TRUE"
+    run.expect(what, 403, run.scene.protected.status)
+
+
+@requirement("ADM-039")
+def test_users_may_do_what_is_theirs(run: Recorded[RequestsOfAnAdministrator]) -> None:
+    """Protection MUST allow deleting Pods, scaling, objects without a set, and all where the set has disabled it."""
+    run.reached("the operator's own writes pass: its pods exist")
+    run.reached("a clique, a gang, a pod and a Service exist")
+    for what, reply in run.scene.of_users.items():
+        run.expect(f"{ALICE}: {what}", "accepted", str(reply))
+    for what, reply in run.scene.without_set.items():
+        seen = [reply.status, bool(reply.warnings)]
+        run.expect(f"create a clique of {what}: accepted with a warning", [201, True], seen)
+    what = "change a clique of a set with protection switched to true"
+    run.expect(what, 200, run.scene.unprotected.status)
 
 
 def _one_of_each(view: View) -> tuple[str, ...] | Unmet:
@@ -76,16 +99,11 @@ def _one_of_each(view: View) -> tuple[str, ...] | Unmet:
     return tuple(names[0] for names in found) if all(found) else Unmet("one of them is missing")
 
 
-def _all(case: Case, id: str, status: int, requests: dict[str, Request]) -> None:
-    replies = case.dry_run.all(list(requests.values()))
-    for what, reply in zip(requests, replies, strict=True):
-        accepted = status < 400
-        right = reply.accepted if accepted else reply.status == status
-        want = "accepted" if accepted else f"{status}"
-        case.expect(id, f"{ALICE}: {what}", want, want if right else str(reply))
+def _asked(env: SceneEnvironment, requests: Mapping[str, Request]) -> Replies:
+    return dict(zip(requests, env.dry_run.all(list(requests.values())), strict=True))
 
 
-def _create(case: Case, labels: dict[str, str]) -> Request:
+def _create(env: SceneEnvironment, labels: dict[str, str]) -> Request:
     pod = {"containers": [{"name": "main", "image": "registry.example/app:1"}]}
     clique = {
         "apiVersion": "grove.io/v1alpha1",
@@ -93,7 +111,7 @@ def _create(case: Case, labels: dict[str, str]) -> Request:
         "metadata": {"name": "smuggled", "labels": labels},
         "spec": {"roleName": "x", "replicas": 1, "podSpec": pod},
     }
-    return case.dry_run.create(clique, user=ALICE)
+    return env.dry_run.create(clique, user=ALICE)
 
 
 def _without_label() -> dict[str, object]:

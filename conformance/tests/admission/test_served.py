@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from conformance.grove import served
-from conformance.grove.fields import Document
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
-from conformance.testing.comparison import same
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 CRDS = "customresourcedefinitions"
 POD = "POD-"
-"""How the facts about the pod spec inside of a kind begin."""
+"""The prefix of the facts about the pod spec inside a kind."""
 
 
-@requirements("CRD-001", "CRD-002", "CRD-003", "CRD-004")
-def test_the_kinds_are_served_as_they_are_documented(case: Case) -> None:
-    kinds = served.kinds()
-    replies = case.dry_run.all([case.dry_run.get(CRDS, kind.name) for kind in kinds])
-    for kind, reply in zip(kinds, replies, strict=True):
-        case.expect("CRD-001", f"{kind.name} is there", "accepted", str(reply))
-        crd = reply.object
-        same(case, "CRD-001", f"what {kind.name} is called and has", kind.is_called, served.called(crd, kind))
-        case.expect("CRD-002", f"printer columns of {kind.name}", kind.columns, served.columns(crd, kind))
-        _fields(case, "CRD-003", kind, crd, lambda fact: not fact.startswith(POD))
-        if any(field.fact.startswith(POD) for field in kind.fields):
-            _fields(case, "CRD-004", kind, crd, lambda fact: fact.startswith(POD))
+class ServedKinds(Scene):
+    """The CustomResourceDefinitions that the implementation has installed."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.kinds = served.kinds()
+        replies = env.dry_run.all([env.dry_run.get(CRDS, kind.name) for kind in self.kinds])
+        self.replies = dict(zip((kind.name for kind in self.kinds), replies, strict=True))
 
 
-def _fields(case: Case, id: str, kind: served.Kind, crd: Document, of: Callable[[str], bool]) -> None:
-    fields = [field for field in kind.fields if of(field.fact)]
+@requirement("CRD-001")
+def test_kinds_are_served_under_their_names(run: Recorded[ServedKinds]) -> None:
+    """The Grove kinds MUST be served under their names and in their scope, with their subresources."""
+    for kind in run.scene.kinds:
+        reply = run.scene.replies[kind.name]
+        run.expect(f"{kind.name} exists", "accepted", str(reply))
+        run.same(f"what {kind.name} is called and has", kind.is_called, served.called(reply.object, kind))
+
+
+@requirement("CRD-002")
+def test_kinds_have_their_printer_columns(run: Recorded[ServedKinds]) -> None:
+    """The Grove kinds MUST have their documented printer columns, in the documented order."""
+    for kind in run.scene.kinds:
+        columns = served.columns(run.scene.replies[kind.name].object, kind)
+        run.expect(f"printer columns of {kind.name}", kind.columns, columns)
+
+
+@requirement("CRD-003")
+def test_kinds_have_their_fields(run: Recorded[ServedKinds]) -> None:
+    """The Grove kinds MUST have their documented fields, each with its documented schema."""
+    for kind in run.scene.kinds:
+        _compare(run, kind, [field for field in kind.fields if not field.fact.startswith(POD)])
+
+
+@requirement("CRD-004")
+def test_pod_specs_have_their_fields(run: Recorded[ServedKinds]) -> None:
+    """A pod spec MUST have the whole Kubernetes schema, and MUST NOT have the defaults that only Pods get."""
+    for kind in run.scene.kinds:
+        fields = [field for field in kind.fields if field.fact.startswith(POD)]
+        if fields:
+            _compare(run, kind, fields)
+
+
+def _compare(run: Recorded[ServedKinds], kind: served.Kind, fields: Sequence[served.Field]) -> None:
+    """A kind is served with these fields."""
+    crd = run.scene.replies[kind.name].object
     right = {field.path: field.says for field in fields}
-    same(case, id, f"fields of {kind.name}", right, {field.path: served.seen(crd, field) for field in fields})
+    run.same(f"fields of {kind.name}", right, {field.path: served.seen(crd, field) for field in fields})

@@ -1,109 +1,147 @@
 """Sets that an earlier version has stored: with packDomain, and some without the name of a ClusterTopologyBinding.
 
-The schema keeps packDomain where it is stored. The webhooks let nobody bring it back, so they are away meanwhile.
+The schema keeps packDomain where it is stored. The webhooks reject sets that add it, so they are absent meanwhile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from conformance.suite.api import Object
-from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.dry_run import Reply
-from conformance.suite.requirement import requirements
 from conformance.testing.observed import gone
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.admission.judging import bound
 
 SETS = "podcliquesets"
 NAMELESS, NAMED = "nameless", "named"
 RACK, HOST = {"packDomain": "rack"}, {"packDomain": "host"}
+REQUIRED_HOST = {"pack": {"required": "host"}}
 TOUCHED = "conformance.grove.io/touched"
 
 
-@requirements("ADM-047", "ADM-048", "ADM-049", "ADM-050")
-def test_sets_that_were_stored_with_pack_domain_can_be_changed_and_deleted(case: Case) -> None:
-    with bound(case) as binding:
-        for name in (NAMELESS, NAMED):
-            case.create(packed(case, name, binding))
-        case.quiet(1)  # the operator has done what it does to a new set
-        with case.roles.without_hooks():
-            store(case, NAMELESS, {"topologyName": None, **RACK})
-            store(case, NAMED, {"topologyName": binding, **RACK})
-        repair(case, binding)
-        migration(case)
-        touch(case)
-        case.delete(SETS, NAMELESS)
-        case.eventually("ADM-049", "the deleted set is gone", gone(SETS, [NAMELESS]), 30)
+class StoredSetsWithPackDomain(Scene):
+    """Two sets without replicas, stored with packDomain while the webhooks are absent: `nameless` without the name of
+    the ClusterTopologyBinding, `named` with it. Updates are only asked for; `nameless` is deleted at last."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        with bound(env) as binding:
+            for name in (NAMELESS, NAMED):
+                env.create(_packed(env, name, binding))
+            env.quiet(1)  # the operator has done what it does to a new set
+            with env.roles.without_hooks():
+                _store(env, NAMELESS, {"topologyName": None, **RACK})
+                _store(env, NAMED, {"topologyName": binding, **RACK})
+            self._ask_to_repair(env, binding)
+            self._ask_to_migrate(env)
+            self._ask_to_touch(env)
+            env.delete(SETS, NAMELESS)
+            env.settle("deleted set is gone", gone(SETS, [NAMELESS]), 30)
+
+    def _ask_to_repair(self, env: SceneEnvironment, binding: str) -> None:
+        """The binding name that is missing, alone and together with other changes."""
+        migrated = {"packDomain": None, "pack": {"required": "rack"}}
+        constraints: Mapping[str, dict[str, Any]] = {
+            "the binding name is added": {"topologyName": binding},
+            "the name of no binding is added": {"topologyName": f"no-{binding}"},
+            "binding name and another domain": {"topologyName": binding, "packDomain": "zone"},
+            "binding name and pack.required": {"topologyName": binding, **migrated},
+            "binding name and a preferred domain": {"topologyName": binding, "pack": {"preferred": "host"}},
+        }
+        self.repairs = {
+            what: _ask(env, NAMELESS, _constrained(env, NAMELESS, constraint, HOST))
+            for what, constraint in constraints.items()
+        }
+
+    def _ask_to_migrate(self, env: SceneEnvironment) -> None:
+        """From packDomain to pack.required, where the binding is named."""
+        self.migrations: dict[str, Reply] = {}
+        for domain in ("rack", "zone"):
+            constraint = {"packDomain": None, "pack": {"required": domain}}
+            self.migrations[domain] = _ask(env, NAMED, _constrained(env, NAMED, constraint, REQUIRED_HOST))
+        self.warnings = _ask(env, NAMED, {"metadata": {"labels": {TOUCHED: "yes"}}}).warnings
+
+    def _ask_to_touch(self, env: SceneEnvironment) -> None:
+        """Changes outside the spec."""
+        finalizers = [*_stored(env, NAMELESS)["metadata"].get("finalizers", []), TOUCHED]
+        self.touches = {
+            "label": _ask(env, NAMELESS, {"metadata": {"labels": {TOUCHED: "yes"}}}),
+            "finalizer": _ask(env, NAMELESS, {"metadata": {"finalizers": finalizers}}),
+        }
 
 
-def packed(case: Case, name: str, binding: str) -> Object:
-    """A set as it is written now. It has no replicas: the test is about the set alone."""
-    workload = case.workload("frontend", setName=name, replicas=0)
+@requirement("ADM-047")
+def test_the_missing_binding_name_can_be_added(run: Recorded[StoredSetsWithPackDomain]) -> None:
+    """The name of an existing binding MUST be accepted, and MUST NOT be with another domain or pack.required."""
+    for what, wanted in (
+        ("the binding name is added", "accepted"),
+        ("the name of no binding is added", "refused"),
+        ("binding name and another domain", "refused"),
+        ("binding name and pack.required", "refused"),
+    ):
+        run.expect(what, wanted, _verdict(run.scene.repairs[what], wanted))
+
+
+@requirement("ADM-048")
+def test_pack_domain_can_be_migrated(run: Recorded[StoredSetsWithPackDomain]) -> None:
+    """A change to pack.required MUST be accepted with the same domain and no other; updates MUST warn of packDomain."""
+    for domain, wanted in (("rack", "accepted"), ("zone", "refused")):
+        seen = _verdict(run.scene.migrations[domain], wanted)
+        run.expect(f"packDomain rack becomes pack.required {domain}", wanted, seen)
+    warned = any("packDomain" in warning for warning in run.scene.warnings)
+    run.expect("a label is changed with a warning of packDomain", True, warned)
+
+
+@requirement("ADM-049")
+def test_stored_sets_can_be_changed_outside_the_spec_and_deleted(run: Recorded[StoredSetsWithPackDomain]) -> None:
+    """Changes of labels and finalizers SHOULD be accepted, and the deletion of the set SHOULD complete."""
+    for what, reply in run.scene.touches.items():
+        run.expect(f"a {what} is added", "accepted", _verdict(reply, "accepted"))
+    run.reached("deleted set is gone")
+
+
+@requirement("ADM-050")
+def test_a_preferred_domain_does_not_come_with_the_binding_name(run: Recorded[StoredSetsWithPackDomain]) -> None:
+    """A preferred domain SHOULD NOT be accepted in the update that adds the binding name."""
+    what = "binding name and a preferred domain"
+    run.expect(what, "refused", _verdict(run.scene.repairs[what], "refused"))
+
+
+def _packed(env: SceneEnvironment, name: str, binding: str) -> Object:
+    """A set as it is written now. It has no replicas: the scene is about the set alone."""
+    workload = env.workload("frontend", setName=name, replicas=0)
     template = workload["spec"]["template"]
     template["topologyConstraint"] = {"topologyName": binding, "pack": {"required": "rack"}}
-    template["cliques"][0]["topologyConstraint"] = {"pack": {"required": "host"}}
+    template["cliques"][0]["topologyConstraint"] = REQUIRED_HOST
     return workload
 
 
-def store(case: Case, name: str, constraint: dict[str, Any]) -> None:
-    """Gives a set and its clique packDomain. Raises Blocked where the schema itself keeps such a set from being."""
-    former = constrained(case, name, {"pack": None, **constraint}, HOST)
-    reply = case.dry_run.ask(case.dry_run.patch(SETS, name, former))
+def _store(env: SceneEnvironment, name: str, constraint: dict[str, Any]) -> None:
+    """Gives a set and its clique packDomain. Raises Blocked where the schema itself rejects such a set."""
+    former = _constrained(env, name, {"pack": None, **constraint}, HOST)
+    reply = env.dry_run.ask(env.dry_run.patch(SETS, name, former))
     if not reply.accepted:
         raise Blocked(f"a set with packDomain cannot be stored even without webhooks: {reply}", "circumstances")
-    case.patch(SETS, name, former)
+    env.patch(SETS, name, former)
 
 
-def repair(case: Case, binding: str) -> None:
-    """What may come with the binding name that is missing: nothing."""
-    migrated = {"packDomain": None, "pack": {"required": "rack"}}
-    for id, what, constraint, wanted in (
-        ("ADM-047", "the binding name is added", {"topologyName": binding}, "accepted"),
-        ("ADM-047", "the name of no binding is added", {"topologyName": f"no-{binding}"}, "refused"),
-        ("ADM-047", "binding name and another domain", {"topologyName": binding, "packDomain": "zone"}, "refused"),
-        ("ADM-047", "binding name and pack.required", {"topologyName": binding, **migrated}, "refused"),
-        ("ADM-050", "binding name and a preferred domain", {"topologyName": binding, "pack": {"preferred": "host"}},
-         "refused"),
-    ):  # fmt: skip
-        reply = ask(case, NAMELESS, constrained(case, NAMELESS, constraint, HOST))
-        case.expect(id, what, wanted, verdict(reply, wanted))
-
-
-def migration(case: Case) -> None:
-    """From packDomain to pack.required, where the binding is named."""
-    for domain, wanted in (("rack", "accepted"), ("zone", "refused")):
-        constraint = {"packDomain": None, "pack": {"required": domain}}
-        reply = ask(case, NAMED, constrained(case, NAMED, constraint, {"pack": {"required": "host"}}))
-        case.expect("ADM-048", f"packDomain rack becomes pack.required {domain}", wanted, verdict(reply, wanted))
-    warnings = ask(case, NAMED, {"metadata": {"labels": {TOUCHED: "yes"}}}).warnings
-    warned = any("packDomain" in warning for warning in warnings)
-    case.expect("ADM-048", "a label is changed with a warning of packDomain", True, warned)
-
-
-def touch(case: Case) -> None:
-    """What is not of the spec may change, whatever the spec lacks."""
-    finalizers = [*stored(case, NAMELESS)["metadata"].get("finalizers", []), TOUCHED]
-    for what, metadata in (("label", {"labels": {TOUCHED: "yes"}}), ("finalizer", {"finalizers": finalizers})):
-        reply = ask(case, NAMELESS, {"metadata": metadata})
-        case.expect("ADM-049", f"a {what} is added", "accepted", verdict(reply, "accepted"))
-
-
-def constrained(case: Case, name: str, of_set: dict[str, Any], of_clique: dict[str, Any]) -> dict[str, Any]:
+def _constrained(env: SceneEnvironment, name: str, of_set: Object, of_clique: Object) -> dict[str, Any]:
     """The patch that changes the constraint of a stored set, and gives its only clique this one."""
-    [clique] = stored(case, name)["spec"]["template"]["cliques"]
+    [clique] = _stored(env, name)["spec"]["template"]["cliques"]
     cliques = [{**clique, "topologyConstraint": of_clique}]
     return {"spec": {"template": {"topologyConstraint": of_set, "cliques": cliques}}}
 
 
-def stored(case: Case, name: str) -> Object:
-    return case.dry_run.ask(case.dry_run.get(SETS, name)).object
+def _stored(env: SceneEnvironment, name: str) -> Object:
+    return env.dry_run.ask(env.dry_run.get(SETS, name)).object
 
 
-def ask(case: Case, name: str, patch: dict[str, Any]) -> Reply:
-    return case.dry_run.ask(case.dry_run.patch(SETS, name, patch))
+def _ask(env: SceneEnvironment, name: str, patch: dict[str, Any]) -> Reply:
+    return env.dry_run.ask(env.dry_run.patch(SETS, name, patch))
 
 
-def verdict(reply: Reply, wanted: str) -> str:
+def _verdict(reply: Reply, wanted: str) -> str:
     """The word that is wanted, if it is true of the reply; else what was answered."""
     return wanted if (reply.accepted if wanted == "accepted" else reply.refused) else str(reply)

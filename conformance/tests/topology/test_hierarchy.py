@@ -11,7 +11,7 @@ from conformance.history.view import View
 from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.testing import predicates
-from conformance.tests.resources.test_topology import topology_binding
+from conformance.testing.topology_bindings import topology_binding
 
 KEYS = {"block": "kubernetes.io/block", "rack": "kubernetes.io/rack", "host": "kubernetes.io/hostname"}
 """Domain → node label key, from wide to narrow."""

@@ -1,0 +1,21 @@
+"""ClusterTopologyBindings: objects of the whole cluster, so a test gives its own the name of its namespace."""
+
+from __future__ import annotations
+
+from conformance.grove.expected_topology import Levels
+from conformance.suite.api import Object
+
+
+def topology_binding(binding: str, levels: Levels) -> Object:
+    """A ClusterTopologyBinding of these levels: domain → node label key, from wide to narrow."""
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "ClusterTopologyBinding",
+        "metadata": {"name": binding},
+        "spec": spec(levels),
+    }
+
+
+def spec(levels: Levels) -> Object:
+    """The spec of such a binding."""
+    return {"levels": [{"domain": domain, "key": key} for domain, key in levels.items()]}
