@@ -9,6 +9,7 @@ from conformance.grove.fields import Document, at, controller, count, items, lab
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.case import Case
+from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 from conformance.testing.comparison import carried, of, same
 
@@ -105,11 +106,11 @@ def claims_of_container(pod: Document, container: Document) -> list[str]:
     return [named.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
 
 
-def rest(case: Case, wanted: Expected) -> View:
-    """Waits until the statuses of all cliques are those of pods that nobody schedules, and nothing stirs any more: from
-    then on an operator looks at the set only for a reason that the test gives. Judges nothing."""
+def rest(env: SceneEnvironment, wanted: Expected) -> View:
+    """Waits until the statuses of all cliques are those of pods that nobody schedules, and nothing moves any more: from
+    then on an operator reconciles the set only for a reason that the test gives. Judges nothing."""
 
-    def told(view: View) -> bool | Unmet:
+    def reported(view: View) -> bool | Unmet:
         for clique in wanted.cliques.values():
             status = at(view.get("podcliques", clique.name), "status")
             pods = clique.template.replicas
@@ -118,8 +119,8 @@ def rest(case: Case, wanted: Expected) -> View:
                 return Unmet(f"the status of {clique.name} is behind")
         return True
 
-    case.settled("every clique has said what it has to say", told)
-    return case.quiet(2)
+    env.settled("every clique reports its pods", reported)
+    return env.quiet(2)
 
 
 def annotation(found: Document | None, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Who owns replicas once something scales: not the operator."""
+"""Whoever scales owns replicas: not the operator, once a clique or a scaling group exists."""
 
 from __future__ import annotations
 
@@ -10,17 +10,132 @@ from conformance.grove.fields import items, name, number, text
 from conformance.grove.selectors import normal
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import observed, predicates
-from conformance.testing.comparison import same
-from conformance.tests.resources.test_secondary import trigger
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.resources.manifests import trigger
 
 SCALERS = "horizontalpodautoscalers"
+MEMBERS = {"p-0-sg-3-ld": 1, "p-0-sg-3-wk": 2}
+"""The cliques of the replica that is added to the scaling group, with their pods."""
+SCALED_GANGS = [f"p-0-sg-{number}" for number in range(3)]
+"""The gangs of the replicas 1 to 3 of the scaling group: the first replica is in the base gang."""
+REMOVED_CLAIMS = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link", "p-0-sg-3-gpu"]
+KEPT_CLAIMS = ["p-0-cache", "p-0-sg-0-gpu", "p-0-sg-2-gpu", "p-0-sg-all-link", "p-all-fabric"]
+
+
+class SetScaledByOthers(Scene):
+    """A set with two replicas, autoscalers and claims. A clique and a scaling group are scaled; then an unrelated field
+    and the replicas of a template change; at last a config, a replica of the set and one of the group are removed. No
+    nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.workload = workload = env.workload("furnished", replicas=2)
+        self.wanted = expected(workload)
+        env.create(workload)
+        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.wait_for("autoscalers exist", observed.there(SCALERS, ["p-0-fe", "p-1-fe", "p-0-sg", "p-1-sg"]))
+        env.settled("selectors are published", _published(name(workload), [*self.wanted.groups], ["p-0-fe"]))
+        self._scale(env)
+        self._change_template(env)
+        self._remove(env)
+
+    def _scale(self, env: SceneEnvironment) -> None:
+        pcs = name(self.workload)
+        self.scales = {
+            "p-0-fe": env.patch("podcliques", "p-0-fe", {"spec": {"replicas": 3}}, subresource="scale"),
+            "p-0-sg": env.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 4}}, subresource="scale"),
+            pcs: env.patch("podcliquesets", pcs, {"spec": {"replicas": 2}}, subresource="scale"),
+        }
+        env.wait_for("scaled clique has its pods", _pods({"p-0-fe": 3}))
+        env.wait_for("scaled group has its cliques and pods", _pods(MEMBERS))
+        env.wait_for("each scaled replica of the group has a gang", observed.there("podgangs", SCALED_GANGS))
+
+    def _change_template(self, env: SceneEnvironment) -> None:
+        """An unrelated field, and the template's own replicas: neither says anything about the live replicas."""
+        self._cliques = copy.deepcopy(self.workload["spec"]["template"]["cliques"])
+        self._cliques[0]["spec"]["replicas"] = 1
+        change = {"spec": {"template": {"terminationDelay": "2h0m0s", "cliques": self._cliques}}, **trigger("1")}
+        env.patch("podcliquesets", name(self.workload), change)
+        env.wait_for("operator has observed the update", _observed(name(self.workload)))
+        env.quiet(2)
+        env.mark("nothing moves after the update")
+
+    def _remove(self, env: SceneEnvironment) -> None:
+        del self._cliques[0]["spec"]["autoScalingConfig"]
+        change = {"spec": {"replicas": 1, "template": {"cliques": self._cliques}}, **trigger("2")}
+        env.patch("podcliquesets", name(self.workload), change)
+        env.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 3}}, subresource="scale")
+        removed = observed.gone(SCALERS, ["p-0-fe", "p-1-fe", "p-1-sg"])
+        env.settle("autoscalers of the removed config and replica are deleted", removed, 60)
+        env.settle("claims of removed replicas are deleted", observed.gone("resourceclaims", REMOVED_CLAIMS), 60)
+        removed = observed.gone("podgangs", ["p-1", "p-1-sg-0", "p-1-sg-1", SCALED_GANGS[-1]])
+        env.settle("gangs of removed replicas are deleted", removed, 60)
+        env.quiet(1)
+        env.mark("nothing moves after the removal")
+
+
+@requirement("CORE-013")
+def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) -> None:
+    """The scale subresource of a set, a scaling group and a clique MUST publish the selector of its pods."""
+    wanted = run.scene.wanted
+    selectors = {"p-0-fe": wanted.cliques["p-0-fe"].selector, "p-0-sg": wanted.groups["p-0-sg"].selector}
+    selectors[name(run.scene.workload)] = wanted.selector
+    right = {found: normal(selector) for found, selector in selectors.items()}
+    published = {found: normal(text(scale, "status", "selector")) for found, scale in run.scene.scales.items()}
+    run.same("selectors in the scale subresource", right, published)
+
+
+@requirement("RES-032")
+def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]) -> None:
+    """The operator MUST create pods and cliques for the live replicas, and MUST NOT write that field itself."""
+    run.reached("all pods exist")
+    run.reached("scaled clique has its pods")
+    run.reached("scaled group has its cliques and pods")
+    scaled = "each scaled replica of the group has a gang"
+    run.reached(scaled)
+    groups = [text(g, "name") for g in items(run.at(scaled).get("podgangs", SCALED_GANGS[-1]), "spec", "podgroups")]
+    run.expect("PodGroups of the gang of the last replica", sorted(MEMBERS), sorted(groups))
+    run.reached("operator has observed the update")
+    view = run.at("nothing moves after the update")
+    replicas = {
+        "p-0-fe": observed.replicas(view.get("podcliques", "p-0-fe")),
+        "p-1-fe": observed.replicas(view.get("podcliques", "p-1-fe")),
+        "p-0-sg": observed.replicas(view.get("podcliquescalinggroups", "p-0-sg")),
+    }
+    run.expect("replicas after the update", {"p-0-fe": 3, "p-1-fe": 2, "p-0-sg": 4}, replicas)
+    pods = {clique: len(predicates.pods_of(view, clique)) for clique in ("p-0-fe", *MEMBERS)}
+    run.expect("pods after the update", {"p-0-fe": 3, **MEMBERS}, pods)
+
+
+@requirement("RES-033")
+def test_autoscalers_of_removed_configs_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
+    """The operator MUST delete the autoscaler of a removed config or replica, and MUST NOT delete any other."""
+    run.reached("autoscalers exist")
+    run.reached("autoscalers of the removed config and replica are deleted")
+    run.expect(
+        "the autoscaler that is still wanted", ["p-0-sg"], run.at("nothing moves after the removal").names(SCALERS)
+    )
+
+
+@requirement("RES-034")
+def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
+    """The operator MUST delete the gangs of removed replicas of a set or scaling group, and no others."""
+    run.reached("gangs of removed replicas are deleted")
+    gangs = run.at("nothing moves after the removal").names("podgangs")
+    run.expect("gangs that are still needed", ["p-0", *SCALED_GANGS[:-1]], gangs)
+
+
+@requirement("RES-047")
+def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
+    """The operator MUST delete the claims of removed replicas of a set or scaling group, and no others."""
+    run.reached("claims of removed replicas are deleted")
+    view = run.at("nothing moves after the removal")
+    have = [claim for claim in KEPT_CLAIMS if view.get("resourceclaims", claim) is not None]
+    run.expect("claims that are still needed", KEPT_CLAIMS, have)
 
 
 def _published(pcs: str, groups: list[str], cliques: list[str]) -> predicates.Predicate:
-    """All of these say in their status which pods are theirs."""
+    """All of these publish in their status which pods are theirs."""
 
     def seen(view: View) -> bool:
         own = [("podcliquesets", pcs, "hpaPodSelector")]
@@ -29,68 +144,6 @@ def _published(pcs: str, groups: list[str], cliques: list[str]) -> predicates.Pr
         return all(text(view.get(resource, found), "status", field) for resource, found, field in own)
 
     return seen
-
-
-@requirements("RES-032", "RES-033", "RES-034", "RES-047", "CORE-013")
-def test_replicas_belong_to_whoever_scales(case: Case) -> None:
-    workload = case.workload("furnished", replicas=2)
-    case.create(workload)
-    case.until("RES-032", "all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
-    case.until("RES-033", "the autoscalers exist", observed.there(SCALERS, ["p-0-fe", "p-1-fe", "p-0-sg", "p-1-sg"]))
-    wanted = expected(workload)
-    case.settled("the selectors are published", _published(name(workload), [*wanted.groups], ["p-0-fe"]))
-    selectors = {"p-0-fe": wanted.cliques["p-0-fe"].selector, "p-0-sg": wanted.groups["p-0-sg"].selector}
-    selectors[name(workload)] = wanted.selector
-    scales = {
-        "p-0-fe": case.patch("podcliques", "p-0-fe", {"spec": {"replicas": 3}}, subresource="scale"),
-        "p-0-sg": case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 4}}, subresource="scale"),
-        name(workload): case.patch("podcliquesets", name(workload), {"spec": {"replicas": 2}}, subresource="scale"),
-    }
-    told = {found: normal(text(scale, "status", "selector")) for found, scale in scales.items()}
-    right = {found: normal(selector) for found, selector in selectors.items()}
-    same(case, "CORE-013", "selectors in the scale subresource", right, told)
-    case.until("RES-032", "the scaled clique gets its pods", _pods({"p-0-fe": 3}))
-    members = {"p-0-sg-3-ld": 1, "p-0-sg-3-wk": 2}
-    case.until("RES-032", "the scaled group gets its cliques and pods", _pods(members))
-    gangs = [f"p-0-sg-{number}" for number in range(3)]  # of the replicas 1 to 3: the first is of the base gang
-    case.until("RES-032", "each scaled replica of the group has a gang", observed.there("podgangs", gangs))
-    groups = [text(g, "name") for g in items(case.history.view().get("podgangs", gangs[-1]), "spec", "podgroups")]
-    case.expect("RES-032", "PodGroups of the gang of the last replica", sorted(members), sorted(groups))
-
-    # An update in an unrelated field and one of the template's own replicas: neither is a word about these replicas.
-    cliques = copy.deepcopy(workload["spec"]["template"]["cliques"])
-    cliques[0]["spec"]["replicas"] = 1
-    change = {"spec": {"template": {"terminationDelay": "2h0m0s", "cliques": cliques}}, **trigger("1")}
-    case.patch("podcliquesets", name(workload), change)
-    case.until("RES-032", "the operator has seen the update", _observed(name(workload)))
-    view = case.quiet(2)
-    replicas = {
-        "p-0-fe": observed.replicas(view.get("podcliques", "p-0-fe")),
-        "p-1-fe": observed.replicas(view.get("podcliques", "p-1-fe")),
-        "p-0-sg": observed.replicas(view.get("podcliquescalinggroups", "p-0-sg")),
-    }
-    case.expect("RES-032", "replicas after the update", {"p-0-fe": 3, "p-1-fe": 2, "p-0-sg": 4}, replicas)
-    pods = {clique: len(predicates.pods_of(view, clique)) for clique in ("p-0-fe", *members)}
-    case.expect("RES-032", "pods after the update", {"p-0-fe": 3, **members}, pods)
-
-    del cliques[0]["spec"]["autoScalingConfig"]
-    change = {"spec": {"replicas": 1, "template": {"cliques": cliques}}, **trigger("2")}
-    case.patch("podcliquesets", name(workload), change)
-    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"replicas": 3}}, subresource="scale")
-    what = "the autoscalers of a clique without a config, and of a replica that is no more, go"
-    case.eventually("RES-033", what, observed.gone(SCALERS, ["p-0-fe", "p-1-fe", "p-1-sg"]))
-    of_set = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link"]
-    what = "the claims of replicas of the set and of the scaling group that are no more go"
-    case.eventually("RES-047", what, observed.gone("resourceclaims", [*of_set, "p-0-sg-3-gpu"]))
-    of_set = ["p-1", "p-1-sg-0", "p-1-sg-1"]
-    what = "the gangs of replicas of the set and of the scaling group that are no more go"
-    case.eventually("RES-034", what, observed.gone("podgangs", [*of_set, gangs[-1]]))
-    view = case.quiet(1)
-    case.expect("RES-034", "gangs that are still needed", ["p-0", *gangs[:-1]], view.names("podgangs"))
-    kept = ["p-0-cache", "p-0-sg-0-gpu", "p-0-sg-2-gpu", "p-0-sg-all-link", "p-all-fabric"]
-    have = [claim for claim in kept if view.get("resourceclaims", claim) is not None]
-    case.expect("RES-047", "claims that are still needed", kept, have)
-    case.expect("RES-033", "the autoscaler that is still wanted", ["p-0-sg"], view.names(SCALERS))
 
 
 def _pods(sizes: Mapping[str, int]) -> predicates.Predicate:
@@ -104,7 +157,7 @@ def _pods(sizes: Mapping[str, int]) -> predicates.Predicate:
 def _observed(set_name: str) -> predicates.Predicate:
     def seen(view: View) -> bool | Unmet:
         found = view.get("podcliquesets", set_name)
-        generation, told = number(found, "metadata", "generation"), number(found, "status", "observedGeneration")
-        return generation == told or Unmet(f"observedGeneration is {told} of {generation}")
+        generation, reported = number(found, "metadata", "generation"), number(found, "status", "observedGeneration")
+        return generation == reported or Unmet(f"observedGeneration is {reported} of {generation}")
 
     return seen

@@ -1,4 +1,4 @@
-"""Names that are alike: cliques with a common ending, and sets whose objects would be called the same."""
+"""Similar names: cliques with a common ending, and objects of one or two sets that would have the same name."""
 
 from __future__ import annotations
 
@@ -10,28 +10,203 @@ from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition_is, controller, items, number, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
+from conformance.suite.dry_run import Reply
 from conformance.testing import observed, predicates
-from conformance.testing.comparison import same
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.services import headless_services
 
 TIER = "example.com/tier"
 """A label of a template of the workload `namesakes`."""
+PODS = 2
+"""How many pods the clique with a contested name has, whichever of the two it is made from."""
 
 
-@requirements("RES-050", "CORE-006")
-def test_a_clique_is_made_from_the_template_of_its_whole_name(case: Case) -> None:
-    workload = case.workload("namesakes")
-    wanted = expected(workload)
-    case.create(workload)
-    case.until("RES-050", "every clique exists", observed.there("podcliques", wanted.cliques))
-    every = (predicates.all_exist(list(wanted.cliques.values())), observed.there("services", wanted.services))
-    view = case.settled("all pods and Services exist", observed.all_of(*every))
-    right = {clique.name: _from_template(clique) for clique in wanted.cliques.values()}
-    seen = {found: _seen(view, found) for found in right}
-    same(case, "RES-050", "cliques, and the images of their pods", right, seen)
-    same(case, "CORE-006", "headless Services", *headless_services(wanted, view))
+class CliquesWithACommonEnding(Scene):
+    """A set in which the names of some cliques end in the names of others. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("namesakes")
+        self.wanted = expected(workload)
+        env.create(workload)
+        env.wait_for("all cliques exist", observed.there("podcliques", self.wanted.cliques))
+        pods = predicates.all_exist(list(self.wanted.cliques.values()))
+        both = observed.all_of(pods, observed.there("services", self.wanted.services))
+        env.settle("all pods and Services exist", both)
+
+
+class LongNames(Scene):
+    """A set whose name is as long as admission allows: the names of set, scaling group and clique have 45 characters
+    together (OBJ-120). No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("chain", setName="n" * 41, startup="CliqueStartupTypeAnyOrder")
+        self.wanted = expected(workload)
+        env.create(workload)
+        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+
+
+class TwoSetsWithOneGangName(Scene):
+    """The first scaled gang of the group `b` of set `a` has the name of the base gang of set `a-0-b` (OBJ-123), which
+    is created later, unless admission refuses it. No nodes: no pod is scheduled."""
+
+    contested = "a-0-b-0"
+
+    def play(self, env: SceneEnvironment) -> None:
+        first = env.workload("namesakes", setName="a")
+        first["spec"]["template"]["podCliqueScalingGroups"][0]["name"] = "b"
+        second = env.workload("frontend", setName="a-0-b")
+        env.create(first)
+        env.wait_for("gang of the first set exists", observed.there("podgangs", [self.contested]))
+        env.quiet(1)
+        env.mark("second set")
+        self.reply = _asked(env, second)
+        if not self.reply.refused:
+            env.create(second)
+            env.settle("second set reports an error", observed.complains("a-0-b"), 60)
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+class TwoCliquesWithOneName(Scene):
+    """One node. A standalone clique has the name of the `leader` of the scaling group's first replica (OBJ-123), and as
+    many pods: whoever takes one for the other finds nothing amiss. The scene is over if admission refuses the set."""
+
+    contested = "alike-0-sg-0-leader"
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("namesakes")
+        cliques = workload["spec"]["template"]["cliques"]
+        worker = next(clique for clique in cliques if clique["name"] == "worker")
+        cliques.append({"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake", "replicas": PODS}})
+        workload["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"] = 1
+        self.others = [clique for clique in expected(workload).cliques if clique != self.contested]
+        self.reply = _asked(env, workload)
+        if self.reply.refused:
+            return
+        env.nodes("dgx-h100", 1)
+        env.create(workload)
+        env.wait_for("one of the two exists", observed.there("podcliques", [self.contested]))
+        env.settle("set or scaling group reports an error", _one_complains("alike", "alike-0-sg"), 60)
+        env.settle("other cliques exist", observed.there("podcliques", self.others))
+        env.settled("pods of the other cliques are Ready", _ready(self.others))
+        env.quiet(2)
+        env.mark("nothing moves")
+
+
+class TwoAutoscalersWithOneName(Scene):
+    """A standalone clique and a scaling group have the same name, and both an autoscaler (OBJ-123). The scene is over
+    if admission refuses the set. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("namesakes")
+        template = workload["spec"]["template"]
+        worker, group = template["cliques"][0], template["podCliqueScalingGroups"][0]
+        worker["name"] = group["name"]
+        worker["spec"]["autoScalingConfig"] = group["scaleConfig"] = {"minReplicas": 1, "maxReplicas": 3}
+        group["replicas"] = group["minAvailable"] = 1
+        self.reply = _asked(env, workload)
+        if not self.reply.refused:
+            env.create(workload)
+            scaler = f"alike-0-{group['name']}"
+            env.wait_for("one of the two exists", observed.there("horizontalpodautoscalers", [scaler]))
+            env.settle("set reports an error", observed.complains("alike"), 60)
+
+
+class ForeignScalingGroup(Scene):
+    """Somebody else's scaling group has the name of the set's: its cliques are never created, and its gang waits for
+    them. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        owner = env.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
+        uid = text(owner, "metadata", "uid")
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": uid, "controller": True}
+        group = {
+            "apiVersion": "grove.io/v1alpha1",
+            "kind": "PodCliqueScalingGroup",
+            "metadata": {
+                "name": "alike-0-sg",
+                "labels": {labels.BY_HAND: "somebody"},  # so that invariants do not take it for the operator's
+                "ownerReferences": [reference],
+            },
+            "spec": {"replicas": 1, "cliqueNames": ["leader"]},
+        }
+        env.create(group)
+        env.create(env.workload("namesakes"))
+        env.wait_for("standalone clique exists", observed.there("podcliques", ["alike-0-worker"]))
+        env.settle("set reports an error", observed.complains("alike"), 60)
+
+
+@requirement("RES-050")
+def test_a_clique_is_created_from_the_template_of_its_whole_name(run: Recorded[CliquesWithACommonEnding]) -> None:
+    """A clique MUST be created from the template with its exact name, not from one whose name is a suffix of it."""
+    run.reached("all cliques exist")
+    view = run.at("all pods and Services exist")
+    right = {clique.name: _from_template(clique) for clique in run.scene.wanted.cliques.values()}
+    run.same("cliques, and the images of their pods", right, {found: _seen(view, found) for found in right})
+
+
+@requirement("CORE-006")
+def test_services_do_as_their_set_says(run: Recorded[CliquesWithACommonEnding]) -> None:
+    """Each replica MUST have a headless Service; it publishes unready addresses unless the set says otherwise."""
+    view = run.at("all pods and Services exist")
+    run.same("headless Services", *headless_services(run.scene.wanted, view))
+
+
+@requirement("RES-051")
+def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSetsWithOneGangName]) -> None:
+    """A gang of another set MUST NOT be changed; the set that needs its name MUST be rejected or report an error."""
+    run.reached("gang of the first set exists")
+    refused = _refused(run, run.scene.reply)
+    if not refused:
+        run.reached("second set reports an error")
+    contested = run.scene.contested
+    before, view = run.at("second set"), run.at("nothing moves")
+    found = view.get("podgangs", contested)
+    part = text(found, "metadata", "labels", labels.PART_OF)
+    seen = {"owner": text(controller(found), "name"), "part of": part, "groups": _groups(view, contested)}
+    right = {"owner": "a", "part of": "a", "groups": _groups(before, contested)}
+    run.expect(f"the contested gang {contested}", right, seen)
+
+
+@requirement("RES-052")
+def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneName]) -> None:
+    """A set with two cliques of one name MUST be rejected, or report it, and one clique MUST NOT count for both."""
+    if _refused(run, run.scene.reply):
+        return
+    run.reached("one of the two exists")
+    run.reached("set or scaling group reports an error")
+    others, view = run.scene.others, run.at("other cliques exist")
+    made = [clique for clique in others if view.get("podcliques", clique) is not None]
+    run.expect("the other cliques of the set", others, made)
+    available = number(run.at("nothing moves").get("podcliquesets", "alike"), "status", "availableReplicas")
+    run.expect("available replicas of a set that lacks a clique", 0, available or 0)
+
+
+@requirement("RES-053")
+def test_names_as_long_as_admission_allows_work(run: Recorded[LongNames]) -> None:
+    """A set whose names are as long as admission allows MUST get its pods, and their hostnames MUST be valid."""
+    run.reached("all pods exist")
+    view = run.at("all pods exist")
+    for clique in run.scene.wanted.cliques:
+        hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
+        right = [f"{clique}-{index}" for index in range(len(hosts))]
+        run.expect(f"hostnames of {clique}", right, hosts)
+        run.expect(f"hostnames of {clique} that no DNS label can hold", [], [h for h in hosts if len(h) > 63])
+
+
+@requirement("RES-054")
+def test_two_autoscalers_with_one_name_are_reported(run: Recorded[TwoAutoscalersWithOneName]) -> None:
+    """A set with two autoscalers of one name MUST be rejected, or the operator MUST report the second one."""
+    if not _refused(run, run.scene.reply):
+        run.reached("one of the two exists")
+        run.reached("set reports an error")
+
+
+@requirement("RES-091")
+def test_an_error_of_a_scaling_group_is_reported_while_its_gang_waits(run: Recorded[ForeignScalingGroup]) -> None:
+    """A set MUST report an error of a scaling group even while the gang of that replica waits for its cliques."""
+    run.reached("standalone clique exists")
+    run.reached("set reports an error")
 
 
 def _from_template(clique: Clique) -> dict[str, object]:
@@ -55,90 +230,15 @@ def _seen(view: View, clique: str) -> dict[str, object]:
     }
 
 
-@requirements("RES-053")
-def test_names_as_long_as_admission_lets_them_be_work(case: Case) -> None:
-    # The names of set, scaling group and clique have 45 characters together (OBJ-120).
-    workload = case.workload("chain", setName="n" * 41, startup="CliqueStartupTypeAnyOrder")
-    wanted = expected(workload)
-    case.create(workload)
-    case.until("RES-053", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
-    view = case.history.view()
-    for clique in wanted.cliques:
-        hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
-        right = [f"{clique}-{index}" for index in range(len(hosts))]
-        case.expect("RES-053", f"host names of {clique}", right, hosts)
-        case.expect("RES-053", f"host names of {clique} that no label can hold", [], [h for h in hosts if len(h) > 63])
+def _asked(env: SceneEnvironment, workload: Mapping[str, Any]) -> Reply:
+    """What admission answers to a set: to refuse it because of its names is as good as a report."""
+    return env.dry_run.ask(env.dry_run.create(dict(workload)))
 
 
-@requirements("RES-051")
-def test_two_sets_whose_gangs_would_have_one_name_leave_each_other_alone(case: Case) -> None:
-    # The first scaled gang of the group `b` of set `a` is called like the base gang of set `a-0-b` (OBJ-123).
-    first = case.workload("namesakes", setName="a")
-    first["spec"]["template"]["podCliqueScalingGroups"][0]["name"] = "b"
-    second = case.workload("frontend", setName="a-0-b")
-    contested = "a-0-b-0"
-    case.create(first)
-    case.until("RES-051", "the gang of the first set exists", observed.there("podgangs", [contested]))
-    before = case.quiet(1)
-    if not _refused(case, "RES-051", second):
-        case.create(second)
-        case.eventually("RES-051", "the second set reports an error", observed.complains("a-0-b"))
-    view = case.quiet(1)
-    seen = {
-        "owner": text(controller(view.get("podgangs", contested)), "name"),
-        "part of": text(view.get("podgangs", contested), "metadata", "labels", labels.PART_OF),
-        "groups": _groups(view, contested),
-    }
-    right = {"owner": "a", "part of": "a", "groups": _groups(before, contested)}
-    case.expect("RES-051", f"the contested gang {contested}", right, seen)
-
-
-@requirements("RES-052")
-def test_two_cliques_of_one_name_do_not_pass_in_silence(case: Case) -> None:
-    # The standalone clique is called like the `leader` of the scaling group's first replica (OBJ-123).
-    workload = case.workload("namesakes")
-    cliques = workload["spec"]["template"]["cliques"]
-    worker = next(clique for clique in cliques if clique["name"] == "worker")
-    # It has as many pods, so that whoever takes the one for the other finds nothing amiss.
-    cliques.append({"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake", "replicas": 2}})
-    workload["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"] = 1
-    if _refused(case, "RES-052", workload):
-        return
-    case.nodes("dgx-h100", 1)
-    case.create(workload)
-    contested = "alike-0-sg-0-leader"
-    case.until("RES-052", "one of the two exists", observed.there("podcliques", [contested]))
-    case.eventually("RES-052", "set or scaling group reports an error", _one_complains("alike", "alike-0-sg"))
-    others = [clique for clique in expected(workload).cliques if clique != contested]
-    view = case.settled("the other cliques of the set exist", observed.there("podcliques", others))
-    made = [clique for clique in others if view.get("podcliques", clique) is not None]
-    case.expect("RES-052", "the other cliques of the set", others, made)
-    case.settled("the pods of the other cliques are Ready", _ready(others))
-    available = number(case.quiet(2).get("podcliquesets", "alike"), "status", "availableReplicas")
-    case.expect("RES-052", "available replicas of a set that lacks a clique", 0, available or 0)
-
-
-@requirements("RES-054")
-def test_two_autoscalers_of_one_name_do_not_pass_in_silence(case: Case) -> None:
-    # A standalone clique and a scaling group of one name would share one HorizontalPodAutoscaler (OBJ-123).
-    workload = case.workload("namesakes")
-    template = workload["spec"]["template"]
-    worker, group = template["cliques"][0], template["podCliqueScalingGroups"][0]
-    worker["name"] = group["name"]
-    worker["spec"]["autoScalingConfig"] = group["scaleConfig"] = {"minReplicas": 1, "maxReplicas": 3}
-    group["replicas"] = group["minAvailable"] = 1
-    if not _refused(case, "RES-054", workload):
-        case.create(workload)
-        scaler = f"alike-0-{group['name']}"
-        case.until("RES-054", "one of the two exists", observed.there("horizontalpodautoscalers", [scaler]))
-        case.eventually("RES-054", "the set reports an error", observed.complains("alike"))
-
-
-def _refused(case: Case, id: str, workload: Mapping[str, Any]) -> bool:
-    """Whether admission refuses a set because of its names, which is as good as a report."""
-    reply = case.dry_run.ask(case.dry_run.create(dict(workload)))
+def _refused(run: Recorded[Scene], reply: Reply) -> bool:
+    """Whether admission has refused the set of the scene."""
     wrong = "" if reply.accepted or reply.refused else str(reply)
-    case.expect(id, "how the set is neither accepted nor refused with a reason", "", wrong)
+    run.expect("how the set is neither accepted nor refused with a reason", "", wrong)
     return reply.refused
 
 
@@ -162,25 +262,3 @@ def _one_complains(set_name: str, group: str) -> predicates.Predicate:
 
 def _groups(view: View, gang: str) -> list[str]:
     return sorted(text(group, "name") for group in items(view.get("podgangs", gang), "spec", "podgroups"))
-
-
-@requirements("RES-091")
-def test_a_conflict_of_a_scaling_group_is_reported_while_its_gang_waits(case: Case) -> None:
-    # The scaling group belongs to somebody else, so its cliques never come and the gang waits for them.
-    owner = case.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": text(owner, "metadata", "uid")}
-    case.create(
-        {
-            "apiVersion": "grove.io/v1alpha1",
-            "kind": "PodCliqueScalingGroup",
-            "metadata": {
-                "name": "alike-0-sg",
-                "labels": {labels.BY_HAND: "somebody"},  # so that invariants do not take it for the operator's
-                "ownerReferences": [{**reference, "controller": True}],
-            },
-            "spec": {"replicas": 1, "cliqueNames": ["leader"]},
-        }
-    )
-    case.create(case.workload("namesakes"))
-    case.until("RES-091", "the standalone cliques exist", observed.there("podcliques", ["alike-0-worker"]))
-    case.eventually("RES-091", "the set reports an error", observed.complains("alike"))

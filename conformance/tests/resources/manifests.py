@@ -1,0 +1,21 @@
+"""Objects and patches that several scenes of this profile write."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.suite.api import Object
+
+OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClassName": "other.example.com"}}]}}
+"""A spec of ResourceClaims that no workload has in its own templates."""
+
+
+def trigger(value: str) -> Object:
+    """A patch that makes an operator reconcile a set (OBJ-233)."""
+    return {"metadata": {"annotations": {labels.TRIGGER: value}}}
+
+
+def claim_template(template_name: str, spec: object) -> Object:
+    """A ResourceClaimTemplate in the namespace of the scene."""
+    metadata = {"name": template_name}
+    kind = "ResourceClaimTemplate"
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": {"spec": spec}}
