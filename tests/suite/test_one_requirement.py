@@ -22,7 +22,6 @@ LISTED = {
     "resources/test_claims.py",
     "resources/test_compute_domains.py",
     "resources/test_furnished_set.py",
-    "resources/test_gang_mirror.py",
     "resources/test_secondary.py",
     "resources/test_topology.py",
     "scheduler/test_reasons.py",

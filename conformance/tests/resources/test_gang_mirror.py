@@ -1,4 +1,4 @@
-"""What a gang takes over from its set, and what it keeps: labels, annotations, priority."""
+"""What a gang takes over from its set, and what it keeps: labels, annotations, priority class."""
 
 from __future__ import annotations
 
@@ -6,51 +6,117 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import at, mapping, name, number, text, texts
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import observed, predicates
 from conformance.testing.comparison import of
-from conformance.tests.resources.test_secondary import trigger
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.resources.manifests import trigger
+
+CLASS = "system-cluster-critical"
+"""A priority class of every cluster, which pods of any namespace may have."""
 
 
-@requirements("RES-021", "RES-022", "RES-026", "RES-027")
-def test_gangs_follow_the_labels_of_their_set(case: Case) -> None:
-    workload = case.workload("furnished")
-    wanted = expected(workload)
-    case.create(workload)
-    case.until("RES-022", "the gangs exist", observed.there("podgangs", wanted.gangs))
-    observed.rest(case, wanted)  # nothing but the trigger is to make the operator look at the set
-    for key in ("grove.io/by-hand", "example.com/by-hand"):
-        case.patch("podgangs", "p-0", {"metadata": {"annotations": {key: "x"}}})
-    reservation = {"namespace": case.namespace, "name": "kept"}
-    case.patch("podgangs", "p-0", {"spec": {"priorityClassName": "by-hand", "reuseReservationRef": reservation}})
-    gone = {"metadata": {"labels": {"example.com/team": None, "example.com/new": "y"}, **trigger("1")["metadata"]}}
-    case.patch("podcliquesets", name(workload), gone)
-    given = observed.all_of(*(_labelled(gang, "new", "y") for gang in wanted.gangs))
-    case.eventually("RES-022", "the gangs have the label that their set was given", given)
-    by_hand = _annotated("p-0", "example.com/by-hand", "")
-    lost = observed.all_of(*(_labelled(gang, "team", None) for gang in wanted.gangs), by_hand)
-    case.eventually("RES-021", "the gangs have lost the label that their set has lost, and what a hand put there", lost)
-    found = observed.annotation(case.history.view().get("podgangs", "p-0"), "grove.io/by-hand")
-    case.expect("RES-021", "an annotation of Grove that the operator doesn't know", "x", found)
+class GangsThatSomebodyChanges(Scene):
+    """A set that is at rest; then somebody changes its labels, and writes into its gangs, cliques and scaling groups.
+    Nothing but the trigger has the operator reconcile the set. No nodes: no pod is scheduled."""
 
-    what = "what a hand has written into a gang's spec goes"
-    case.eventually("RES-026", what, lambda view: not text(view.get("podgangs", "p-0"), "spec", "priorityClassName"))
-    kept = mapping(case.history.view().get("podgangs", "p-0"), "spec", "reuseReservationRef")
-    case.expect("RES-026", "what the operator says nothing about", reservation, kept)
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("furnished")
+        wanted = expected(workload)
+        self.reservation = {"namespace": env.namespace, "name": "kept"}
+        env.create(workload)
+        env.wait_for("gangs exist", observed.there("podgangs", wanted.gangs))
+        observed.rest(env, wanted)
 
-    case.patch("podcliques", "p-0-fe", {"spec": {"minAvailable": 2}})
-    case.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"minAvailable": 2, "cliqueNames": ["wk", "ld"]}})
-    case.patch("podcliquesets", name(workload), trigger("2"))
-    case.eventually("RES-027", "cliques and scaling groups follow their template again", _as_templates)
+        for key in ("grove.io/by-hand", "example.com/by-hand"):
+            env.patch("podgangs", "p-0", {"metadata": {"annotations": {key: "x"}}})
+        spec = {"priorityClassName": "by-hand", "reuseReservationRef": self.reservation}
+        env.patch("podgangs", "p-0", {"spec": spec})
+        changed = {"example.com/team": None, "example.com/new": "y"}
+        env.patch("podcliquesets", name(workload), {"metadata": {"labels": changed, **trigger("1")["metadata"]}})
+        given = observed.all_of(*(_labelled(gang, "new", "y") for gang in wanted.gangs))
+        env.settle("gangs have the new label of their set", given, 60)
+        lost = [*(_labelled(gang, "team", None) for gang in wanted.gangs), _annotated("p-0", "example.com/by-hand", "")]
+        env.settle("gangs have lost the old label of their set and a foreign annotation", observed.all_of(*lost), 60)
+        env.settle("foreign priority class is removed", _without_priority_class, 60)
+
+        env.patch("podcliques", "p-0-fe", {"spec": {"minAvailable": 2}})
+        env.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"minAvailable": 2, "cliqueNames": ["wk", "ld"]}})
+        env.patch("podcliquesets", name(workload), trigger("2"))
+        env.settle("cliques and scaling groups follow their templates", _as_templates, 60)
+
+
+class SetWithPriorityClass(Scene):
+    """A small set with a priority class. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("frontend", setName="urgent")
+        workload["spec"]["template"]["priorityClassName"] = CLASS
+        self.wanted = expected(workload)
+        env.create(workload)
+        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+@requirement("RES-021")
+def test_gangs_lose_what_their_set_lost(run: Recorded[GangsThatSomebodyChanges]) -> None:
+    """Gangs MUST lose labels that their set lost and foreign annotations, except those with the prefix grove.io/."""
+    lost = "gangs have lost the old label of their set and a foreign annotation"
+    run.reached(lost)
+    found = observed.annotation(run.at(lost).get("podgangs", "p-0"), "grove.io/by-hand")
+    run.expect("an annotation of Grove that the operator does not know", "x", found)
+
+
+@requirement("RES-022")
+def test_gangs_get_a_new_label_of_their_set(run: Recorded[GangsThatSomebodyChanges]) -> None:
+    """A label that is added to a set MUST be on each of its gangs once grove.io/reconcile-trigger has been changed."""
+    run.reached("gangs exist")
+    run.reached("gangs have the new label of their set")
+
+
+@requirement("RES-026")
+def test_foreign_changes_of_a_gang_spec_are_reverted(run: Recorded[GangsThatSomebodyChanges]) -> None:
+    """Changes of others to fields of a gang's spec that the operator owns MUST be reverted; all others MUST be kept."""
+    removed = "foreign priority class is removed"
+    run.reached(removed)
+    kept = mapping(run.at(removed).get("podgangs", "p-0"), "spec", "reuseReservationRef")
+    run.expect("a field of the gang that the operator does not own", run.scene.reservation, kept)
+
+
+@requirement("RES-027")
+def test_minimums_and_members_are_reset(run: Recorded[GangsThatSomebodyChanges]) -> None:
+    """minAvailable of cliques and groups, and members of groups, MUST be reset to those of the template."""
+    run.reached("cliques and scaling groups follow their templates")
+
+
+@requirement("RES-024")
+def test_gangs_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorityClass]) -> None:
+    """The gangs of a PodCliqueSet MUST have its priorityClassName."""
+    gangs, view = run.scene.wanted.gangs, run.at("nothing moves")
+    seen = {gang: of(found := view.get("podgangs", gang), text(found, "spec", "priorityClassName")) for gang in gangs}
+    run.expect("classes of the gangs", dict.fromkeys(gangs, CLASS), seen)
+
+
+@requirement("RES-025")
+def test_pods_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorityClass]) -> None:
+    """The pods of a PodCliqueSet MUST have its priorityClassName."""
+    run.reached("all pods exist")
+    view = run.at("nothing moves")
+    pods = [pod for clique in run.scene.wanted.cliques for pod in predicates.pods_of(view, clique)]
+    run.expect("classes of the pods", [CLASS], sorted({text(pod, "spec", "priorityClassName") for pod in pods}))
 
 
 def _as_templates(view: View) -> bool | Unmet:
-    """The floors of a standalone clique and of a scaling group, and its members, are those of `furnished`."""
+    """The minimums of a standalone clique and of a scaling group, and its members, are those of `furnished`."""
     group = at(view.get("podcliquescalinggroups", "p-0-sg"), "spec")
     found = [number(view.get("podcliques", "p-0-fe"), "spec", "minAvailable"), number(group, "minAvailable")]
     members = texts(group, "cliqueNames")
-    return (found == [1, 1] and members == ["ld", "wk"]) or Unmet(f"floors are {found}, the group has {members}")
+    return (found == [1, 1] and members == ["ld", "wk"]) or Unmet(f"minimums are {found}, the group has {members}")
+
+
+def _without_priority_class(view: View) -> bool | Unmet:
+    found = text(view.get("podgangs", "p-0"), "spec", "priorityClassName")
+    return not found or Unmet(f"the priority class of p-0 is {found}")
 
 
 def _labelled(gang: str, key: str, value: str | None) -> predicates.Predicate:
@@ -67,21 +133,3 @@ def _annotated(gang: str, key: str, value: str) -> predicates.Predicate:
         return found == value or Unmet(f"its value on {gang} is {found!r}")
 
     return seen
-
-
-@requirements("RES-024", "RES-025")
-def test_the_priority_class_of_a_set_is_that_of_its_gangs_and_pods(case: Case) -> None:
-    workload = case.workload("frontend", setName="urgent")
-    # Every cluster has this class, and pods of any namespace may have it.
-    workload["spec"]["template"]["priorityClassName"] = "system-cluster-critical"
-    wanted = expected(workload)
-    case.create(workload)
-    case.until("RES-025", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
-    view = case.quiet(1)
-    classes = {
-        gang: of(found := view.get("podgangs", gang), text(found, "spec", "priorityClassName")) for gang in wanted.gangs
-    }
-    case.expect("RES-024", "classes of the gangs", dict.fromkeys(wanted.gangs, "system-cluster-critical"), classes)
-    pods = [pod for clique in wanted.cliques for pod in predicates.pods_of(view, clique)]
-    of_pods = {text(pod, "spec", "priorityClassName") for pod in pods}
-    case.expect("RES-025", "classes of the pods", ["system-cluster-critical"], sorted(of_pods))
