@@ -26,7 +26,7 @@ def explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
             "GANG-022",
             (
                 "GANG-022 (MUST, profile gang)",
-                "test:    conformance/tests/core/test_changes_of_pods.py::test_pods_that_cannot",
+                "test:    conformance/tests/core/test_pods_over_quota.py::test_conditions_of_others",
                 "mutants: ",
                 "run:     grove-conformance run --id GANG-022",
                 "docs/spec/objects.md#obj-",

@@ -8,7 +8,6 @@ from pathlib import Path
 from conformance.suite.settings import TESTS
 
 LISTED = {
-    "core/test_changes_of_pods.py",
     "core/test_disaggregated_set.py",
     "core/test_pod_health.py",
     "hashes/test_equal_templates.py",

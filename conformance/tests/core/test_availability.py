@@ -1,0 +1,88 @@
+"""Availability of scaling groups and sets follows the readiness of their pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove.fields import condition_is, number
+from conformance.testing import disruption
+from conformance.testing.disruption import BREACHED, CRASHED, GROUPS, SERVING, SETS
+from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.core import reports
+
+STARTED: Mapping[str, Any] = {"containers": {"started": True}}
+GROUP, ROUTER = "s-0-workers", "s-0-router"
+DECODES = [f"{GROUP}-{replica}-decode" for replica in range(3)]
+
+
+class PodsLosingReadiness(Scene):
+    """A set with a router clique of two pods and a scaling group of three replicas, one of which is enough; all pods
+    fit. One decode pod becomes unready, then all crash and recover, then the routers become unready. In the end the
+    group is scaled to zero."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        sizes = {"routers": 2, "workers": 3, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1}
+        sizes |= {"prefillGpus": 1, "decodes": 1, "decodesFloor": 1, "decodeGpus": 1}
+        env.create(env.workload("disaggregated", setName="s", **sizes))
+        all_available = all_of(reports.available(SETS, "s", 1), reports.available(GROUPS, GROUP, 3))
+        env.wait_for("all available", all_available)
+
+        disruption.become(env, DECODES[1], STARTED, 1)
+        env.wait_for("replica with an unready pod unavailable", reports.available(GROUPS, GROUP, 2))
+        env.quiet(1)
+        env.mark("one replica unavailable")
+
+        for decode in DECODES:
+            disruption.become(env, decode, CRASHED, 1)
+        env.wait_for("group breached", reports.group_breached(GROUP, "True"))
+        env.wait_for("set without its group unavailable", reports.available(SETS, "s", 0))
+
+        for decode in DECODES:
+            disruption.become(env, decode, SERVING, 1)
+        env.wait_for("group no longer breached", reports.group_breached(GROUP, "False"))
+        env.wait_for("all available again", all_available)
+        disruption.become(env, ROUTER, STARTED, 2)
+        env.wait_for("set without its router unavailable", reports.available(SETS, "s", 0))
+        env.quiet(1)
+        env.mark("router unready")
+
+        env.patch(GROUPS, GROUP, {"spec": {"replicas": 0}}, subresource="scale")
+        env.wait_for("Warning event about the group", reports.warned(GROUP), resources=["events"])
+
+
+@requirement("CORE-020")
+def test_replicas_with_unready_pods_are_not_available(run: Recorded[PodsLosingReadiness]) -> None:
+    """A replica MUST count as available while all its parts have their minimum of ready Pods or available replicas."""
+    run.reached("all available")
+    run.reached("replica with an unready pod unavailable")
+    available = number(run.at("one replica unavailable").get(SETS, "s"), "status", "availableReplicas")
+    run.expect("available replicas of the set while its group has enough", 1, available)
+    run.reached("set without its group unavailable")
+    run.reached("all available again")
+    run.reached("set without its router unavailable")
+    available = number(run.at("router unready").get(GROUPS, GROUP), "status", "availableReplicas")
+    run.expect("available replicas of the group while the router is unready", 3, available)
+
+
+@requirement("CORE-021")
+def test_a_group_is_breached_below_its_minimum(run: Recorded[PodsLosingReadiness]) -> None:
+    """MinAvailableBreached of a scaling group MUST be True exactly while it has fewer than minAvailable replicas."""
+    found = run.at("one replica unavailable").get(GROUPS, GROUP)
+    run.expect(f"{BREACHED} of the group with two replicas", "False", condition_is(found, BREACHED))
+    run.reached("group breached")
+    run.reached("group no longer breached")
+
+
+@requirement("CORE-029")
+def test_a_group_without_replicas_warns(run: Recorded[PodsLosingReadiness]) -> None:
+    """When a scaling group has lost all its scheduled replicas, the operator MUST emit a Warning event."""
+    run.reached("Warning event about the group")
+
+
+@invariants("INV-001", "INV-003", "INV-004", "INV-005")
+def test_invariants(run: Recorded[PodsLosingReadiness], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

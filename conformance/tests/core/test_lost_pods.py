@@ -1,0 +1,164 @@
+"""Pods that are deleted or fail are replaced in their place, and the clique reports what it has lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import dropwhile
+from typing import Any
+
+from conformance.grove import health, labels
+from conformance.grove.expected import expected
+from conformance.grove.fields import condition_is, items, label, name, text, uid
+from conformance.history.query import Unmet
+from conformance.history.record import Record
+from conformance.history.view import View
+from conformance.invariants.status_at_rest import REST
+from conformance.testing import disruption, predicates
+from conformance.testing.disruption import BREACHED, CLIQUES, GANGS, GROUPS, SETS
+from conformance.testing.scaled import pods_are
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.core import reports
+
+GANG = "s-0"
+TOO_FEW = {"PodCliqueScheduled": ["False", "InsufficientScheduledPods"], BREACHED: reports.TOO_FEW_SCHEDULED}
+WRITTEN = frozenset({SETS, GROUPS, CLIQUES, GANGS, "pods", "services"})
+
+
+class PodsLostOneByOne(Scene):
+    """A set of one clique with three pods on one node. A pod is deleted and replaced, and everything comes to rest.
+    Then the node is cordoned, so that nothing can be placed any more: a pod fails, and at last all are deleted."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("tiny", 1)
+        workload = env.workload("frontend", setName="s", pods=3)
+        [clique] = expected(workload).cliques
+        self.clique = clique
+        env.create(workload)
+        env.wait_for("all pods ready", reports.counts(clique, {"readyReplicas": 3}))
+        self.before = before = _by_index(env.history.view(), clique)
+
+        env.delete("pods", name(before["1"]))
+        env.wait_for("deleted pod replaced", _replaced(clique, uid(before["1"]), "1"))
+        self.after = after = _by_index(env.history.view(), clique)
+        env.wait_for("gang refers to the new pod", _refers(GANG, sorted(name(pod) for pod in after.values())))
+        env.wait_for("all pods ready again", pods_are({clique: 3}, ready=True))
+        env.wait_for("clique reports all pods ready again", reports.counts(clique, {"readyReplicas": 3}))
+
+        # Statuses may first catch up with what has happened.
+        env.wait_for("set available again", predicates.available("s", 1))
+        env.quiet(2, real=True, of=WRITTEN)
+        env.mark("nothing changes")
+        env.quiet(3, real=True)
+        env.mark("nothing has changed")
+        env.quiet(REST, real=True, of=WRITTEN)  # as long as the invariant about statuses at rest asks for
+
+        disruption.cordon(env, nodes)
+        self._fail(env, after["2"])
+        env.settle("failed pod not counted", reports.counts(clique, {"scheduledReplicas": 2}), 60)
+        env.settle("clique reports too few pods", reports.conditions(clique, TOO_FEW), 60)
+
+        for pod in predicates.pods_of(env.history.view(), clique):
+            env.delete("pods", name(pod))
+        env.wait_for("no pod scheduled", reports.counts(clique, {"scheduledReplicas": 0}))
+        env.wait_for("Warning event about the clique", reports.warned(clique), resources=["events"])
+        env.quiet(1)
+        env.mark("all pods lost")
+
+    def _fail(self, env: SceneEnvironment, pod: Mapping[str, Any]) -> None:
+        """Has a pod fail. Where it is not replaced it is deleted, so that the scene can go on."""
+        env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
+        env.patch("pods", name(pod), {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
+        replaced = _replaced(self.clique, uid(pod), label(pod, labels.POD_INDEX))
+        if not replaced(env.settle("failed pod replaced", replaced, 60)):
+            env.delete("pods", name(pod))
+
+
+@requirement("CORE-022")
+def test_a_lost_pod_is_replaced_in_its_place(run: Recorded[PodsLostOneByOne]) -> None:
+    """The operator MUST replace a lost Pod by one with the same index, and MUST NOT delete the other Pods."""
+    run.reached("all pods ready")
+    run.reached("deleted pod replaced")
+    kept = {index: uid(run.scene.before[index]) for index in ("0", "2")}
+    run.expect("the other pods", kept, {index: uid(run.scene.after.get(index, {})) for index in kept})
+    run.reached("all pods ready again")
+    run.reached("clique reports all pods ready again")
+
+
+@requirement("CORE-023")
+def test_a_clique_without_scheduled_pods_warns(run: Recorded[PodsLostOneByOne]) -> None:
+    """When a PodClique has lost all its scheduled Pods, the operator MUST emit a Warning event and report a breach."""
+    run.reached("no pod scheduled")
+    run.reached("Warning event about the clique")
+    breached = reports.status_and_reason(run.at("all pods lost").get(CLIQUES, run.scene.clique), BREACHED)
+    run.expect(f"{BREACHED} of a clique that has lost all pods", reports.TOO_FEW_SCHEDULED, breached)
+
+
+@requirement("CORE-024")
+def test_nothing_is_written_while_nothing_changes(run: Recorded[PodsLostOneByOne]) -> None:
+    """While nothing changes, the operator MUST NOT write to a settled PodCliqueSet or to any object of it."""
+    run.reached("set available again")
+    records = run.between("nothing changes", "nothing has changed").records()
+    written = [f"{record.resource}/{record.name}" for record in records if record.resource in WRITTEN]
+    run.expect("objects that changed while nothing happened", [], written)
+
+
+@requirement("CORE-026")
+def test_a_failed_pod_is_replaced_and_not_counted(run: Recorded[PodsLostOneByOne]) -> None:
+    """The operator MUST replace a failed Pod by one with its index, and MUST NOT count it as scheduled."""
+    run.reached("failed pod replaced")
+    run.reached("failed pod not counted")
+
+
+@requirement("CORE-027")
+def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLostOneByOne]) -> None:
+    """A PodClique with fewer than minAvailable scheduled Pods MUST say so in its conditions."""
+    run.reached("clique reports too few pods")
+
+
+@requirement("GANG-009")
+def test_a_gang_refers_to_the_replacement_and_stays_initialized(run: Recorded[PodsLostOneByOne]) -> None:
+    """When a Pod is replaced, podReferences MUST name the new Pod, and Initialized MUST stay True."""
+    run.reached("gang refers to the new pod")
+    records = run.until("clique reports all pods ready again").records(GANGS, GANG)
+    run.expect("states in which the gang was no longer Initialized", [], _initialized_lost(records))
+
+
+@invariants("INV-001", "INV-004", "INV-005", "INV-007")
+def test_invariants(run: Recorded[PodsLostOneByOne], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
+    return {label(pod, labels.POD_INDEX): pod for pod in predicates.pods_of(view, clique)}
+
+
+def _replaced(clique: str, lost: str, index: str) -> predicates.Predicate:
+    """A clique has a pod of this index that is not the lost one (a uid)."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
+        return any(uid(pod) != lost for pod in found) or Unmet(f"there is no new pod with index {index}")
+
+    return seen
+
+
+def _refers(gang: str, wanted: list[str]) -> predicates.Predicate:
+    """The podReferences of a gang are these pods."""
+
+    def seen(view: View) -> bool | Unmet:
+        groups = items(view.get(GANGS, gang), "spec", "podgroups")
+        found = [text(reference, "name") for group in groups for reference in items(group, "podReferences")]
+        return found == wanted or Unmet(f"{gang} refers to {found}, not to {wanted}")
+
+    return seen
+
+
+def _initialized_lost(gang: Iterable[Record]) -> list[str]:
+    """States of a gang, after it has reported Initialized=True for the first time, in which it does not."""
+    since = dropwhile(lambda record: not _is_initialized(record), gang)
+    return [str(record) for record in since if not _is_initialized(record)]
+
+
+def _is_initialized(record: Record) -> bool:
+    return condition_is(record.object, "Initialized") == "True"

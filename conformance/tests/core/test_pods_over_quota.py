@@ -1,0 +1,124 @@
+"""Pods that a quota does not permit: the clique reports the error, and the gang waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from conformance.grove import health, pods
+from conformance.grove.expected import expected
+from conformance.grove.fields import condition_is, items, name, text
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.disruption import GANGS
+from conformance.testing.observed import all_of
+from conformance.testing.quotas import limit_pods
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.core import reports
+
+GANG = "s-0"
+FOREIGN: Mapping[str, Any] = {
+    "type": "example.com/Noted",
+    "status": "True",
+    "reason": "Noted",
+    "message": "by a passer-by",
+    "lastTransitionTime": health.MOMENT,
+}
+
+
+class PodsOverQuota(Scene):
+    """A gang of four pods in three cliques, and a quota of three pods, which is deleted later. Before that, somebody
+    adds a condition to the gang's status."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        limit_pods(env, "few", 3)
+        workload = env.workload("chain", setName="s", startup="CliqueStartupTypeAnyOrder", fronts=2, groups=1)
+        cliques = list(expected(workload).cliques.values())
+        self.cliques = [clique.name for clique in cliques]
+        env.create(workload)
+        lacking = env.wait_for("clique reports the refusal", reports.quota_error(self.cliques))
+        env.wait_for("pods within the quota exist", _exist(self.cliques, 3))
+        env.settle("gang not initialized", _initialized("False"), 60)
+        env.quiet(1, of=("pods", GANGS))  # cliques report each attempt
+        env.mark("gang incomplete")
+
+        gang = env.history.view().get(GANGS, GANG)
+        status = {"phase": text(gang, "status", "phase"), "conditions": [*items(gang, "status", "conditions"), FOREIGN]}
+        env.mark("before the foreign condition")
+        env.patch(GANGS, GANG, {"status": status}, subresource="status")
+        env.delete("resourcequotas", "few")
+        env.settle("gang initialized", _initialized("True"), 60)
+        ready = [reports.counts(clique.name, {"readyReplicas": clique.template.replicas}) for clique in cliques]
+        env.settle("all pods ready", all_of(*ready), 60)
+        env.settle("clique reports no refusal", reports.no_errors(lacking), 60)
+
+
+@requirement("CORE-025")
+def test_a_refusal_is_reported_until_the_pods_exist(run: Recorded[PodsOverQuota]) -> None:
+    """A PodClique whose Pods cannot be created MUST give the reason in lastErrors, and MUST clear it afterwards."""
+    run.reached("clique reports the refusal")
+    run.reached("pods within the quota exist")
+    run.reached("clique reports no refusal")
+
+
+@requirement("GANG-010")
+def test_an_incomplete_gang_keeps_its_gates(run: Recorded[PodsOverQuota]) -> None:
+    """The operator MUST NOT remove the gate of any Pod of a gang while some of its Pods cannot be created.
+
+    Whichever clique lacks a pod, the pods of all cliques keep their gates.
+    """
+    view = run.at("gang incomplete")
+    own = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique)]
+    run.expect("pods of the incomplete gang without a gate", [], [name(pod) for pod in own if not pods.gated(pod)])
+    run.reached("all pods ready")
+
+
+@requirement("GANG-021")
+def test_a_gang_is_initialized_once_it_is_complete(run: Recorded[PodsOverQuota]) -> None:
+    """A PodGang MUST be Initialized=False while not all its Pods can be created, and True once they exist."""
+    run.reached("gang not initialized")
+    run.reached("gang initialized")
+
+
+@requirement("GANG-022")
+def test_conditions_of_others_survive(run: Recorded[PodsOverQuota]) -> None:
+    """When the operator writes its own conditions to a PodGang, conditions of other writers MUST survive."""
+    records = run.between("before the foreign condition", "clique reports no refusal").records(GANGS, GANG)
+    since = next((number for number, record in enumerate(records) if _foreign(record.object)), 0)
+    lost = [str(record) for record in records[since:] if not _foreign(record.object)]
+    run.expect("states in which the gang has lost the condition", [], lost)
+
+
+@invariants("INV-001", "INV-003", "INV-005")
+def test_invariants(run: Recorded[PodsOverQuota], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _foreign(gang: Mapping[str, Any] | None) -> bool:
+    return condition_is(gang, str(FOREIGN["type"])) == "True"
+
+
+def _initialized(status: str) -> predicates.Predicate:
+    """The gang's condition Initialized has this status, and its status has a phase."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = view.get(GANGS, GANG)
+        reported, phase = condition_is(found, "Initialized"), text(found, "status", "phase")
+        if reported == status and phase:
+            return True
+        return Unmet(f"{GANG}: Initialized is {reported or 'absent'}, phase {phase!r}")
+
+    return seen
+
+
+def _exist(cliques: Iterable[str], count: int) -> predicates.Predicate:
+    """These cliques have so many pods together."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
+        return found == count or Unmet(f"there are {found} pods, not {count}")
+
+    return seen
