@@ -18,7 +18,6 @@ LISTED = {
     "lifecycle/test_deletion.py",
     "nodes/test_lost_nodes.py",
     "operations/test_two_operators.py",
-    "resources/test_claims.py",
     "resources/test_compute_domains.py",
     "resources/test_furnished_set.py",
     "resources/test_secondary.py",

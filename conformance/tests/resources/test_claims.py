@@ -1,4 +1,4 @@
-"""Resource claims in time: templates that come late, and claims of pods that outlive a scale-in."""
+"""ResourceClaims over time: templates that are created late, and claims of pods that outlive a scale-in."""
 
 from __future__ import annotations
 
@@ -7,73 +7,104 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import at, name
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import observed, predicates
-from conformance.tests.resources.test_furnished_set import OTHER_SPEC, claim_template
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.resources.manifests import OTHER_SPEC, claim_template
+
+CLAIMS = ("borrowing-all-set-template", "borrowing-0-web-all-clique-template")
 
 
-@requirements("RES-042", "RES-045")
-def test_a_claim_waits_for_a_template_that_is_not_there(case: Case) -> None:
-    workload = case.workload("borrowing")
-    wanted = expected(workload)
-    cliques = list(wanted.cliques.values())
-    case.create(workload)
-    _works_on(case, "first")
-    made = [clique.name for clique in cliques if case.history.view().get("podcliques", clique.name) is not None]
-    case.expect("RES-045", "cliques of a set that lacks the template of the set", [], made)
+class TemplatesCreatedLate(Scene):
+    """A set and its clique share devices through ResourceClaimTemplates that do not exist. The one of the set is
+    created first, the one of the clique later. No nodes: no pod is scheduled."""
 
-    case.create(claim_template("set-template", OTHER_SPEC))
-    case.until("RES-045", "the cliques come with the template of the set", observed.there("podcliques", wanted.cliques))
-    _works_on(case, "second")
-    view = case.quiet(1)
-    made_pods = {clique.name: len(predicates.pods_of(view, clique.name)) for clique in cliques}
-    case.expect("RES-045", "pods of a clique that lacks its own template", dict.fromkeys(made_pods, 0), made_pods)
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("borrowing")
+        self.wanted = expected(workload)
+        self.cliques = list(self.wanted.cliques.values())
+        env.create(workload)
+        _other_set(env, "first")
+        env.mark("template of the set")
+        env.create(claim_template("set-template", OTHER_SPEC))
+        env.wait_for("cliques exist", observed.there("podcliques", self.wanted.cliques))
+        _other_set(env, "second")
+        env.quiet(1)
+        env.mark("template of the clique")
+        env.create(claim_template("clique-template", OTHER_SPEC))
+        env.wait_for("all pods exist", predicates.all_exist(self.cliques))
+        env.settle("claims exist", observed.there("resourceclaims", CLAIMS))
 
-    case.create(claim_template("clique-template", OTHER_SPEC))
-    case.until("RES-045", "the pods come with the template of the clique", predicates.all_exist(cliques))
-    claims = ("borrowing-all-set-template", "borrowing-0-web-all-clique-template")
-    view = case.settled("the claims exist", observed.there("resourceclaims", claims))
-    for claim in claims:
+
+class ScaledInClique(Scene):
+    """A standalone clique with three pods, each with a claim of its own. It is scaled in by one, and the pod with the
+    lowest index is the one to delete: the only one that is not ready. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("furnished", fronts=3, groupReplicas=1)
+        env.create(workload)
+        clique = expected(workload).cliques["p-0-fe"]
+        self.clique = clique.name
+        env.wait_for("all pods exist", predicates.all_exist([clique]))
+        claims = [names.replica_claim(clique.name, index, "gpu") for index in range(3)]
+        env.wait_for("their claims exist", observed.there("resourceclaims", claims))
+        env.quiet(1)
+        for pod in predicates.pods_of(env.history.view(), clique.name):
+            if expected_pods.index(pod) != 0:
+                ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+                env.patch("pods", name(pod), {"status": {"conditions": [ready]}}, subresource="status")
+        env.settled("two pods are ready", _ready(clique.name, 2))
+        env.patch("podcliques", clique.name, {"spec": {"replicas": 2}}, subresource="scale")
+        env.wait_for("a pod is deleted", _left(clique.name, 2))
+        env.quiet(2)
+        env.mark("nothing moves")
+
+
+@requirement("RES-042")
+def test_a_claim_has_the_spec_of_a_template_of_the_namespace(run: Recorded[TemplatesCreatedLate]) -> None:
+    """A claim MUST have the spec of the ResourceClaimTemplate object if the set has no template of that name."""
+    view = run.at("claims exist")
+    for claim in CLAIMS:
         seen = expected_pods.kept(OTHER_SPEC, at(view.get("resourceclaims", claim), "spec"))
-        case.expect("RES-042", f"the spec of {claim}", OTHER_SPEC, seen)
+        run.expect(f"the spec of {claim}", OTHER_SPEC, seen)
 
 
-def _works_on(case: Case, set_name: str) -> None:
-    """Waits for a set that lacks nothing: it proves that the operator is at work and has passed the other one by."""
-    later = case.workload("frontend", setName=set_name)
-    case.create(later)
-    case.until(
-        "RES-045",
-        "a set that lacks nothing gets its pods",
-        predicates.all_exist(list(expected(later).cliques.values())),
-    )
+@requirement("RES-045")
+def test_objects_wait_for_the_templates_that_they_need(run: Recorded[TemplatesCreatedLate]) -> None:
+    """While a ResourceClaimTemplate does not exist, the objects that need it MUST wait, and MUST be created after it.
+
+    Other sets that lack nothing get their pods meanwhile: they prove that the operator is at work.
+    """
+    run.reached("first set without claims has its pods")
+    made = observed.gone("podcliques", run.scene.wanted.cliques)
+    run.always("no clique exists while the template of the set is missing", made, until="template of the set")
+    run.reached("cliques exist")
+    run.reached("second set without claims has its pods")
+    none = _left(run.scene.cliques[0].name, 0)
+    run.always("no pod exists while the template of its clique is missing", none, until="template of the clique")
+    run.reached("all pods exist")
 
 
-@requirements("RES-046")
-def test_a_pod_keeps_its_claim_when_its_clique_shrinks(case: Case) -> None:
-    workload = case.workload("furnished", fronts=3, groupReplicas=1)
-    case.create(workload)
-    clique = expected(workload).cliques["p-0-fe"]
-    case.until("RES-046", "all pods exist", predicates.all_exist([clique]))
-    claims = [names.replica_claim(clique.name, index, "gpu") for index in range(3)]
-    case.until("RES-046", "and their claims", observed.there("resourceclaims", claims))
-    case.quiet(1)
-    # The pod of index 0 is the only one that is not ready, so that it is the one that goes. Nobody schedules them.
-    for pod in predicates.pods_of(case.history.view(), clique.name):
-        if expected_pods.index(pod) != 0:
-            ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-            case.patch("pods", name(pod), {"status": {"conditions": [ready]}}, subresource="status")
-    case.settled("two pods are ready", _ready(clique.name, 2))
-    case.patch("podcliques", clique.name, {"spec": {"replicas": 2}}, subresource="scale")
-    case.until("RES-046", "a pod goes", _left(clique.name, 2))
-    view = case.quiet(2)
-    for pod in predicates.pods_of(view, clique.name):
+@requirement("RES-046")
+def test_a_pod_keeps_its_claim_when_its_clique_is_scaled_in(run: Recorded[ScaledInClique]) -> None:
+    """When a PodClique is scaled in, the operator MUST NOT delete a ResourceClaim that a live pod refers to."""
+    run.reached("all pods exist")
+    run.reached("their claims exist")
+    run.reached("a pod is deleted")
+    view = run.at("nothing moves")
+    for pod in predicates.pods_of(view, run.scene.clique):
         index = expected_pods.index(pod)
-        own = names.replica_claim(clique.name, -1 if index is None else index, "gpu")
-        case.expect("RES-046", f"the claim {own} of {name(pod)}", True, view.get("resourceclaims", own) is not None)
+        own = names.replica_claim(run.scene.clique, -1 if index is None else index, "gpu")
+        run.expect(f"the claim {own} of {name(pod)} exists", True, view.get("resourceclaims", own) is not None)
         lost = [claim for claim in observed.claims_of_pod(pod) if view.get("resourceclaims", claim) is None]
-        case.expect("RES-046", f"claims that {name(pod)} has lost", [], lost)
+        run.expect(f"claims that {name(pod)} has lost", [], lost)
+
+
+def _other_set(env: SceneEnvironment, set_name: str) -> None:
+    """Creates a set that needs no claim, and waits until the operator has dealt with it, and so with the other one."""
+    later = env.workload("frontend", setName=set_name)
+    env.create(later)
+    cliques = list(expected(later).cliques.values())
+    env.wait_for(f"{set_name} set without claims has its pods", predicates.all_exist(cliques))
 
 
 def _ready(clique: str, count: int) -> predicates.Predicate:
