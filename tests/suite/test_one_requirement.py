@@ -24,7 +24,6 @@ LISTED = {
     "resources/test_topology.py",
     "scheduler/test_reasons.py",
     "scheduler/test_scenarios.py",
-    "startup/test_parents.py",
     "startup/test_waiting.py",
     "termination/test_countdown.py",
     "termination/test_lost_gangs.py",

@@ -2,101 +2,218 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from conformance.grove import startup, template
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import Document, at, name, texts
-from conformance.history.differences import differing
-from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
+from conformance.suite.api import Object
+from conformance.suite.checks import ABSENT
 from conformance.testing import predicates
 from conformance.testing.comparison import of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+
+ALIKE = "alike"
+"""The set with cliques whose names are the ends of others' names."""
 
 
-@requirements(
-    *(f"START-{number:03}" for number in range(1, 10)),
-    "INV-001",
-    "INV-004",
-    "INV-005",
-    "INV-006",
-)
-def test_cliques_have_the_parents_that_the_start_up_type_gives_them(case: Case) -> None:
-    case.nodes("dgx-h100", 2)
-    chains = {"any": "AnyOrder", "order": "InOrder", "explicit": "Explicit"}
-    workloads = [
-        *(
-            case.workload("chain", setName=short, startup=f"CliqueStartupType{word}", frontsFloor=2, groups=3)
-            for short, word in chains.items()
-        ),
-        case.workload("chain", setName="order2", groups=3, groupsFloor=2, leaders=2),
-        case.workload("after-group"),
-        case.workload("alike"),
-    ]
+class SetsOfEachStartupType(Scene):
+    """Two nodes with room for all pods. Three sets differ in the start-up type only; in a fourth one the base gang has
+    two replicas of the scaling group; in a fifth one a clique starts after a scaling group; in the last one names of
+    cliques are the ends of others' names."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        types = {"any": "AnyOrder", "order": "InOrder", "explicit": "Explicit"}
+        self.workloads = [
+            *(
+                env.workload("chain", setName=short, startup=f"CliqueStartupType{type_}", frontsFloor=2, groups=3)
+                for short, type_ in types.items()
+            ),
+            env.workload("chain", setName="order2", groups=3, groupsFloor=2, leaders=2),
+            env.workload("after-group"),
+            env.workload(ALIKE),
+        ]
+        for workload in self.workloads:
+            env.create(workload)
+        for workload in self.workloads:
+            every = list(expected(workload).cliques.values())
+            env.settle(exist(workload), predicates.all_exist(every), timeout=60)
+        env.mark("sets created")
+        for workload in self.workloads:
+            env.settle(available(workload), predicates.available(name(workload), 1), timeout=60)
+
+
+def exist(workload: Object) -> str:
+    """The step at which all pods of a set exist."""
+    return f"all pods of {name(workload)} exist"
+
+
+def available(workload: Object) -> str:
+    """The step at which a set is available."""
+    return f"{name(workload)} is available"
+
+
+@requirement("START-001")
+def test_any_order_has_no_parents(run: Recorded[SetsOfEachStartupType]) -> None:
+    """With CliqueStartupTypeAnyOrder, startsAfter MUST be empty, whatever the templates name."""
+    _same_parents(run, lambda place: place.type not in (startup.IN_ORDER, startup.EXPLICIT))
+
+
+@requirement("START-002")
+def test_a_base_gang_in_order_starts_after_the_previous_clique(run: Recorded[SetsOfEachStartupType]) -> None:
+    """With CliqueStartupTypeInOrder, a PodClique of the base PodGang MUST start after the previous clique."""
+    _same_parents(run, lambda place: place.type == startup.IN_ORDER and not place.scaled)
+
+
+@requirement("START-003")
+def test_a_scaled_gang_in_order_starts_after_itself_only(run: Recorded[SetsOfEachStartupType]) -> None:
+    """With CliqueStartupTypeInOrder, a PodClique of a scaled PodGang MUST NOT start after one of another PodGang."""
+    _same_parents(run, lambda place: place.type == startup.IN_ORDER and place.scaled)
+
+
+@requirement("START-004")
+def test_a_base_gang_starts_after_what_its_template_names(run: Recorded[SetsOfEachStartupType]) -> None:
+    """With CliqueStartupTypeExplicit, a PodClique of the base PodGang MUST start after what its startsAfter names."""
+    _same_parents(run, lambda place: place.type == startup.EXPLICIT and not place.scaled)
+
+
+@requirement("START-005")
+def test_a_scaled_gang_starts_after_what_its_own_replica_has(run: Recorded[SetsOfEachStartupType]) -> None:
+    """With CliqueStartupTypeExplicit, a PodClique of a scaled PodGang MUST NOT start after one of another PodGang."""
+    _same_parents(run, lambda place: place.type == startup.EXPLICIT and place.scaled)
+
+
+@requirement("START-006")
+def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStartupType]) -> None:
+    """Pods of a PodClique with parents MUST have an init container grove-initc; other Pods MUST NOT have it."""
+    for workload in run.scene.workloads:
+        run.reached(exist(workload))
+    right, seen, view = {}, {}, run.at("sets created")
+    for place in _places(run.scene.workloads):
+        for pod in predicates.pods_of(view, place.clique.name):
+            right[name(pod)], seen[name(pod)] = bool(place.parents), bool(startup.waiter(pod))
+    run.same(f"pods that have {startup.WAITER}", right, seen)
+    for workload in run.scene.workloads:
+        run.reached(available(workload))
+
+
+@requirement("START-007")
+def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfEachStartupType]) -> None:
+    """The arguments of grove-initc MUST be --podcliques=NAME:COUNT for each parent, COUNT being its minAvailable."""
+    waiting = [each for each in _waiting(run) if each.place.set.name != ALIKE]
+    right = {each.name: _arguments(each.place.parents) for each in waiting}
+    run.same(f"arguments of {startup.WAITER}", right, {each.name: each.seen(_args) for each in waiting})
+
+
+@requirement("START-008")
+def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartupType]) -> None:
+    """Pods with grove-initc MUST have volumes with the token and the PodGang, and it MUST mount both read-only."""
+    waiting = _waiting(run)
+    right, wanted = startup.MOUNTS, {each.name: startup.volumes(each.place.set.name) for each in waiting}
+    mounts = {each.name: each.seen(lambda pod: _only(startup.mounts(startup.waiter(pod)), right)) for each in waiting}
+    run.same(f"mounts of {startup.WAITER}", dict.fromkeys(mounts, right), mounts)
+    volumes = {each.name: each.seen(startup.seen_volumes) for each in waiting}
+    found = {key: _only(have, wanted[key]) if isinstance(have, Mapping) else have for key, have in volumes.items()}
+    run.same("volumes of pods with parents", wanted, found)
+
+
+@requirement("START-009")
+def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
+    """Where a clique's name is a suffix of another's, grove-initc MUST wait for each parent's own minAvailable."""
+    waiting = [each for each in _waiting(run) if each.place.set.name == ALIKE]
+    seen = {each.name: each.seen(each.place.taken_for_others) for each in waiting}
+    run.same("arguments with the minAvailable of another clique", {key: [] for key in seen}, seen)
+
+
+@invariants("INV-001", "INV-004", "INV-005", "INV-006")
+def test_invariants(run: Recorded[SetsOfEachStartupType], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A clique with its parents, and the minAvailable of each."""
+
+    set: template.SetTemplate
+    clique: Clique
+    parents: Mapping[str, int]
+    scaled: bool
+
+    @property
+    def type(self) -> str:
+        return self.set.startup
+
+    def taken_for_others(self, pod: Document) -> list[str]:
+        """The arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
+        namesakes = {
+            f"--podcliques={parent}:{clique.floor}"
+            for parent, floor in self.parents.items()
+            for clique in self.set.cliques
+            if parent.endswith(clique.name) and clique.floor != floor
+        }
+        return sorted(namesakes.intersection(texts(startup.waiter(pod), "args")))
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A pod that has to wait for parents; None where its clique has no pod."""
+
+    place: _Place
+    pod: Document | None
+
+    @property
+    def name(self) -> str:
+        return name(self.pod) if self.pod else self.place.clique.name
+
+    def seen(self, read: Callable[[Document], object]) -> object:
+        """What is read off the pod, if it has the init container at all: whether it has is START-006."""
+        return read(self.pod) if self.pod and startup.waiter(self.pod) else ABSENT
+
+
+def _places(workloads: list[Object]) -> Iterator[_Place]:
+    """All cliques of the sets."""
     for workload in workloads:
-        case.create(workload)
-    for workload in workloads:
-        every = list(expected(workload).cliques.values())
-        case.eventually("START-006", f"all pods of {name(workload)} exist", predicates.all_exist(every))
-    view = case.history.view()
-    for workload in workloads:
-        check(case, workload, view)
-    for workload in workloads:
-        case.eventually("START-006", f"{name(workload)} becomes available", predicates.available(name(workload), 1))
+        wanted = template.read(workload)
+        for clique in expected(workload).cliques.values():
+            seat = startup.seat(wanted, clique.name, clique.labels)
+            assert seat is not None, clique.name
+            parents = startup.parents(wanted, seat)
+            assert parents is not None, "no workload of this scene asks for what the specification leaves open"
+            yield _Place(wanted, clique, parents, seat.scaled)
 
 
-def check(case: Case, workload: dict[str, Any], view: View) -> None:
-    wanted = template.read(workload)
-    for clique in expected(workload).cliques.values():
-        place = startup.seat(wanted, clique.name, clique.labels)
-        assert place is not None, clique.name
-        parents = startup.parents(wanted, place)
-        assert parents is not None, "no workload of this test asks for what the specification leaves open"
-        found = view.get("podcliques", clique.name)
-        stored = of(found, texts(found, "spec", "startsAfter"))
-        case.expect(_id(wanted, place), f"startsAfter of {clique.name}", list(parents), stored)
-        check_pods(case, clique, wanted, parents, view)
+def _waiting(run: Recorded[SetsOfEachStartupType]) -> list[_Waiting]:
+    """The pods of all cliques with parents."""
+    view, found = run.at("sets created"), list[_Waiting]()
+    for place in _places(run.scene.workloads):
+        pods = predicates.pods_of(view, place.clique.name) if place.parents else []
+        found += [_Waiting(place, pod) for pod in pods]
+        if place.parents and not pods:
+            found.append(_Waiting(place, None))
+    return found
 
 
-def _id(wanted: template.SetTemplate, place: startup.Seat) -> str:
-    if wanted.startup == startup.EXPLICIT:
-        return "START-005" if place.scaled else "START-004"
-    if wanted.startup == startup.IN_ORDER:
-        return "START-003" if place.scaled else "START-002"
-    return "START-001"
+def _same_parents(run: Recorded[SetsOfEachStartupType], which: Callable[[_Place], bool]) -> None:
+    """The cliques at these places have the parents that they are to have."""
+    places = [place for place in _places(run.scene.workloads) if which(place)]
+    view = run.at("sets created")
+    found = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
+    seen = {each: of(clique, texts(clique, "spec", "startsAfter")) for each, clique in found.items()}
+    run.same("startsAfter of cliques", {place.clique.name: list(place.parents) for place in places}, seen)
 
 
-def check_pods(case: Case, clique: Clique, wanted: template.SetTemplate, parents: dict[str, int], view: View) -> None:
-    for pod in predicates.pods_of(view, clique.name):
-        waiter, what = startup.waiter(pod), name(pod)
-        case.expect("START-006", f"{what} has {startup.WAITER}", bool(parents), bool(waiter))
-        if not parents or not waiter:
-            continue
-        arguments = [f"--podcliques={parent}:{floor}" for parent, floor in parents.items()]
-        if wanted.name == "alike":
-            case.expect(
-                "START-009", f"parents taken for others by {what}", [], taken_for_others(wanted, waiter, parents)
-            )
-        else:
-            case.expect("START-007", f"arguments of {what}/{startup.WAITER}", arguments, at(waiter, "args"))
-        right, seen = startup.MOUNTS, startup.mounts(waiter)
-        case.expect("START-008", f"mounts of {what}/{startup.WAITER}", *differing(right, _only(seen, right)))
-        volumes, found = startup.volumes(wanted.name), startup.seen_volumes(pod)
-        case.expect("START-008", f"volumes of {what}", *differing(volumes, _only(found, volumes)))
+def _arguments(parents: Mapping[str, int]) -> list[str]:
+    return [f"--podcliques={parent}:{minimum}" for parent, minimum in parents.items()]
 
 
-def taken_for_others(wanted: template.SetTemplate, waiter: Document, parents: dict[str, int]) -> list[str]:
-    """List the arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
-    namesakes = {
-        f"--podcliques={parent}:{clique.floor}"
-        for parent, floor in parents.items()
-        for clique in wanted.cliques
-        if parent.endswith(clique.name) and clique.floor != floor
-    }
-    return sorted(namesakes.intersection(texts(waiter, "args")))
+def _args(pod: Document) -> Any:
+    return at(startup.waiter(pod), "args")
 
 
-def _only(seen: dict[str, Any], wanted: Any) -> dict[str, Any]:
+def _only(seen: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked for; others may have put in more."""
     return {key: seen.get(key) for key in wanted}
