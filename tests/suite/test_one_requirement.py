@@ -19,7 +19,6 @@ LISTED = {
     "nodes/test_lost_nodes.py",
     "operations/test_two_operators.py",
     "resources/test_compute_domains.py",
-    "resources/test_furnished_set.py",
     "resources/test_secondary.py",
     "resources/test_topology.py",
     "scheduler/test_reasons.py",

@@ -1,152 +1,252 @@
-"""A set with autoscalers, resource claims at each level, and labels for its gangs: everything that it becomes."""
+"""A full-featured set, with autoscalers, claims at each level and labels for its gangs: all objects that it gets."""
 
 from __future__ import annotations
 
 from conformance.grove import expected_claims, expected_pods, expected_secondary, labels, names
 from conformance.grove.expected import Expected, expected
-from conformance.grove.expected_claims import Claim
 from conformance.grove.fields import Document, at, items, mapping, name, number, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
-from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
-from conformance.suite.requirement import requirements
 from conformance.testing import observed, predicates
-from conformance.testing.comparison import carried, of, same
+from conformance.testing.comparison import carried, of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.resources import judging
+from conformance.tests.resources.manifests import OTHER_SPEC, claim_template
 
-OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClassName": "other.example.com"}}]}}
-
-
-@requirements(
-    *(f"RES-{number:03}" for number in (1, 2, 3, 4, 5, 6)),
-    *(f"RES-{number:03}" for number in (14, 20, 23)),
-    *(f"RES-{number:03}" for number in (30, 31)),
-    *(f"RES-{number:03}" for number in (40, 41, 42, 43, 44)),
-    "RES-090",
-)
-def test_a_furnished_set_has_everything_beside_its_pods(case: Case) -> None:
-    # A template of the same name as one of the set's own, which goes before it (OBJ-820).
-    case.create(claim_template("cache", OTHER_SPEC))
-    workload = case.workload("furnished", replicas=2)
-    wanted = expected(workload)
-    planned = expected_claims.claims(workload, wanted)
-    scalers = expected_secondary.autoscalers(workload)
-    case.create(workload)
-    case.until("RES-043", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
-    case.eventually("RES-030", "the autoscalers exist", observed.there("horizontalpodautoscalers", scalers))
-    case.eventually("RES-040", "the claims exist", observed.there("resourceclaims", planned))
-    case.eventually("RES-006", "the control plane puts a token into the Secret", _token(name(workload)))
-    view = case.settled("the gangs carry the labels of the set", _mirrored(workload, wanted))
-
-    _check_attendants(case, workload, view)
-    case.expect("RES-014", "groups and gangs made before a standalone clique", [], _too_early(case, wanted))
-    _check_gangs_and_templates(case, workload, wanted, view)
-    _check_autoscalers(case, workload, view)
-    _check_claims(case, workload, planned, view)
-    _check_pods(case, workload, wanted, view)
-
-    case.delete("podcliquesets", name(workload))
-    kinds = ("serviceaccounts", "roles", "rolebindings", "secrets", "horizontalpodautoscalers", "resourceclaims")
-    parts = {labels.PART_OF: name(workload)}
-    gone = observed.all_of(*(observed.gone(resource, view.names(resource, parts)) for resource in kinds))
-    case.eventually("RES-090", "with the set goes all that was part of it", gone, timeout=150)
+SCALERS, CLAIMS = "horizontalpodautoscalers", "resourceclaims"
+KIND = "example.com/kind"
+"""An annotation of a scaling group of the workload."""
+PRESENT = "gangs carry the labels of the set"
+"""The step at which all objects are there."""
 
 
-def claim_template(template_name: str, spec: object) -> Object:
-    """A ResourceClaimTemplate in the namespace of the test."""
-    metadata = {"name": template_name}
-    kind = "ResourceClaimTemplate"
-    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": {"spec": spec}}
+class FullFeaturedSet(Scene):
+    """A set with two replicas, and a ResourceClaimTemplate of the namespace that is named like one of the set's own,
+    which takes precedence (OBJ-820). At last the set is deleted. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.namespace = env.namespace
+        self.workload = workload = env.workload("furnished", replicas=2)
+        self.owner = ("PodCliqueSet", name(workload))
+        self.wanted = expected(workload)
+        self.claims = expected_claims.claims(workload, self.wanted)
+        self.scalers = expected_secondary.autoscalers(workload)
+        self.secondary = expected_secondary.secondary_resources(workload)
+        env.create(claim_template("cache", OTHER_SPEC))
+        env.create(workload)
+        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.settle("autoscalers exist", observed.there(SCALERS, self.scalers), 60)
+        env.settle("claims exist", observed.there(CLAIMS, self.claims), 60)
+        env.settle("control plane has put a token into the Secret", _token(name(workload)), 60)
+        view = env.settle(PRESENT, _mirrored(workload, self.wanted))
+
+        env.delete("podcliquesets", name(workload))
+        kinds = ("serviceaccounts", "roles", "rolebindings", "secrets", SCALERS, CLAIMS)
+        parts = {labels.PART_OF: name(workload)}
+        gone = observed.all_of(*(observed.gone(resource, view.names(resource, parts)) for resource in kinds))
+        env.settle("all that was part of the set is deleted", gone, 150)
 
 
-def _token(set_name: str) -> predicates.Predicate:
-    secret = names.token_secret(set_name)
-
-    def seen(view: View) -> bool | Unmet:
-        found = view.get("secrets", secret)
-        return text(found, "data", "token") != "" or Unmet(f"secrets/{secret} has no token")
-
-    return seen
+# -- accounts, roles and tokens ------------------------------------------------------------------------------------
 
 
-def _too_early(case: Case, wanted: Expected) -> list[str]:
-    """Scaling groups and gangs of a replica that were there before all of its standalone cliques."""
-    first: dict[tuple[str, str], int] = {}
-    for record in case.history.records():
-        first.setdefault((record.resource, record.name), record.revision)
-    found = []
-    for index in range(len(wanted.services)):
-        alone = [c.name for c in wanted.cliques.values() if c.set_index == index and not c.group]
-        last = max(first.get(("podcliques", clique), 0) for clique in alone)
-        gangs = {clique.gang for clique in wanted.cliques.values() if clique.set_index == index}
-        groups = {clique.group for clique in wanted.cliques.values() if clique.set_index == index and clique.group}
-        later = [*(("podgangs", gang) for gang in gangs), *(("podcliquescalinggroups", group) for group in groups)]
-        found += [f"{resource}/{one}" for resource, one in later if first.get((resource, one), last) < last]
-    return sorted(found)
+@requirement("RES-001")
+def test_a_set_has_its_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
+    """A set MUST have one ServiceAccount, one Role, one RoleBinding and one token Secret, named as Grove names them."""
+    view = run.at(PRESENT)
+    for one in run.scene.secondary:
+        run.expect(f"{one.resource}/{one.name} exists", True, view.get(one.resource, one.name) is not None)
 
 
-def _check_attendants(case: Case, workload: Document, view: View) -> None:
-    """RES-001, RES-002, RES-003, RES-004, RES-005."""
-    wanted = expected_secondary.secondary_resources(workload)
-    cliques = [record.revision for record in case.history.records("podcliques")]
-    for one in wanted:
-        found = view.get(one.resource, one.name)
-        case.expect("RES-001", f"{one.resource}/{one.name} exists", True, found is not None)
-        observed.same_labels(case, "RES-002", one.resource, {one.name: one.labels}, view)
-        observed.same_owners(case, "RES-003", one.resource, {one.name: ("PodCliqueSet", name(workload))}, view)
-        made = [record.revision for record in case.history.records(one.resource, one.name)]
-        early = min(made) < min(cliques) if made and cliques else ABSENT
-        case.expect("RES-005", f"{one.resource}/{one.name} exists before the first clique", True, early)
-    account, role = wanted[0].name, wanted[1].name
-    found_role, binding = view.get("roles", role), view.get("rolebindings", role)
+@requirement("RES-002")
+def test_account_and_role_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
+    """ServiceAccount, Role, RoleBinding and token Secret MUST carry the app.kubernetes.io labels of their set."""
+    for one in run.scene.secondary:
+        judging.same_labels(run, one.resource, {one.name: one.labels}, run.at(PRESENT))
+
+
+@requirement("RES-003")
+def test_the_set_controls_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
+    """The set MUST be the controller of its ServiceAccount, Role, RoleBinding and token Secret."""
+    for one in run.scene.secondary:
+        judging.same_owners(run, one.resource, {one.name: run.scene.owner}, run.at(PRESENT))
+
+
+@requirement("RES-004")
+def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
+    """The Role MUST allow to see Pods and nothing else, and MUST be bound to the ServiceAccount of the set only."""
+    account, role = (one.name for one in run.scene.secondary[:2])
+    view = run.at(PRESENT)
+    found, binding = view.get("roles", role), view.get("rolebindings", role)
     rules = [
         {key: sorted(values) for key, values in rule.items() if isinstance(values, list)}
-        for rule in items(found_role, "rules")
+        for rule in items(found, "rules")
     ]
-    case.expect("RES-004", "rules of the Role", expected_secondary.rules(), of(found_role, rules))
+    run.expect("rules of the Role", expected_secondary.rules(), of(found, rules))
     bound = {
         "role": [text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")],
         "subjects": [[text(s, key) for key in ("kind", "name", "namespace")] for s in items(binding, "subjects")],
     }
-    right = {"role": ["Role", role], "subjects": [["ServiceAccount", account, case.namespace]]}
-    same(case, "RES-004", "what RoleBindings bind", {role: right}, {role: of(binding, bound)})
+    right = {"role": ["Role", role], "subjects": [["ServiceAccount", account, run.scene.namespace]]}
+    run.same("what RoleBindings bind", {role: right}, {role: of(binding, bound)})
 
 
-def _check_gangs_and_templates(case: Case, workload: Document, wanted: Expected, view: View) -> None:
-    """RES-020, RES-023."""
+@requirement("RES-005")
+def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -> None:
+    """ServiceAccount, Role, RoleBinding and token Secret MUST exist before the first PodClique of the set."""
+    span = run.until(PRESENT)
+    cliques = [record.revision for record in span.records("podcliques")]
+    for one in run.scene.secondary:
+        made = [record.revision for record in span.records(one.resource, one.name)]
+        early = min(made) < min(cliques) if made and cliques else ABSENT
+        run.expect(f"{one.resource}/{one.name} exists before the first clique", True, early)
+
+
+@requirement("RES-006")
+def test_the_control_plane_fills_the_token_secret(run: Recorded[FullFeaturedSet]) -> None:
+    """The token Secret MUST be one that the control plane fills with a token of the set's ServiceAccount."""
+    run.reached("control plane has put a token into the Secret")
+
+
+@requirement("RES-090")
+def test_secondary_resources_are_deleted_with_the_set(run: Recorded[FullFeaturedSet]) -> None:
+    """When a set is deleted, its account, role, binding, token Secret, autoscalers and claims MUST be deleted."""
+    run.reached("all that was part of the set is deleted")
+
+
+# -- order, labels and annotations ---------------------------------------------------------------------------------
+
+
+@requirement("RES-014")
+def test_standalone_cliques_exist_first(run: Recorded[FullFeaturedSet]) -> None:
+    """The standalone PodCliques of a replica MUST exist before its PodCliqueScalingGroups and PodGangs."""
+    run.expect("groups and gangs made before a standalone clique", [], _too_early(run))
+
+
+@requirement("RES-020")
+def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeaturedSet]) -> None:
+    """A gang MUST carry the labels and annotations of its set that are not Grove's own, and MUST NOT take Grove's."""
+    workload, wanted, view = run.scene.workload, run.scene.wanted, run.at(PRESENT)
     for kind in ("labels", "annotations"):
         right = dict.fromkeys(wanted.gangs, mirrored(workload, kind))
-        same(case, "RES-020", f"{kind} of the set on its gangs", right, _on_gangs(workload, wanted, view, kind))
+        run.same(f"{kind} of the set on its gangs", right, _on_gangs(workload, wanted, view, kind))
     tagged = {gang: mapping(view.get("podgangs", gang), "metadata", "labels") for gang in wanted.gangs}
     foo = [gang for gang, tags in tagged.items() if "grove.io/foo" in tags]
-    case.expect("RES-020", "gangs with a grove.io label of the set", [], foo)
+    run.expect("gangs with a grove.io label of the set", [], foo)
     managers = {gang: of(view.get("podgangs", gang), tags.get(labels.MANAGED_BY)) for gang, tags in tagged.items()}
-    same(case, "RES-020", "who manages the gangs", dict.fromkeys(wanted.gangs, labels.OPERATOR), managers)
+    run.same("who manages the gangs", dict.fromkeys(wanted.gangs, labels.OPERATOR), managers)
+
+
+@requirement("RES-023")
+def test_labels_and_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
+    """Labels and annotations of a clique template MUST be on its cliques and pods, except grove.io/topology-name, and
+    Grove's own labels MUST take precedence; annotations of a group template MUST be on its scaling groups."""
+    wanted, view = run.scene.wanted, run.at(PRESENT)
     for clique in wanted.cliques.values():
         pods = predicates.pods_of(view, clique.name)
         for what, found in ((clique.name, view.get("podcliques", clique.name)), *((name(p), p) for p in pods)):
             own = {**clique.template.labels, labels.GANG: clique.gang} if clique.template.labels else {}
             have = mapping(found, "metadata", "labels")
-            same(case, "RES-023", "labels", {what: own}, {what: of(found, {key: have.get(key) for key in own})})
+            run.same("labels", {what: own}, {what: of(found, {key: have.get(key) for key in own})})
             kept: dict[str, str | None] = {**clique.template.annotations, labels.TOPOLOGY: None}
             notes = mapping(found, "metadata", "annotations")
-            noted = {what: of(found, {key: notes.get(key) for key in kept})}
-            same(case, "RES-023", "annotations", {what: kept}, noted)
+            run.same("annotations", {what: kept}, {what: of(found, {key: notes.get(key) for key in kept})})
     kinds = {
         group: of(found := view.get("podcliquescalinggroups", group), observed.annotation(found, KIND))
         for group in wanted.groups
     }
-    given = {text(config, "name"): text(config, "annotations", KIND) for config in _groups(workload)}
-    right_kinds = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
-    same(case, "RES-023", "annotations of scaling groups", right_kinds, kinds)
+    configs = items(run.scene.workload, "spec", "template", "podCliqueScalingGroups")
+    given = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
+    right = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
+    run.same("annotations of scaling groups", right, kinds)
 
 
-KIND = "example.com/kind"
+# -- autoscalers ---------------------------------------------------------------------------------------------------
 
 
-def _groups(workload: Document) -> list[Document]:
-    return items(workload, "spec", "template", "podCliqueScalingGroups")
+@requirement("RES-030")
+def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
+    """Each clique and group with a config MUST have, in each replica, one autoscaler with its bounds and metrics."""
+    run.reached("autoscalers exist")
+    wanted, view = run.scene.scalers, run.at(PRESENT)
+    run.expect("autoscalers by name", sorted(wanted), view.names(SCALERS))
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for one in wanted.values():
+        found = view.get(one.resource, one.name)
+        spec = at(found, "spec")
+        right[one.name] = {"target": list(one.target), "min": one.least, "max": one.most, "metrics": one.metrics}
+        target = [text(spec, "scaleTargetRef", "kind"), text(spec, "scaleTargetRef", "name")]
+        metrics = expected_pods.kept(one.metrics, at(spec, "metrics"))
+        least, most = number(spec, "minReplicas"), number(spec, "maxReplicas")
+        seen[one.name] = of(found, {"target": target, "min": least, "max": most, "metrics": metrics})
+    run.same("specs of autoscalers", right, seen)
+
+
+@requirement("RES-031")
+def test_autoscalers_carry_labels_and_have_a_controller(run: Recorded[FullFeaturedSet]) -> None:
+    """Autoscalers MUST carry the app.kubernetes.io labels of their set, which MUST be their controller."""
+    wanted, view = run.scene.scalers, run.at(PRESENT)
+    judging.same_labels(run, SCALERS, {one.name: one.labels for one in wanted.values()}, view)
+    judging.same_owners(run, SCALERS, dict.fromkeys(wanted, run.scene.owner), view)
+
+
+# -- claims --------------------------------------------------------------------------------------------------------
+
+
+@requirement("RES-040")
+def test_each_sharing_entry_has_its_claims(run: Recorded[FullFeaturedSet]) -> None:
+    """Each resourceSharing entry MUST have one claim for all replicas or one for each replica, and no others."""
+    run.reached("claims exist")
+    run.expect("claims by name", sorted(run.scene.claims), run.at(PRESENT).names(CLAIMS))
+
+
+@requirement("RES-041")
+def test_claims_carry_labels_and_have_a_controller(run: Recorded[FullFeaturedSet]) -> None:
+    """A claim MUST carry the labels of its level, and whatever shares it MUST be its controller."""
+    wanted, view = run.scene.claims.values(), run.at(PRESENT)
+    judging.same_labels(run, CLAIMS, {claim.name: claim.labels for claim in wanted}, view)
+    judging.same_owners(run, CLAIMS, {claim.name: claim.owner for claim in wanted}, view)
+
+
+@requirement("RES-042")
+def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) -> None:
+    """A claim MUST have the spec of the set's template of that name, even if the namespace has one of that name."""
+    view = run.at(PRESENT)
+    right = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
+    seen = {
+        found: of(claim := view.get(CLAIMS, found), expected_pods.kept(spec, at(claim, "spec")))
+        for found, spec in right.items()
+    }
+    run.same("specs of claims", right, seen)
+
+
+@requirement("RES-043")
+def test_pods_and_containers_have_the_claims_that_are_shared_with_them(run: Recorded[FullFeaturedSet]) -> None:
+    """A pod, and each of its containers and init containers, MUST have the claims that are shared with it.
+
+    A filter that excludes too much shows as a claim that is missing.
+    """
+    run.reached("all pods exist")
+    for pod, right in _pods_with_claims(run):
+        given = observed.claims_of_pod(pod)
+        run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in right if claim not in given])
+        for container in expected_pods.containers(pod.get("spec")):
+            used = observed.claims_of_container(pod, container)
+            what = f"claims that {name(pod)}/{text(container, 'name')} does not use"
+            run.expect(what, [], [claim for claim in right if claim not in used])
+
+
+@requirement("RES-044")
+def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
+    """A pod MUST NOT have a claim that a filter excludes or that belongs to another replica."""
+    for pod, right in _pods_with_claims(run):
+        extra = [claim for claim in observed.claims_of_pod(pod) if claim not in right]
+        run.expect(f"claims that {name(pod)} must not have", [], extra)
+
+
+# ------------------------------------------------------------------------------------------------------------------
 
 
 def mirrored(workload: Document, kind: str) -> dict[str, str]:
@@ -166,51 +266,39 @@ def _mirrored(workload: Document, wanted: Expected) -> predicates.Predicate:
     return lambda view: _on_gangs(workload, wanted, view, "labels") == right
 
 
-def _check_autoscalers(case: Case, workload: Document, view: View) -> None:
-    """RES-030, RES-031."""
-    wanted = expected_secondary.autoscalers(workload)
-    case.expect("RES-030", "autoscalers by name", sorted(wanted), view.names("horizontalpodautoscalers"))
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for one in wanted.values():
-        found = view.get(one.resource, one.name)
-        spec = at(found, "spec")
-        right[one.name] = {"target": list(one.target), "min": one.least, "max": one.most, "metrics": one.metrics}
-        target = [text(spec, "scaleTargetRef", "kind"), text(spec, "scaleTargetRef", "name")]
-        metrics = expected_pods.kept(one.metrics, at(spec, "metrics"))
-        least, most = number(spec, "minReplicas"), number(spec, "maxReplicas")
-        seen[one.name] = of(found, {"target": target, "min": least, "max": most, "metrics": metrics})
-    same(case, "RES-030", "specs of autoscalers", right, seen)
-    resource = "horizontalpodautoscalers"
-    observed.same_labels(case, "RES-031", resource, {one.name: one.labels for one in wanted.values()}, view)
-    owner = ("PodCliqueSet", name(workload))
-    observed.same_owners(case, "RES-031", resource, dict.fromkeys(wanted, owner), view)
+def _token(set_name: str) -> predicates.Predicate:
+    secret = names.token_secret(set_name)
+
+    def seen(view: View) -> bool | Unmet:
+        found = view.get("secrets", secret)
+        return text(found, "data", "token") != "" or Unmet(f"secrets/{secret} has no token")
+
+    return seen
 
 
-def _check_claims(case: Case, workload: Document, planned: dict[str, Claim], view: View) -> None:
-    """RES-040, RES-041, RES-042."""
-    case.expect("RES-040", "claims by name", sorted(planned), view.names("resourceclaims"))
-    observed.same_labels(case, "RES-041", "resourceclaims", {c.name: c.labels for c in planned.values()}, view)
-    observed.same_owners(case, "RES-041", "resourceclaims", {c.name: c.owner for c in planned.values()}, view)
-    right = {claim.name: expected_claims.own_spec(workload, claim) for claim in planned.values()}
-    seen = {
-        found: of(claim := view.get("resourceclaims", found), expected_pods.kept(spec, at(claim, "spec")))
-        for found, spec in right.items()
-    }
-    same(case, "RES-042", "specs of claims", right, seen)
+def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
+    """Scaling groups and gangs of a replica that existed before all of its standalone cliques."""
+    wanted = run.scene.wanted
+    first: dict[tuple[str, str], int] = {}
+    for record in run.until(PRESENT).records():
+        first.setdefault((record.resource, record.name), record.revision)
+    found = []
+    for index in range(len(wanted.services)):
+        alone = [c.name for c in wanted.cliques.values() if c.set_index == index and not c.group]
+        last = max(first.get(("podcliques", clique), 0) for clique in alone)
+        gangs = {clique.gang for clique in wanted.cliques.values() if clique.set_index == index}
+        groups = {clique.group for clique in wanted.cliques.values() if clique.set_index == index and clique.group}
+        later = [*(("podgangs", gang) for gang in gangs), *(("podcliquescalinggroups", group) for group in groups)]
+        found += [f"{resource}/{one}" for resource, one in later if first.get((resource, one), last) < last]
+    return sorted(found)
 
 
-def _check_pods(case: Case, workload: Document, wanted: Expected, view: View) -> None:
-    """RES-043, RES-044. A filter that is ignored shows as a claim too many, one that takes too much as one too few."""
-    for clique in wanted.cliques.values():
+def _pods_with_claims(run: Recorded[FullFeaturedSet]) -> list[tuple[Document, list[str]]]:
+    """Each pod, with the claims that it is to have."""
+    view, found = run.at(PRESENT), []
+    for clique in run.scene.wanted.cliques.values():
         for pod in predicates.pods_of(view, clique.name):
             index = expected_pods.index(pod)
-            right = expected_claims.of_pod(workload, clique, -1 if index is None else index)
-            given = observed.claims_of_pod(pod)
-            missing = [claim for claim in right if claim not in given]
-            case.expect("RES-043", f"claims that {name(pod)} lacks", [], missing)
-            case.expect("RES-044", f"claims that {name(pod)} has too many", [], [c for c in given if c not in right])
-            for container in expected_pods.containers(pod.get("spec")):
-                used = observed.claims_of_container(pod, container)
-                what = f"claims that {name(pod)}/{text(container, 'name')} doesn't use"
-                case.expect("RES-043", what, [], [claim for claim in right if claim not in used])
+            right = expected_claims.of_pod(run.scene.workload, clique, -1 if index is None else index)
+            found.append((pod, list(right)))
+    return found
