@@ -25,8 +25,6 @@ LISTED = {
     "scheduler/test_scenarios.py",
     "startup/test_waiting.py",
     "termination/test_countdown.py",
-    "termination/test_lost_gangs.py",
-    "termination/test_refused_pods.py",
     "topology/test_domains.py",
     "topology/test_hierarchy.py",
     "upgrade/test_earlier_versions.py",

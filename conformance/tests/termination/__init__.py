@@ -1,1 +1,1 @@
-"""What has fallen below its floor for too long."""
+"""Gang termination: what is below its minimum for too long is recreated, and nothing else."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from conformance.history.query import History
 from conformance.history.record import Record
 from conformance.testing import disruption, incarnations
 
 
-def breaches(history: History, clique: str, never_ran: Collection[str]) -> list[Record]:
-    """Return the present breaches that may have a clique terminated: those of its replica of the scaling group, of that
-    group, and of the standalone clique beside it. Cliques that never ran breach nothing (TERM-010)."""
+def breaches(history: incarnations.Records, clique: str, never_ran: Collection[str]) -> list[Record]:
+    """Return the breaches at the end of a history that may have a clique terminated: those of its replica of the
+    scaling group, of that group, and of the standalone clique beside it. Cliques that never ran breach nothing
+    (TERM-010)."""
     replica = "-".join(clique.split("-")[:2])
     parts = [(disruption.CLIQUES, f"{replica}-a"), (disruption.GROUPS, f"{replica}-g")]
     if clique.startswith(f"{replica}-g-"):

@@ -1,0 +1,156 @@
+"""Sets of several shapes that lose pods while no node takes any.
+
+Nothing can be terminated before their terminationDelay, an hour, is shortened: so nothing here depends on how fast the
+machine is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from conformance.grove.expected import expected
+from conformance.grove.fields import text
+from conformance.history.view import View
+from conformance.testing import disruption, incarnations, predicates
+from conformance.testing.disruption import CLIQUES, GROUPS
+from conformance.testing.observed import all_of
+from conformance.testing.scaled import pods_are, scale
+from conformance.testing.scene import Scene, SceneEnvironment
+
+LATER, SECONDS, PAIR = "1h0m0s", 6, 2
+LOOSE: Mapping[str, object] = {"aloneFloor": 1, "groupsFloor": 1, "membersFloor": 1, "delay": LATER}
+SHAPES: Mapping[str, Mapping[str, object]] = {
+    "pair": {"replicas": PAIR, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1, "delay": LATER},
+    "strict": {"delay": LATER},
+    "loose": LOOSE,
+    "torn": LOOSE,
+    "never": {"delay": "1s"},
+}
+LAST = tuple(f"{group}-{clique}" for group in ("torn-0-g-2", "pair-0-g-1") for clique in "bc")
+"""Cliques of replicas that never run: they are asked for when no node takes pods."""
+PAIR_LOST = tuple(f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
+STRICT_LOST = ("strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
+TORN_LOST = ("torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
+LOOSE_LOST = tuple(f"loose-0-g-0-{clique}" for clique in "bc")
+"""The cliques of each set that are recreated."""
+TERMINATED_GROUPS = ("pair-1-g", "strict-0-g", "torn-0-g")
+"""The scaling groups of set replicas that are terminated."""
+SCALED: Mapping[str, int] = {"strict-0-a": 2, "strict-0-g-1-b": 1, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
+"""Cliques that are recreated, some of them scaled by hand before, and their pods by their template."""
+
+
+class LostGangs(Scene):
+    """One node, cordoned once all sets are available. Pods are deleted so that in `pair` one of two set replicas is
+    below its minimum, in `strict` the only one; in `loose` only a replica of a scaling group is; in `torn` first one
+    replica of a group and then all of them. `never` is created on the cordoned node. Later the node takes pods again,
+    and further pods crash or fall silent."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("tiny", 1)
+        shapes = {each: env.workload("kept", setName=each, **values) for each, values in SHAPES.items()}
+        never = shapes.pop("never")
+        cliques = [clique for workload in shapes.values() for clique in expected(workload).cliques.values()]
+        self.cliques = [clique.name for clique in cliques]
+        self.known = [*self.cliques, *(name for name in (*STRICT_LOST, *LAST) if name not in self.cliques)]
+        self.never_ran = [*expected(never).cliques, *(name for name in LAST if name.startswith("pair-0-"))]
+        for workload in shapes.values():
+            env.create(workload)
+        env.wait_for("sets available", available(shapes))
+        env.wait_for("pods Ready", pods_are(predicates.sizes(cliques), ready=True))
+        scale(env, GROUPS, "strict-0-g", 3)
+        scale(env, CLIQUES, "strict-0-g-1-b", 2)
+        sizes = {"strict-0-g-1-b": 2, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
+        env.wait_for("scaled group and clique have their pods", pods_are(sizes, ready=True))
+        # A pod of a scaled gang that can be replaced.
+        lost = disruption.by_index(env, "loose-0-g-1-c")[0]
+        env.delete("pods", text(lost, "metadata", "name"))
+        replaced = pods_are({"loose-0-g-1-c": 2}, ready=True, but=text(lost, "metadata", "uid"))
+        env.wait_for("deleted pod replaced", replaced)
+        env.mark("no room for pods")
+        disruption.cordon(env, nodes)
+        env.create(never)
+        self.since = env.history.now()
+        self._lose_pods(env)
+        env.mark("delay shortened")
+        self._terminate(env, shapes)
+
+        disruption.cordon(env, nodes, off=True)
+        env.wait_for("sets available again", available([*shapes, "never"]))
+        groups = _groups(env, [*shapes, "never"])
+        env.settle("terminations no longer in progress", disruption.flagged(groups, ""), 60)
+        env.settle("recreated cliques have their pods", pods_are(SCALED), 60)
+        env.quiet(1)
+        env.mark("recovered")
+        self._lose_more_pods(env)
+
+    def _lose_pods(self, env: SceneEnvironment) -> None:
+        """Takes pods away, and waits until the cliques and groups report it."""
+        scale(env, GROUPS, "torn-0-g", 3)
+        scale(env, GROUPS, "pair-0-g", 2)
+        disruption.fail_node(env, "pair-1-a", 1)
+        disruption.fail_node(env, "strict-0-g-0-c", 1)
+        disruption.fail_node(env, "strict-0-g-2-c", 1)
+        disruption.fail_node(env, "loose-0-a", 1)
+        disruption.fail_node(env, "loose-0-g-0-c", 2)
+        disruption.fail_node(env, "torn-0-g-1-c", 2)
+        cliques = ["pair-1-a", "strict-0-g-0-c", "strict-0-g-2-c", "loose-0-g-0-c", "torn-0-g-1-c", *LAST]
+        env.wait_for("cliques breached", disruption.breached(CLIQUES, cliques))
+        env.wait_for("group that lost two of three replicas breached", disruption.breached(GROUPS, ["strict-0-g"]))
+        still = disruption.breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
+        env.wait_for("groups with enough other replicas not breached", still)
+        env.settle("clique at its minimum not breached", disruption.breached(CLIQUES, ["loose-0-a"], "False"), 60)
+        # Two seconds apart, so that the replica and its group do not count down together.
+        env.quiet(2, real=True)
+        disruption.fail_node(env, "torn-0-g-0-c", 2)
+        env.wait_for("group without replicas breached", disruption.breached(GROUPS, ["torn-0-g"]))
+
+    def _terminate(self, env: SceneEnvironment, shapes: Iterable[str]) -> None:
+        """Shortens the delay, and then shortens it again: as long as no node takes pods, nothing more is terminated."""
+        before = incarnations.uids(env.history.view(), CLIQUES)
+        disruption.delay(env, shapes, f"{SECONDS}s")
+        for_replica = incarnations.renewed(CLIQUES, [*PAIR_LOST, *STRICT_LOST], before)
+        env.settle("set replicas that lost a pod recreated", for_replica, 120)
+        env.settle("replica of a group recreated", incarnations.renewed(CLIQUES, LOOSE_LOST, before), 120)
+        env.settle("set replica of a breached group recreated", incarnations.renewed(CLIQUES, TORN_LOST, before), 120)
+        env.settle("terminations in progress", disruption.flagged(TERMINATED_GROUPS), 60)
+        disruption.delay(env, shapes, "1s")
+        env.quiet(6, real=True)
+        env.mark("nothing moves")
+
+    def _lose_more_pods(self, env: SceneEnvironment) -> None:
+        """Two more losses, and two changes that are none."""
+        had = disruption.counts(env.history, self.known)
+        disruption.become(env, "pair-1-g-0-c", disruption.CRASHED, 1)
+        disruption.become(env, "strict-0-a", disruption.UNHEARD_OF, 1)
+        disruption.become(env, "loose-0-a", disruption.STARTING, 2)
+        disruption.become(env, "torn-0-a", disruption.RECOVERED, 2)
+        again = {name: had[name] + 1 for name in PAIR_LOST}
+        silent = {name: had[name] + 1 for name in STRICT_LOST}
+        env.settle("replica with a crashed pod recreated", _have_had(env, again), 120)
+        env.settle("replica with a silent pod recreated", _have_had(env, silent), 120)
+        # Pods of the others stay as they are.
+        steps = {"pair": "replica with a crashed pod recreated", "strict": "replica with a silent pod recreated"}
+        recreated = [each for each, step in steps.items() if not env.steps[step].unmet]
+        env.quiet(3, real=True)
+        env.wait_for("sets available once more", available(recreated))
+        groups = _groups(env, recreated)
+        env.settle("later terminations no longer in progress", disruption.flagged(groups, ""), 60)
+
+
+def available(sets: Iterable[str]) -> predicates.Predicate:
+    return all_of(*(predicates.available(each, PAIR if each == "pair" else 1) for each in sets))
+
+
+def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
+    """The scaling groups of sets."""
+    mine = tuple(f"{each}-" for each in sets)
+    return [each for each in env.history.view().names(GROUPS) if each.startswith(mine)]
+
+
+def _have_had(env: SceneEnvironment, wanted: Mapping[str, int]) -> predicates.Predicate:
+    """Each of these names has had so many cliques."""
+
+    def seen(view: View) -> bool:
+        return disruption.counts(env.history, wanted) == wanted
+
+    return seen
