@@ -9,7 +9,6 @@ from conformance.suite.settings import TESTS
 
 LISTED = {
     "core/test_disaggregated_set.py",
-    "core/test_pod_health.py",
     "hashes/test_equal_templates.py",
     "hashes/test_notations.py",
     "hashes/test_order_without_meaning.py",

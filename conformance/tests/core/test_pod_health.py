@@ -1,167 +1,187 @@
-"""What cliques, scaling groups and sets say of pods in all states."""
+"""Pods in all states, and what their cliques report."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from conformance.grove import health, labels
-from conformance.grove.expected import Clique, Expected, expected
-from conformance.grove.fields import at, condition, label, name, number, text
+from conformance.grove.expected import Clique, expected
+from conformance.grove.fields import at, condition, condition_is, label, name, number, text
 from conformance.grove.health import Health
 from conformance.history.query import Unmet
+from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
-from conformance.testing import predicates
-from conformance.testing.comparison import same
+from conformance.suite.api import Object
+from conformance.testing import disruption, predicates
+from conformance.testing.comparison import Comparison
+from conformance.testing.disruption import BREACHED, CLIQUES
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.core import reports
 
 SET = "health"
-SCHEDULED, BREACHED = "PodCliqueScheduled", "MinAvailableBreached"
+SCHEDULED = "PodCliqueScheduled"
+ONE_READY = {"replicas": 2, "scheduledReplicas": 2, "readyReplicas": 1}
 
 
-@requirements("CORE-016", "CORE-017", "CORE-018", "CORE-019", "INV-001", "INV-003", "INV-004", "INV-005")
-def test_a_clique_says_of_its_pods_what_they_are(case: Case) -> None:
-    case.nodes("tiny", 1)
-    cases = {health.name: health for health in health.cases()}
-    workload = workload_of(case, cases)
-    wanted = expected(workload)
-    case.create(workload)
-    case.until("CORE-016", "every pod is bound", predicates.all_bound(list(wanted.cliques.values())))
+class PodsInAllStates(Scene):
+    """One node and a set with a clique for each case of pod health; all pods are bound and get the states of their
+    case. Some of them recover. At last a pod of one clique is deleted and stays terminating, and, after a restart of
+    the operator, a pod of another."""
 
-    for clique in wanted.cliques.values():
-        set_states(case, clique, cases[clique.template.name])
-    view = case.settled("the statuses say what the pods are", told(wanted, cases))
-    for id, (right, seen) in statements(wanted, cases, view).items():
-        same(case, id, "statuses", right, seen)
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        self.cases = {case.name: case for case in health.cases()}
+        workload = _workload(env, self.cases)
+        self.cliques = expected(workload).cliques
+        env.create(workload)
+        env.wait_for("all pods bound", predicates.all_bound(list(self.cliques.values())))
 
-    # The same pods, changed, when a second has passed since: the condition's time moves with its status only. A spare
-    # pod that becomes ready changes what is said in the condition, not the status.
-    case.quiet(1.1, real=True)
-    before = condition(view.get("podcliques", f"{SET}-0-crashed"), BREACHED)
-    for changed in ("unready", "crashed", "spare"):
-        set_states(case, clique_of(wanted, changed), cases["serving"])
-    for changed in ("unready", "crashed"):
-        what = f"the breach of {changed} ends when its pods are ready"
-        case.until("CORE-017", what, breached(clique_of(wanted, changed).name, "False"))
-    case.until("CORE-017", "a spare pod becomes ready", counted(clique_of(wanted, "spare").name, {"readyReplicas": 2}))
-    after = condition(case.history.view().get("podcliques", f"{SET}-0-crashed"), BREACHED)
-    case.expect("CORE-019", "the transition time moves with the status", True, earlier(before, after))
-    case.expect("CORE-019", "transition times that moved without the status", [], moved(case))
+        for clique in self.cliques.values():
+            _set_states(env, clique.name, self.cases[clique.template.name])
+        env.settle("statuses follow the pods", self._reported)
 
-    # A pod that is being deleted is none of the clique's any more, however long it takes to go.
-    serving = clique_of(wanted, "serving")
-    leaving = [take_away(case, serving)]
-    wish = {"replicas": 2, "scheduledReplicas": 2, "readyReplicas": 1}
-    case.eventually("CORE-018", "a pod that is being deleted is replaced and not counted", counted(serving.name, wish))
-    case.expect("CORE-018", "indices of the pods then", ["0", "1"], indices(case, serving))
+        # The same pods recover, more than a second later: transition times are in whole seconds. A spare pod that
+        # becomes ready changes the condition's message, not its status.
+        env.quiet(1.1, real=True)
+        for recovering in ("unready", "crashed", "spare"):
+            _set_states(env, clique_name(recovering), self.cases["serving"])
+        for recovering in ("unready", "crashed"):
+            sound = disruption.breached(CLIQUES, [clique_name(recovering)], "False")
+            env.wait_for(f"breach of {recovering} ended", sound)
+        env.wait_for("spare pod ready", reports.counts(clique_name("spare"), {"readyReplicas": 2}))
 
-    # An operator that has just started knows as much of it as one that has seen it all (OBJ-264).
-    recovered = clique_of(wanted, "recovered")
-    case.roles.restart("operator")
-    leaving.append(take_away(case, recovered))
-    what = "an operator that has been restarted replaces a pod that is being deleted"
-    case.eventually("CORE-018", what, counted(recovered.name, wish))
-    case.expect("CORE-018", "indices of the pods then", ["0", "1"], indices(case, recovered))
-    case.expect("CORE-018", "more pods ready or gated than there are", [], overcounted(case))
-    for pod in leaving:
-        case.patch("pods", pod, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
+        leaving = [_terminate_a_pod(env, clique_name("serving"))]
+        env.settle("terminating pod replaced", reports.counts(clique_name("serving"), ONE_READY), 60)
+
+        # An operator that has just started knows as much as one that has seen it all (OBJ-264).
+        env.roles.restart("operator")
+        leaving.append(_terminate_a_pod(env, clique_name("recovered")))
+        replaced = reports.counts(clique_name("recovered"), ONE_READY)
+        env.settle("terminating pod replaced after a restart", replaced, 60)
+        for pod in leaving:
+            env.patch("pods", pod, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
+
+    def _reported(self, view: View) -> bool | Unmet:
+        compared = (_scheduled(self.cliques.values(), view), _ready(self.cliques.values(), self.cases, view))
+        return all(right == seen for right, seen in compared) or Unmet("the statuses are behind")
 
 
-def take_away(case: Case, clique: Clique) -> str:
-    """Deletes a pod of a clique, which then stays Terminating; gives its name."""
-    leaving = name(predicates.pods_of(case.history.view(), clique.name)[0])
-    case.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
-    case.delete("pods", leaving)
-    return leaving
+@requirement("CORE-016")
+def test_bound_pods_count_as_scheduled(run: Recorded[PodsInAllStates]) -> None:
+    """A PodClique MUST count a Pod as scheduled from its binding on, whatever its containers have reported."""
+    run.reached("all pods bound")
+    view = run.at("statuses follow the pods")
+    run.same("scheduled pods, and the condition about them", *_scheduled(run.scene.cliques.values(), view))
 
 
-def indices(case: Case, clique: Clique) -> list[str]:
-    return sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(case.history.view(), clique.name))
+@requirement("CORE-017")
+def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Recorded[PodsInAllStates]) -> None:
+    """MinAvailableBreached MUST be True while fewer than minAvailable of the scheduled Pods are ready or starting."""
+    view = run.at("statuses follow the pods")
+    run.same("ready pods, and the condition about them", *_ready(run.scene.cliques.values(), run.scene.cases, view))
+    run.reached("breach of unready ended")
+    run.reached("breach of crashed ended")
+    run.reached("spare pod ready")
 
 
-def workload_of(case: Case, cases: Mapping[str, Health]) -> dict[str, Any]:
-    """One set with a clique for each case, all alike but for their floors."""
-    workload = case.workload("waiting", setName=SET)
+@requirement("CORE-018")
+def test_a_terminating_pod_is_replaced_and_not_counted(run: Recorded[PodsInAllStates]) -> None:
+    """The operator MUST replace a terminating Pod at once and MUST count it neither as a replica nor as ready.
+
+    However long it takes to terminate, and also after a restart of the operator.
+    """
+    for step, clique in (
+        ("terminating pod replaced", "serving"),
+        ("terminating pod replaced after a restart", "recovered"),
+    ):
+        pods = predicates.pods_of(run.at(step), clique_name(clique))
+        run.expect("indices of the pods then", ["0", "1"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
+    records = run.until("terminating pod replaced after a restart").records(CLIQUES)
+    run.expect("more pods ready or gated than there are", [], _overcounted(records))
+    run.reached("terminating pod replaced")
+    run.reached("terminating pod replaced after a restart")
+
+
+@requirement("CORE-019")
+def test_transition_times_change_with_the_status(run: Recorded[PodsInAllStates]) -> None:
+    """The lastTransitionTime of a condition MUST change when its status changes, and MUST NOT change otherwise."""
+    steps = ("statuses follow the pods", "spare pod ready")
+    breached = [condition(run.at(step).get(CLIQUES, clique_name("crashed")), BREACHED) for step in steps]
+    before, after = (text(one, "lastTransitionTime") for one in breached)
+    run.expect("the transition time changes with the status", True, "" < before < after)
+    records = run.until("spare pod ready").records(CLIQUES)
+    run.expect("transition times that changed without the status", [], _changed_alone(records))
+
+
+@invariants("INV-001", "INV-003", "INV-004", "INV-005")
+def test_invariants(run: Recorded[PodsInAllStates], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def clique_name(case: str) -> str:
+    """The clique of a case."""
+    return f"{SET}-0-{case}"
+
+
+def _workload(env: SceneEnvironment, cases: Mapping[str, Health]) -> Object:
+    """One set with a clique for each case, all alike but for their minimum."""
+    workload = env.workload("waiting", setName=SET)
     cliques = workload["spec"]["template"]["cliques"]
     [pattern] = cliques
     cliques.clear()
-    for health_case in cases.values():
+    for case in cases.values():
         clique = copy.deepcopy(pattern)
-        clique["name"] = clique["spec"]["roleName"] = health_case.name
-        clique["spec"] |= {"replicas": len(health_case.pods), "minAvailable": health_case.floor}
+        clique["name"] = clique["spec"]["roleName"] = case.name
+        clique["spec"] |= {"replicas": len(case.pods), "minAvailable": case.floor}
         cliques.append(clique)
     return workload
 
 
-def clique_of(wanted: Expected, template: str) -> Clique:
-    return wanted.cliques[f"{SET}-0-{template}"]
-
-
-def set_states(case: Case, clique: Clique, wanted: Health) -> None:
+def _set_states(env: SceneEnvironment, clique: str, case: Health) -> None:
     """Gives each pod of a clique, in the order of their indices, the state of a case."""
-    found = sorted(predicates.pods_of(case.history.view(), clique.name), key=lambda pod: label(pod, labels.POD_INDEX))
-    for pod, state in zip(found, wanted.pods, strict=False):
-        case.patch("pods", name(pod), health.status(pod, state), subresource="status")
+    for pod, state in zip(disruption.by_index(env, clique), case.pods, strict=False):
+        env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
-def statements(
-    wanted: Expected, cases: Mapping[str, Health], view: View
-) -> dict[str, tuple[dict[str, object], dict[str, object]]]:
-    """By requirement: what is to be said of each clique, and what is said."""
-    counts_right: dict[str, object] = {}
-    counts_seen: dict[str, object] = {}
-    health_right: dict[str, object] = {}
-    health_seen: dict[str, object] = {}
-    for clique in wanted.cliques.values():
-        found, right = view.get("podcliques", clique.name), cases[clique.template.name]
-        counts_right[clique.name] = [len(right.pods), "True"]
-        counts_seen[clique.name] = [
-            number(found, "status", "scheduledReplicas"),
-            text(condition(found, SCHEDULED), "status"),
-        ]
-        reason = "InsufficientReadyPods" if right.breached else "SufficientReadyPods"
-        health_right[clique.name] = [right.ready, str(right.breached), reason]
-        told = condition(found, BREACHED)
+def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
+    """Deletes a pod of a clique, which then stays terminating; returns its name."""
+    leaving = name(predicates.pods_of(env.history.view(), clique)[0])
+    env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
+    env.delete("pods", leaving)
+    return leaving
+
+
+def _scheduled(cliques: Iterable[Clique], view: View) -> Comparison:
+    """By clique: how many pods are scheduled, and whether they are enough."""
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for clique in cliques:
+        found = view.get(CLIQUES, clique.name)
+        right[clique.name] = [clique.template.replicas, "True"]
+        seen[clique.name] = [number(found, "status", "scheduledReplicas"), condition_is(found, SCHEDULED)]
+    return right, seen
+
+
+def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View) -> Comparison:
+    """By clique: how many pods are ready, and status and reason of MinAvailableBreached."""
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for clique in cliques:
+        found, case = view.get(CLIQUES, clique.name), cases[clique.template.name]
+        reason = "InsufficientReadyPods" if case.breached else "SufficientReadyPods"
+        right[clique.name] = [case.ready, str(case.breached), reason]
         ready = number(found, "status", "readyReplicas")
-        health_seen[clique.name] = [ready, text(told, "status"), text(told, "reason")]
-    return {"CORE-016": (counts_right, counts_seen), "CORE-017": (health_right, health_seen)}
+        seen[clique.name] = [ready, *reports.status_and_reason(found, BREACHED)]
+    return right, seen
 
 
-def told(wanted: Expected, cases: Mapping[str, Health]) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        return all(right == seen for right, seen in statements(wanted, cases, view).values()) or Unmet("not yet")
-
-    return seen
-
-
-def breached(clique: str, status: str) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = text(condition(view.get("podcliques", clique), BREACHED), "status")
-        return found == status or Unmet(f"{BREACHED} of {clique} is {found or 'absent'}")
-
-    return seen
-
-
-def counted(clique: str, wish: Mapping[str, int]) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = view.get("podcliques", clique)
-        said = {key: number(found, "status", key) for key in wish}
-        return said == dict(wish) or Unmet(f"{clique} says {said}, not {dict(wish)}")
-
-    return seen
-
-
-def earlier(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    return "" < text(before, "lastTransitionTime") < text(after, "lastTransitionTime")
-
-
-def moved(case: Case) -> list[str]:
+def _changed_alone(records: Iterable[Record]) -> list[str]:
     """Conditions whose transition time changed while their status did not."""
     found: list[str] = []
     last: dict[tuple[str, str], tuple[str, str]] = {}
-    for record in case.history.records("podcliques"):
+    for record in records:
         for kind in (SCHEDULED, BREACHED):
             entry = condition(record.object, kind)
             now = (text(entry, "status"), text(entry, "lastTransitionTime"))
@@ -172,10 +192,10 @@ def moved(case: Case) -> list[str]:
     return found
 
 
-def overcounted(case: Case) -> list[str]:
+def _overcounted(records: Iterable[Record]) -> list[str]:
     """States of cliques in which ready and gated pods are together more than the pods that there are."""
     found = []
-    for record in case.history.records("podcliques"):
+    for record in records:
         total = number(record.object, "status", "replicas") or 0
         parts = [number(record.object, "status", key) or 0 for key in ("readyReplicas", "scheduleGatedReplicas")]
         if sum(parts) > total and at(record.object, "status") is not None:
