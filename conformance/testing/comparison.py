@@ -1,11 +1,10 @@
-"""How the core tests compare: many objects at once, shown where they differ."""
+"""Comparisons of many objects at once, shown where they differ."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TypeVar
 
-from conformance.grove import labels
 from conformance.grove.fields import Document
 from conformance.history.differences import differing
 from conformance.suite.case import Case
@@ -16,22 +15,10 @@ T = TypeVar("T")
 Comparison = tuple[dict[str, object], dict[str, object]]
 """What is expected and what is seen, by name: what `same` compares."""
 
-COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
-"""Labels of CORE-002; all others are of CORE-003."""
-
 
 def same(case: Case, id: str, what: str, wanted: Mapping[str, object], seen: Mapping[str, object]) -> None:
     """Expects `seen` to equal `wanted`; a report shows only the entries that differ."""
     case.expect(id, what, *differing(wanted, seen))
-
-
-def same_labels(
-    case: Case, what: str, wanted: Mapping[str, Mapping[str, str]], seen: Mapping[str, Mapping[str, str] | Absent]
-) -> None:
-    """Expects each object to carry its labels; others are allowed beside them."""
-    for id, common in (("CORE-002", True), ("CORE-003", False)):
-        right = {found: {k: v for k, v in tags.items() if (k in COMMON) == common} for found, tags in wanted.items()}
-        same(case, id, what, right, carried(right, seen))
 
 
 def of(found: Document | None, seen: T) -> T | Absent:

@@ -1,99 +1,130 @@
-"""What the statuses of a set, its cliques and its scaling groups are to say once every pod is ready."""
+"""Statuses of a set, its cliques and its scaling groups once every pod is ready: each function returns what is expected
+and what is seen, by object."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from conformance.grove import labels
 from conformance.grove.expected import Expected
 from conformance.grove.fields import condition, label, number, text
 from conformance.grove.selectors import normal
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.checks import ABSENT, Absent
 from conformance.testing import predicates
-from conformance.testing.comparison import same
+from conformance.testing.comparison import Comparison, of
 
-Statuses = dict[str, dict[str, dict[str, object] | Absent]]
-"""By requirement and object: what a status says; nothing where there is no such object."""
+SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"
+Conditions = Mapping[str, tuple[str, str]]
 
-HEALTHY_CLIQUE: Mapping[str, tuple[str, str]] = {
+HEALTHY_CLIQUE: Conditions = {
     "PodCliqueScheduled": ("True", "SufficientScheduledPods"),
     "MinAvailableBreached": ("False", "SufficientReadyPods"),
 }
-HEALTHY_GROUP: Mapping[str, tuple[str, str]] = {
+HEALTHY_GROUP: Conditions = {
     "MinAvailableBreached": ("False", "SufficientAvailablePodCliqueScalingGroupReplicas"),
 }
-"""Conditions with their status and reason. Messages bind nobody."""
+"""Conditions with their status and reason. Their messages are free."""
 
 
-def check_statuses(case: Case, wanted: Expected, view: View, set_name: str) -> None:
-    """CORE-010, CORE-011, CORE-012, CORE-013, CORE-030."""
-    right, seen = told(wanted, view, set_name)
-    for id, statuses in right.items():
-        same(case, id, "statuses", statuses, seen[id])
+def every(wanted: Expected, view: View, set_name: str) -> Iterator[Comparison]:
+    """All comparisons of this module."""
+    yield of_set(wanted, view, set_name)
+    yield of_cliques(wanted, view)
+    yield of_groups(wanted, view)
+    yield selectors(wanted, view, set_name)
+    yield hashes(wanted, view, set_name)
 
 
-def told(wanted: Expected, view: View, set_name: str) -> tuple[Mapping[str, Mapping[str, object]], Statuses]:
-    """What the statuses are to say, and what they say."""
-    ids = ("CORE-010", "CORE-011", "CORE-012", "CORE-013", "CORE-030")
-    right: dict[str, dict[str, dict[str, object]]] = {id: {} for id in ids}
-    seen: dict[str, dict[str, dict[str, object]]] = {id: {} for id in ids}
+def of_set(wanted: Expected, view: View, set_name: str) -> Comparison:
+    """The replicas of the set: all available and updated."""
+    counts = dict.fromkeys(("replicas", "availableReplicas", "updatedReplicas"), len(wanted.services))
+    right, seen = _counts(view, SETS, set_name, counts)
+    return {set_name: right}, {set_name: seen}
 
-    def counts(id: str, resource: str, name: str, numbers: dict[str, int]) -> None:
+
+def of_cliques(wanted: Expected, view: View) -> Comparison:
+    """Pods of the cliques, and their conditions."""
+    counts = {
+        clique.name: {
+            **dict.fromkeys(("replicas", "scheduledReplicas", "readyReplicas"), clique.template.replicas),
+            "scheduleGatedReplicas": 0,
+        }
+        for clique in wanted.cliques.values()
+    }
+    return _healthy(view, CLIQUES, counts, HEALTHY_CLIQUE)
+
+
+def of_groups(wanted: Expected, view: View) -> Comparison:
+    """Replicas of the scaling groups, and their condition."""
+    fields = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
+    counts = {group.name: dict.fromkeys(fields, group.replicas) for group in wanted.groups.values()}
+    return _healthy(view, GROUPS, counts, HEALTHY_GROUP)
+
+
+def selectors(wanted: Expected, view: View, set_name: str) -> Comparison:
+    """The pod selectors for autoscalers; a clique of a scaling group has none."""
+    parts = [(SETS, set_name, "hpaPodSelector", wanted.selector)]
+    parts += [(CLIQUES, clique.name, "hpaPodSelector", clique.selector) for clique in wanted.cliques.values()]
+    parts += [(GROUPS, group.name, "selector", group.selector) for group in wanted.groups.values()]
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for resource, name, field, selector in parts:
         found = view.get(resource, name)
-        generation = number(found, "metadata", "generation")
-        right[id].setdefault(name, {}).update(numbers, observedGeneration=generation)
-        shown = {key: number(found, "status", key) for key in (*numbers, "observedGeneration")}
-        seen[id].setdefault(name, {}).update(shown)
+        published: dict[str, object] = {field: normal(text(found, "status", field))}
+        right[name] = {field: normal(selector)}
+        seen[name] = published if resource == SETS else of(found, published)
+    return right, seen
 
-    def conditions(id: str, resource: str, name: str, healthy: Mapping[str, tuple[str, str]]) -> None:
-        found = view.get(resource, name)
-        right[id].setdefault(name, {}).update({kind: list(told) for kind, told in healthy.items()})
-        shown = {kind: condition(found, kind) for kind in healthy}
-        seen[id].setdefault(name, {}).update({k: [text(c, "status"), text(c, "reason")] for k, c in shown.items()})
 
-    def selector(resource: str, name: str, key: str, value: str) -> None:
-        right["CORE-013"][name] = {key: normal(value)}
-        seen["CORE-013"][name] = {key: normal(text(view.get(resource, name), "status", key))}
-
-    def hashes(resource: str, name: str, wish: Mapping[str, str]) -> None:
-        right["CORE-030"][name] = {key: value or "(some hash)" for key, value in wish.items()}
-        seen["CORE-030"][name] = {key: text(view.get(resource, name), "status", key) for key in wish}
-
-    templates = {found: label(view.get("podcliques", found), labels.TEMPLATE_HASH) for found in wanted.cliques}
-    of_set = text(view.get("podcliquesets", set_name), "status", "currentGenerationHash")
+def hashes(wanted: Expected, view: View, set_name: str) -> Comparison:
+    """Template hashes of cliques and pods, and what statuses repeat of them and of the set's generation hash."""
+    of_set = text(view.get(SETS, set_name), "status", "currentGenerationHash")
     generation = {"currentPodCliqueSetGenerationHash": of_set}
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
     for clique in wanted.cliques.values():
+        found = view.get(CLIQUES, clique.name)
+        of_clique = label(found, labels.TEMPLATE_HASH)
         of_pods = {label(pod, labels.TEMPLATE_HASH) for pod in predicates.pods_of(view, clique.name)}
-        right["CORE-030"][f"pods of {clique.name}"] = {"hashes": [templates[clique.name]]}
-        seen["CORE-030"][f"pods of {clique.name}"] = {"hashes": sorted(of_pods)}
-    replicas = len(wanted.services)
-    every = {"replicas": replicas, "availableReplicas": replicas, "updatedReplicas": replicas}
-    counts("CORE-010", "podcliquesets", set_name, every)
-    selector("podcliquesets", set_name, "hpaPodSelector", wanted.selector)
-    for clique in wanted.cliques.values():
-        pods = clique.template.replicas
-        every = {"replicas": pods, "scheduledReplicas": pods, "readyReplicas": pods, "scheduleGatedReplicas": 0}
-        counts("CORE-011", "podcliques", clique.name, every)
-        conditions("CORE-011", "podcliques", clique.name, HEALTHY_CLIQUE)
-        selector("podcliques", clique.name, "hpaPodSelector", clique.selector)  # none for a member
-        hashes("podcliques", clique.name, {"currentPodTemplateHash": templates[clique.name], **generation})
-    for group in wanted.groups.values():
-        keys = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
-        counts("CORE-012", "podcliquescalinggroups", group.name, dict.fromkeys(keys, group.replicas))
-        conditions("CORE-012", "podcliquescalinggroups", group.name, HEALTHY_GROUP)
-        selector("podcliquescalinggroups", group.name, "selector", group.selector)
-        hashes("podcliquescalinggroups", group.name, generation)
-    absent = {
-        about
-        for resource, names in (("podcliques", wanted.cliques), ("podcliquescalinggroups", wanted.groups))
-        for one in names
-        if view.get(resource, one) is None
-        for about in (one, f"pods of {one}")
-    }
-    said: Statuses = {
-        id: {about: ABSENT if about in absent else status for about, status in statuses.items()}
-        for id, statuses in seen.items()
-    }
-    return right, said
+        right[f"pods of {clique.name}"] = {"hashes": [of_clique]}
+        seen[f"pods of {clique.name}"] = of(found, {"hashes": sorted(of_pods)})
+        wish = {"currentPodTemplateHash": of_clique, **generation}
+        right[clique.name] = _some(wish)
+        seen[clique.name] = of(found, _status(found, wish))
+    for group in wanted.groups:
+        found = view.get(GROUPS, group)
+        right[group] = _some(generation)
+        seen[group] = of(found, _status(found, generation))
+    return right, seen
+
+
+def _some(wish: Mapping[str, str]) -> dict[str, str]:
+    """An empty hash is never right."""
+    return {field: value or "(some hash)" for field, value in wish.items()}
+
+
+def _status(found: Mapping[str, object] | None, fields: Iterable[str]) -> dict[str, str]:
+    return {field: text(found, "status", field) for field in fields}
+
+
+def _counts(
+    view: View, resource: str, name: str, counts: Mapping[str, int]
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Numbers of a status, which is one of the present generation."""
+    found = view.get(resource, name)
+    right: dict[str, object] = {**counts, "observedGeneration": number(found, "metadata", "generation")}
+    return right, {field: number(found, "status", field) for field in right}
+
+
+def _healthy(view: View, resource: str, counts: Mapping[str, Mapping[str, int]], healthy: Conditions) -> Comparison:
+    """Numbers of the statuses of these objects, and their conditions."""
+    right: dict[str, object] = {}
+    seen: dict[str, object] = {}
+    for name, numbers in counts.items():
+        found = view.get(resource, name)
+        expected, reported = _counts(view, resource, name, numbers)
+        for kind, (status, reason) in healthy.items():
+            one = condition(found, kind)
+            expected[kind], reported[kind] = [status, reason], [text(one, "status"), text(one, "reason")]
+        right[name], seen[name] = expected, of(found, reported)
+    return right, seen

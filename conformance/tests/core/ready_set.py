@@ -1,0 +1,39 @@
+"""The scene of a disaggregated inference set that becomes ready."""
+
+from __future__ import annotations
+
+from conformance.grove.expected import Expected, expected
+from conformance.grove.fields import name
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.scene import Scene, SceneEnvironment
+from conformance.tests.core import gang_objects, statuses
+
+READY = "statuses at rest"
+"""The step at which all objects of the set have come to rest."""
+
+
+class ReadyDisaggregatedSet(Scene):
+    """A disaggregated inference set and four nodes. The workers need 24 of the 32 GPUs: there is room for them however
+    a scheduler spreads them."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 4)
+        workload = env.workload("disaggregated")
+        self.namespace, self.scheduler = env.namespace, env.implementation.scheduler_name
+        self.wanted, self.set_name = expected(workload), name(workload)
+        env.create(workload)
+        env.wait_for("set available", predicates.available(self.set_name, 1))
+        env.settle(READY, _caught_up(self.wanted, self.set_name), 60)
+
+
+def _caught_up(wanted: Expected, set_name: str) -> predicates.Predicate:
+    """Statuses and references of gangs are those of a ready set: it is available as soon as its scaling group has
+    minAvailable replicas, and the rest follows."""
+
+    def seen(view: View) -> bool | Unmet:
+        compared = [*statuses.every(wanted, view, set_name), gang_objects.references(wanted, view)]
+        return all(right == found for right, found in compared) or Unmet("statuses or references are behind")
+
+    return seen

@@ -1,0 +1,59 @@
+"""The PodGangs of a set: PodGroups, references, scheduler and priority, and the order of creation."""
+
+from __future__ import annotations
+
+from conformance.suite.checks import ABSENT
+from conformance.testing.scene import Recorded, requirement
+from conformance.tests.core import gang_objects
+from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
+
+
+@requirement("GANG-001")
+def test_podgroups_have_the_minimums_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Each PodClique MUST be one PodGroup of its gang, with minReplicas equal to the minAvailable of the PodClique."""
+    run.same("PodGroups with their minimums", *gang_objects.minimums(run.scene.wanted, run.at(READY)))
+
+
+@requirement("GANG-002")
+def test_gangs_refer_to_the_pods_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The podReferences of a PodGroup MUST list exactly the Pods of its PodClique, by namespace and name, sorted."""
+    run.same("podReferences", *gang_objects.references(run.scene.wanted, run.at(READY)))
+
+
+@requirement("GANG-003")
+def test_gangs_name_scheduler_and_priority(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """A PodGang MUST carry the label of its Pods' scheduler, and MUST have the priorityClassName of its set."""
+    assigned = gang_objects.assignments(run.scene.wanted, run.at(READY), run.scene.scheduler)
+    run.same("scheduler and priority of gangs", *assigned)
+
+
+@requirement("GANG-004")
+def test_gangs_of_a_ready_set_are_initialized(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """A PodGang whose Pods all exist MUST have the condition Initialized=True."""
+    run.same("Initialized of gangs", *gang_objects.initialized(run.scene.wanted, run.at(READY)))
+
+
+@requirement("GANG-005")
+def test_pods_are_created_with_the_gate(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The operator MUST create every Pod with Grove's scheduling gate."""
+    span = run.until(READY)
+    ungated = gang_objects.created_ungated(span)
+    run.expect("pods created without the gate", [], ungated if span.records("pods") else ABSENT)
+
+
+@requirement("GANG-023")
+def test_gangs_are_created_whole_and_before_their_references(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """A PodGang MUST have all its PodGroups from its creation on, and MUST NOT refer to a Pod that does not exist."""
+    span, gangs = run.until(READY), run.scene.wanted.gangs
+    right: dict[str, object] = {name: sorted(gang.floors) for name, gang in gangs.items()}
+    first = {**dict.fromkeys(right, ABSENT), **gang_objects.first_groups(span)}
+    run.same("PodGroups of gangs at their creation", right, first)
+    run.expect("references to pods that did not exist", [], gang_objects.early_references(span))
+
+
+@requirement("GANG-024")
+def test_pods_are_created_after_their_gang(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The PodGang of a Pod MUST exist before the Pod."""
+    span = run.until(READY)
+    early = gang_objects.before_their_gang(span)
+    run.expect("pods created before their gang", [], early if span.records("pods") else ABSENT)

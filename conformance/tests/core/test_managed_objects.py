@@ -1,0 +1,89 @@
+"""The objects that a set becomes: names, labels, owners, finalizers, Services and specs."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.grove.fields import finalizers, name
+from conformance.grove.fields import labels as labels_of
+from conformance.history.record import ADDED
+from conformance.testing.comparison import of
+from conformance.testing.scene import Recorded, invariants, requirement
+from conformance.testing.services import headless_services
+from conformance.tests.core import objects
+from conformance.tests.core.pods_of_set import each_pod
+from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
+
+
+@requirement("CORE-001")
+def test_exactly_the_expected_objects_exist(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The operator MUST create exactly the PodCliques, scaling groups, PodGangs and Services that the set requires."""
+    view = run.at(READY)
+    for resource, wanted in objects.managed(run.scene.wanted).items():
+        run.expect(f"{resource} by name", sorted(wanted), view.names(resource))
+
+
+@requirement("CORE-002")
+def test_objects_carry_the_common_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The app.kubernetes.io labels of every managed object MUST name its manager, its set and its component."""
+    _compare_labels(run, common=True)
+
+
+@requirement("CORE-003")
+def test_objects_carry_groves_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Managed objects MUST carry the grove.io labels that locate them, and a PodClique those of its template."""
+    _compare_labels(run, common=False)
+    view = run.at(READY)
+    of_base = [clique.name for clique in run.scene.wanted.cliques.values() if not clique.base_gang]
+    marked = [found for found in of_base if labels.BASE_GANG in labels_of(view.get("podcliques", found))]
+    run.expect("cliques of the base gang that name a base gang", [], marked)
+
+
+def _compare_labels(run: Recorded[ReadyDisaggregatedSet], *, common: bool) -> None:
+    view = run.at(READY)
+    for resource, wanted in objects.managed(run.scene.wanted).items():
+        run.same(f"labels of {resource}", *objects.labels_carried(wanted, resource, view, common=common))
+    for pod in each_pod(run):
+        wanted = {name(pod.seen): pod.right.labels}
+        run.same("labels of a pod", *objects.labels_carried(wanted, "pods", view, common=common))
+
+
+@requirement("CORE-004")
+def test_objects_have_their_controller(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Every managed object MUST have exactly one controller, the one of its kind, with blockOwnerDeletion set."""
+    view = run.at(READY)
+    for resource, wanted in objects.owners(run.scene.wanted, view).items():
+        run.same(f"controllers of {resource}", *objects.controllers(wanted, resource, view))
+
+
+@requirement("CORE-005")
+def test_objects_carry_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Sets, PodCliques and scaling groups MUST carry the Grove finalizer of their kind.
+
+    What the operator creates has it from its creation on: else a deletion that comes early takes it away at once.
+    """
+    view, span = run.at(READY), run.until(READY)
+    for finalizer, resource, found in objects.finalizers_of(run.scene.wanted, run.scene.set_name):
+        held = {one: of(it := view.get(resource, one), finalizer in finalizers(it)) for one in found}
+        run.same(f"{resource} with the finalizer {finalizer}", dict.fromkeys(found, True), held)
+        if resource != "podcliquesets":  # users create those
+            created = [r for r in span.records(resource) if r.kind == ADDED and not r.listed]
+            late = sorted({record.name for record in created if finalizer not in finalizers(record.object)})
+            run.expect(f"{resource} created without the finalizer {finalizer}", [], late)
+
+
+@requirement("CORE-006")
+def test_each_replica_has_a_headless_service(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Each replica of a set MUST have a headless Service that selects its Pods, also those that are not ready."""
+    run.same("headless Services", *headless_services(run.scene.wanted, run.at(READY)))
+
+
+@requirement("CORE-015")
+def test_specs_repeat_their_templates(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The specs of PodCliques and PodCliqueScalingGroups MUST repeat their templates."""
+    run.same("specs of cliques and scaling groups", *objects.specs(run.scene.wanted, run.at(READY)))
+
+
+@invariants("INV-001", "INV-002", "INV-003", "INV-004", "INV-005")
+def test_invariants(run: Recorded[ReadyDisaggregatedSet], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

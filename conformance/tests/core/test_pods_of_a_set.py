@@ -1,0 +1,62 @@
+"""The Pods of a set: number, names, environment variables, and that they follow their template."""
+
+from __future__ import annotations
+
+import re
+
+from conformance.grove import expected_pods, variables
+from conformance.grove.fields import controller, name, text
+from conformance.testing import predicates
+from conformance.testing.scene import Recorded, requirement
+from conformance.tests.core.pods_of_set import each_pod
+from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
+
+
+@requirement("CORE-007")
+def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """A PodClique MUST have as many Pods as replicas, named after it, with hostnames from 0 on and a subdomain."""
+    view, cliques = run.at(READY), run.scene.wanted.cliques
+    for clique in cliques.values():
+        indices = [expected_pods.index(pod) for pod in predicates.pods_of(view, clique.name)]
+        seen = sorted(index for index in indices if index is not None)
+        run.expect(f"pod indices of {clique.name}", list(range(clique.template.replicas)), seen)
+    for pod in each_pod(run):
+        prefix, random = name(pod.seen)[: len(pod.right.prefix)], name(pod.seen)[len(pod.right.prefix) :]
+        right = {"prefix": pod.right.prefix, "hostname": pod.right.hostname, "subdomain": pod.right.subdomain}
+        host = {key: text(pod.seen, "spec", key) for key in ("hostname", "subdomain")}
+        found = {"prefix": prefix, "random": re.fullmatch("[a-z0-9]{5}", random) is not None, **host}
+        run.same(f"name and host of {name(pod.seen)}", {**right, "random": True}, found)
+    stray = [name(pod) for pod in view.list("pods") if text(controller(pod), "name") not in cliques]
+    run.expect("pods of no clique of the set", [], stray)
+
+
+@requirement("CORE-008")
+def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Every container of a Pod MUST have the GROVE_ environment variables that locate the Pod."""
+    for pod in each_pod(run):
+        for container in expected_pods.containers(pod.seen.get("spec")):
+            seen = variables.environment(container, pod.seen)
+            have = {key: seen.get(key) for key in pod.right.environment}
+            run.same(f"variables of {name(pod.seen)}/{text(container, 'name')}", pod.right.environment, have)
+
+
+@requirement("CORE-009")
+def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The GROVE_ variables MUST come before those of the template, in the documented order."""
+    for pod in each_pod(run):
+        for container in expected_pods.containers(pod.seen.get("spec")):
+            seen = list(variables.environment(container, pod.seen))
+            what = f"first variables of {name(pod.seen)}/{text(container, 'name')}"
+            run.expect(what, list(pod.right.environment), seen[: len(pod.right.environment)])
+
+
+@requirement("CORE-014")
+def test_pods_follow_their_template(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """A Pod MUST be created from the pod spec of its clique template, and MUST name the gang scheduler."""
+    scheduler = run.scene.scheduler
+    for pod in each_pod(run):
+        # A variable of the template that is called like one of Grove's is dropped (OBJ-254).
+        template = expected_pods.without_variables(pod.clique.template.pod_spec, pod.right.environment)
+        kept = expected_pods.kept(template, pod.seen.get("spec"))
+        seen = {**(kept if isinstance(kept, dict) else {}), "schedulerName": text(pod.seen, "spec", "schedulerName")}
+        run.same(f"spec of {name(pod.seen)}", {**template, "schedulerName": scheduler}, seen)

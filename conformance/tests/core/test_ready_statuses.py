@@ -1,0 +1,38 @@
+"""What the statuses of a set, its cliques and its scaling groups report once every pod is ready."""
+
+from __future__ import annotations
+
+from conformance.testing.scene import Recorded, requirement
+from conformance.tests.core import statuses
+from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
+
+
+@requirement("CORE-010")
+def test_a_set_whose_pods_can_run_becomes_available(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """A set whose Pods can all run MUST report all its replicas as available and updated, for its generation."""
+    run.reached("set available")
+    run.same("status of the set", *statuses.of_set(run.scene.wanted, run.at(READY), run.scene.set_name))
+
+
+@requirement("CORE-011")
+def test_cliques_count_their_pods(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The status of a PodClique MUST count its Pods, and say that enough are scheduled and that none is lacking."""
+    run.same("statuses of cliques", *statuses.of_cliques(run.scene.wanted, run.at(READY)))
+
+
+@requirement("CORE-012")
+def test_scaling_groups_count_their_replicas(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """The status of a PodCliqueScalingGroup MUST count its replicas, and MinAvailableBreached MUST be False."""
+    run.same("statuses of scaling groups", *statuses.of_groups(run.scene.wanted, run.at(READY)))
+
+
+@requirement("CORE-013")
+def test_statuses_publish_the_pod_selector(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """Sets, standalone PodCliques and scaling groups MUST publish the pod selector that autoscalers read."""
+    run.same("selectors in statuses", *statuses.selectors(run.scene.wanted, run.at(READY), run.scene.set_name))
+
+
+@requirement("CORE-030")
+def test_template_hashes_agree(run: Recorded[ReadyDisaggregatedSet]) -> None:
+    """A PodClique and its Pods MUST carry one template hash, and statuses MUST repeat it and the generation hash."""
+    run.same("hashes in labels and statuses", *statuses.hashes(run.scene.wanted, run.at(READY), run.scene.set_name))
