@@ -1,16 +1,15 @@
-"""A write that the API server refuses is retried with back-off, and succeeds once nothing is in its way."""
+"""A write that the API server refuses is retried with back-off, and succeeds once nothing prevents it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from conformance.grove.expected import expected
-from conformance.suite.case import Case
+from conformance.suite.api import Object
 from conformance.suite.checks import Blocked
-from conformance.suite.requirement import requirements
 from conformance.testing.quotas import limit_pods
 from conformance.testing.scaled import pods_are
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 SETTLE, WINDOW = 5, 10
 """Seconds of the first quick retries, which any back-off begins with; seconds in which requests are counted then."""
@@ -20,39 +19,52 @@ PODS, ALLOWED = 4, 2
 STATUSES = ("podcliques", "podcliquescalinggroups", "podcliquesets", "podgangs")
 
 
-@requirements("CORE-031")
-def test_refused_pods_are_retried_with_back_off(case: Case) -> None:
-    """A quota stops one set, an invalid pod spec another one; the operator keeps trying without a hot loop."""
-    if case.audit is None:
-        raise Blocked("refused requests cannot be counted: the cluster has no audit log that we know", "circumstances")
-    case.nodes("tiny", 1)
-    limit_pods(case, "few", ALLOWED)
-    few = case.workload("frontend", setName="few", pods=PODS)
-    [clique] = expected(few).cliques
-    case.create(few)
-    case.until("CORE-031", "the pods that the quota permits are created", pods_are({clique: ALLOWED}))
-    refused_pods = PODS - ALLOWED
-    wrong = _with_invalid_pods(case.workload("frontend", setName="wrong", pods=2))
-    if case.dry_run.ask(case.dry_run.create(wrong)).accepted:  # else admission sees the mistake, which is even better
-        case.create(wrong)
-        refused_pods += 2
+class PodsRefused(Scene):
+    """A quota of two pods stops a set of four pods, and an invalid pod spec stops another set; the quota is deleted
+    later. The API server's audit log counts the refused requests."""
 
-    case.quiet(SETTLE, real=True, of=())
-    begin, mark = case.history.mark(), case.audit.mark()
-    case.quiet(WINDOW, real=True, of=())
-    limit = ATTEMPTS * refused_pods
-    requests = case.audit.refused(case.namespace, mark)
-    what = f"refused requests for {refused_pods} pods, if more than {limit} within {WINDOW} s"
-    case.expect("CORE-031", what, {}, requests if requests.total() > limit else {})
-    written = Counter(f"{r.resource}/{r.name}" for r in case.history.records(since=begin) if r.resource in STATUSES)
+    def play(self, env: SceneEnvironment) -> None:
+        if env.audit is None:
+            reason = "refused requests cannot be counted: the cluster has no audit log that we know"
+            raise Blocked(reason, "circumstances")
+        env.nodes("tiny", 1)
+        limit_pods(env, "few", ALLOWED)
+        few = env.workload("frontend", setName="few", pods=PODS)
+        [clique] = expected(few).cliques
+        env.create(few)
+        env.wait_for("pods within the quota created", pods_are({clique: ALLOWED}))
+        self.refused_pods = PODS - ALLOWED
+        wrong = _with_invalid_pods(env.workload("frontend", setName="wrong", pods=2))
+        if env.dry_run.ask(env.dry_run.create(wrong)).accepted:  # else admission sees the mistake, which is even better
+            env.create(wrong)
+            self.refused_pods += 2
+
+        env.quiet(SETTLE, real=True, of=())
+        env.mark("first retries over")
+        mark = env.audit.mark()
+        env.quiet(WINDOW, real=True, of=())
+        self.requests = env.audit.refused(env.namespace, mark)
+        env.mark("window over")
+        env.delete("resourcequotas", "few")
+        env.wait_for("missing pods created", pods_are({clique: PODS}))
+
+
+@requirement("CORE-031")
+def test_refused_pods_are_retried_with_back_off(run: Recorded[PodsRefused]) -> None:
+    """After the API server has refused Pods, the operator SHOULD retry with back-off, at most once per second."""
+    run.reached("pods within the quota created")
+    records = run.between("first retries over", "window over").records()
+    refused, requests = run.scene.refused_pods, run.scene.requests
+    limit = ATTEMPTS * refused
+    what = f"refused requests for {refused} pods, if more than {limit} within {WINDOW} s"
+    run.expect(what, {}, requests if requests.total() > limit else {})
+    written = Counter(f"{r.resource}/{r.name}" for r in records if r.resource in STATUSES)
     restless = {name: count for name, count in written.items() if count > ATTEMPTS}
-    case.expect("CORE-031", f"objects written more than {ATTEMPTS} times within {WINDOW} s", {}, restless)
-
-    case.delete("resourcequotas", "few")
-    case.until("CORE-031", "the missing pods are created after the quota is deleted", pods_are({clique: PODS}))
+    run.expect(f"objects written more than {ATTEMPTS} times within {WINDOW} s", {}, restless)
+    run.reached("missing pods created")
 
 
-def _with_invalid_pods(workload: dict[str, Any]) -> dict[str, Any]:
+def _with_invalid_pods(workload: Object) -> Object:
     """A set whose pods no API server accepts: a pre-stop hook that outlasts the grace period. CRDs do not see it."""
     for clique in workload["spec"]["template"]["cliques"]:
         pod = clique["spec"]["podSpec"]
