@@ -1,64 +1,113 @@
-"""Cliques and groups that somebody deletes come again; sets go in whatever way and moment they are deleted."""
+"""Cliques and scaling groups that somebody deletes are recreated; sets are deleted at any moment and in any way."""
 
 from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import name, number, terminating, uid
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.comparison import same
 from conformance.testing.deleted import all_gone, made_late, outlived
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
 from conformance.testing.observed import all_of, gone
 from conformance.testing.scaled import pods_are
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 ALL = ("hands", "last", "counts", "again")
+GROUP = "hands-0-g"
+DELETED = ("hands-0-a", "hands-0-g-1-b")
+"""The cliques that are deleted by hand."""
 
 
-@requirements("LIFE-005", "LIFE-006", "LIFE-007", "LIFE-008", "LIFE-009", "INV-001", "INV-004", "INV-005")
-def test_what_is_deleted_by_hand_comes_again_and_sets_do_not(case: Case) -> None:
-    case.nodes("tiny", 1)
-    small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
-    shapes = {each: case.workload("kept", setName=each, **({} if each == "hands" else small)) for each in ALL}
-    for workload in shapes.values():
-        case.create(workload)
-    case.until("LIFE-008", "the sets are available", all_of(*(predicates.available(each, 1) for each in ALL)))
-    before = case.quiet(1)
+class ObjectsDeletedByHand(Scene):
+    """Four available sets. Of `hands` two cliques are deleted, and later its scaling group. Three sets are deleted:
+    `last` in the foreground, `counts` while one of its cliques counts down to its termination, and `again` is created
+    anew as soon as it is gone."""
 
-    # Of one set cliques are deleted, one set goes in the foreground, one while it counts down; one is made again.
-    disruption.become(case, "counts-0-a", disruption.CRASHED, 1)
-    case.until("LIFE-006", "a clique counts down", disruption.breached(CLIQUES, ["counts-0-a"]))
-    mine = ["hands-0-a", "hands-0-g-1-b"]
-    former = incarnations.uids(before, CLIQUES)
-    for clique in mine:
-        case.delete(CLIQUES, clique)
-    case.delete(SETS, "last", "Foreground")
-    case.delete(SETS, "counts")
-    case.delete(SETS, "again")
-    case.until("LIFE-007", "the set that is to be made again goes", gone(SETS, ["again"]), 150)
-    case.create(shapes["again"])
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+        shapes = {each: env.workload("kept", setName=each, **({} if each == "hands" else small)) for each in ALL}
+        for workload in shapes.values():
+            env.create(workload)
+        env.wait_for("all sets available", all_of(*(predicates.available(each, 1) for each in ALL)))
+        before = env.quiet(1)
+        env.mark("before the deletions")
 
-    case.eventually("LIFE-008", "the deleted cliques are made anew", incarnations.renewed(CLIQUES, mine, former))
-    sizes = {clique.name: clique.template.replicas for clique in expected(shapes["hands"]).cliques.values()}
-    case.eventually("LIFE-008", "with the pods of their template", pods_are(sizes, ready=True))
-    kept = [clique for clique in sizes if clique not in mine]
-    others = {name(pod): uid(pod) for clique in kept for pod in predicates.pods_of(before, clique)}
-    now = {name(pod): uid(pod) for pod in case.history.view().list("pods") if not terminating(pod)}
-    same(case, "LIFE-008", "pods of the other cliques", others, {each: now.get(each, "") for each in others})
+        disruption.become(env, "counts-0-a", disruption.CRASHED, 1)
+        env.wait_for("countdown running", disruption.breached(CLIQUES, ["counts-0-a"]))
+        former = incarnations.uids(before, CLIQUES)
+        for clique in DELETED:
+            env.delete(CLIQUES, clique)
+        env.delete(SETS, "last", "Foreground")
+        env.delete(SETS, "counts")
+        env.delete(SETS, "again")
+        env.wait_for("set of the same name gone", gone(SETS, ["again"]), 150)
+        env.create(shapes["again"])
 
-    for id, each in (("LIFE-005", "last"), ("LIFE-006", "counts")):
-        case.eventually(id, "all of the deleted set goes", all_gone(before, each), 150)
-        case.expect(id, "what was made of the set after its deletion", [], made_late(case.history, each))
-    case.expect("LIFE-005", "what outlived the set", [], outlived(case.history, "last"))
+        env.settle("deleted cliques recreated", incarnations.renewed(CLIQUES, DELETED, former), 60)
+        self.sizes = {clique.name: clique.template.replicas for clique in expected(shapes["hands"]).cliques.values()}
+        env.settle("pods of the recreated cliques ready", pods_are(self.sizes, ready=True), 60)
+        env.settle("set deleted in the foreground gone", all_gone(before, "last"), 150)
+        env.settle("set deleted during a countdown gone", all_gone(before, "counts"), 150)
 
-    members = {clique: size for clique, size in sizes.items() if clique.startswith("hands-0-g-")}
-    again = incarnations.renewed(CLIQUES, members, incarnations.uids(case.history.view(), CLIQUES))
-    case.delete(GROUPS, "hands-0-g")
-    renewed = incarnations.renewed(GROUPS, ["hands-0-g"], incarnations.uids(before, GROUPS))
-    case.eventually("LIFE-009", "the deleted group is made anew", renewed)
-    case.eventually("LIFE-009", "with its cliques and their pods", all_of(again, pods_are(members, ready=True)))
-    case.eventually("LIFE-009", "and the set is available", predicates.available("hands", 1))
-    replicas = number(case.history.view().get(GROUPS, "hands-0-g"), "spec", "replicas")
-    case.expect("LIFE-009", "replicas of the group", 2, replicas)
-    case.until("LIFE-007", "the set that was made again is available", predicates.available("again", 1))
+        members = {clique: size for clique, size in self.sizes.items() if clique.startswith(f"{GROUP}-")}
+        cliques = incarnations.renewed(CLIQUES, members, incarnations.uids(env.history.view(), CLIQUES))
+        env.delete(GROUPS, GROUP)
+        group = incarnations.renewed(GROUPS, [GROUP], incarnations.uids(before, GROUPS))
+        env.settle("deleted group recreated", group, 60)
+        env.settle("cliques and pods of the group recreated", all_of(cliques, pods_are(members, ready=True)), 60)
+        env.settle("set with the recreated group available", predicates.available("hands", 1), 60)
+        env.wait_for("set of the same name available", predicates.available("again", 1))
+
+
+@requirement("LIFE-005")
+def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[ObjectsDeletedByHand]) -> None:
+    """A set that is deleted in the foreground MUST disappear after all it owned, and nothing MUST be created for it."""
+    span = run.until("set deleted in the foreground gone")
+    run.expect("what was created for the set after its deletion", [], made_late(span, "last"))
+    run.expect("what outlived the set", [], outlived(span, "last"))
+    run.reached("set deleted in the foreground gone")
+
+
+@requirement("LIFE-006")
+def test_a_set_can_be_deleted_during_a_countdown(run: Recorded[ObjectsDeletedByHand]) -> None:
+    """Deletion of a set MUST complete as usual while one of its terminationDelay countdowns is running."""
+    run.reached("countdown running")
+    span = run.until("set deleted during a countdown gone")
+    run.expect("what was created for the set after its deletion", [], made_late(span, "counts"))
+    run.reached("set deleted during a countdown gone")
+
+
+@requirement("LIFE-007")
+def test_a_set_of_the_same_name_becomes_available(run: Recorded[ObjectsDeletedByHand]) -> None:
+    """A set that is created under the name of one that has just been deleted MUST become available."""
+    run.reached("set of the same name gone")
+    run.reached("set of the same name available")
+
+
+@requirement("LIFE-008")
+def test_deleted_cliques_are_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
+    """The operator MUST recreate a deleted PodClique with its Pods; the other PodCliques MUST keep their Pods."""
+    run.reached("all sets available")
+    before, after = run.at("before the deletions"), run.at("pods of the recreated cliques ready")
+    kept = [clique for clique in run.scene.sizes if clique not in DELETED]
+    others: dict[str, object] = {name(pod): uid(pod) for clique in kept for pod in predicates.pods_of(before, clique)}
+    now = {name(pod): uid(pod) for pod in after.list("pods") if not terminating(pod)}
+    run.same("pods of the other cliques", others, {each: now.get(each, "") for each in others})
+    run.reached("deleted cliques recreated")
+    run.reached("pods of the recreated cliques ready")
+
+
+@requirement("LIFE-009")
+def test_a_deleted_group_is_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
+    """The operator MUST recreate a deleted scaling group with its PodCliques, and the set MUST become available."""
+    found = run.at("set with the recreated group available").get(GROUPS, GROUP)
+    run.expect("replicas of the group", 2, number(found, "spec", "replicas"))
+    run.reached("deleted group recreated")
+    run.reached("cliques and pods of the group recreated")
+    run.reached("set with the recreated group available")
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[ObjectsDeletedByHand], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

@@ -1,62 +1,92 @@
-"""Deletion leaves nothing behind, takes nothing else with it, and is final."""
+"""Deletion of a set leaves nothing behind, affects nothing else, and is final."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from conformance.grove import labels
 from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import label, name, terminating
-from conformance.history.query import History, Unmet
+from conformance.history.query import Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.recorder import RECORDED
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
+from conformance.suite.api import Object
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, invariants, requirement
 
 SMALL: Mapping[str, object] = {"workers": 2, "prefills": 1, "prefillsFloor": 1, "prefillGpus": 1, "decodeGpus": 1}
+DOOMED, NEIGHBOUR = "a", "a-0"
+"""The neighbour has the name of the deleted set's base gang: who deletes by prefix deletes it, too."""
 
 
-@requirements("LIFE-001", "LIFE-002", "LIFE-003", "LIFE-004", "INV-001", "INV-004", "INV-005")
-def test_the_deletion_of_a_set_leaves_nothing_behind(case: Case) -> None:
-    case.nodes("dgx-h100", 2)
-    # The neighbour is called like the base gang of the set: who deletes by the beginning of names takes it along.
-    doomed, neighbour = case.workload("disaggregated", setName="a", **SMALL), case.workload("frontend", setName="a-0")
-    wanted = expected(doomed)
-    for workload in (doomed, neighbour, *strangers()):
-        case.create(workload)
-    case.until(
-        "LIFE-002",
-        "every pod of the set is bound before its deletion",
-        predicates.all_bound(list(wanted.cliques.values())),
-    )
-    case.until("LIFE-004", "the neighbour is available", predicates.available("a-0", 1))
-    before = case.quiet(1)
-    others = _others(before, wanted)
+class SetDeletedBesideOthers(Scene):
+    """Two sets and two objects that belong to none; one set is deleted, the other has a name that begins alike. A set
+    that is created afterwards and becomes available proves that the operator has seen the deletion and goes on."""
 
-    case.delete("podcliquesets", "a")
-    case.until("LIFE-001", "the deleted set goes", _gone)
-    # On an existing cluster the CRDs may be young; the garbage collector looks for new kinds only every 30 s.
-    case.until("LIFE-002", "everything that was part of the set goes", _nothing_left(before, wanted), timeout=150)
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        doomed = env.workload("disaggregated", setName=DOOMED, **SMALL)
+        self.wanted = expected(doomed)
+        for workload in (doomed, env.workload("frontend", setName=NEIGHBOUR), *_strangers()):
+            env.create(workload)
+        env.wait_for("all pods bound", predicates.all_bound(list(self.wanted.cliques.values())))
+        env.wait_for("neighbour available", predicates.available(NEIGHBOUR, 1))
+        before = env.quiet(1)
+        env.mark("before the deletion")
 
-    # A set that is made and bound after it all proves that the operator has seen the deletion and has gone on working.
-    later = case.workload("frontend", setName="later")
-    case.create(later)
-    case.until("LIFE-003", "a later set becomes available", predicates.available("later", 1))
-    view = case.quiet(1)
-    case.expect(
-        "LIFE-003", "objects made for the set after its deletion", [], _made_after_deletion(case.history, wanted)
-    )
-    case.expect("LIFE-002", "objects of the set in the end", [], sorted(_parts(view, wanted)))
-    case.expect(
-        "LIFE-004", "objects of others", others, {key: uid for key, uid in _uids(view).items() if key in others}
-    )
-    case.expect("LIFE-004", "objects of others that were marked for deletion", [], _marked(case.history, others))
+        env.delete("podcliquesets", DOOMED)
+        env.wait_for("deleted set gone", _gone)
+        # On an existing cluster the CRDs may be young; the garbage collector looks for new kinds only every 30 s.
+        env.wait_for("objects of the deleted set gone", _nothing_left(before, self.wanted), 150)
+
+        env.create(env.workload("frontend", setName="later"))
+        env.wait_for("later set available", predicates.available("later", 1))
+        env.quiet(1)
+        env.mark("after the deletion")
 
 
-def strangers() -> list[dict[str, Any]]:
+@requirement("LIFE-001")
+def test_a_deleted_set_disappears(run: Recorded[SetDeletedBesideOthers]) -> None:
+    """The operator MUST remove its finalizer from a deleted PodCliqueSet, so that the deletion completes."""
+    run.reached("deleted set gone")
+
+
+@requirement("LIFE-002")
+def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOthers]) -> None:
+    """When a PodCliqueSet is deleted, everything that is part of it MUST be deleted."""
+    run.reached("all pods bound")
+    run.reached("objects of the deleted set gone")
+    left = sorted(_parts(run.at("after the deletion"), run.scene.wanted))
+    run.expect("objects of the set in the end", [], left)
+
+
+@requirement("LIFE-003")
+def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthers]) -> None:
+    """The operator MUST NOT create anything for a PodCliqueSet after its deletion was requested."""
+    run.reached("later set available")
+    late = _created_after_deletion(run.until("after the deletion"), run.scene.wanted)
+    run.expect("objects created for the set after its deletion", [], late)
+
+
+@requirement("LIFE-004")
+def test_objects_of_others_are_left_alone(run: Recorded[SetDeletedBesideOthers]) -> None:
+    """The deletion of a set MUST NOT affect another PodCliqueSet or any object that no PodCliqueSet owns."""
+    run.reached("neighbour available")
+    others = _others(run.at("before the deletion"), run.scene.wanted)
+    seen = _uids(run.at("after the deletion"))
+    run.expect("objects of others", others, {key: uid for key, uid in seen.items() if key in others})
+    marked = _marked(run.until("after the deletion"), others)
+    run.expect("objects of others that were marked for deletion", [], marked)
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[SetDeletedBesideOthers], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _strangers() -> list[Object]:
     """Objects in the namespace that belong to no set; one is named like a clique, one like a Service of the set."""
     pod = {"containers": [{"name": "main", "image": "registry.example/stranger:1"}]}
     return [
@@ -65,21 +95,21 @@ def strangers() -> list[dict[str, Any]]:
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": {"name": "a-stranger"},
-            "spec": {"clusterIP": "None", "selector": {labels.PART_OF: "a"}},
+            "spec": {"clusterIP": "None", "selector": {labels.PART_OF: DOOMED}},
         },
     ]
 
 
 def _gone(view: View) -> bool | Unmet:
-    found = view.get("podcliquesets", "a")
+    found = view.get("podcliquesets", DOOMED)
     if found is None:
         return True
     return Unmet("it is marked for deletion and stays" if terminating(found) else "it is not even marked for deletion")
 
 
 def _nothing_left(before: View, wanted: Expected) -> predicates.Predicate:
-    """Gone is what carried the set's label or one of its names. The same objects, not only the same names: an object
-    that has come again under its old name isn't gone."""
+    """No object is left that carries the set's label or one of its names. An object that was recreated under its old
+    name is left."""
     doomed = _parts(before, wanted)
 
     def seen(view: View) -> bool | Unmet:
@@ -101,13 +131,13 @@ def _parts(view: View, wanted: Expected) -> set[str]:
 
 def _part(record: Record, wanted: Expected) -> bool:
     named = {
-        "podcliquesets": ("a",),
+        "podcliquesets": (DOOMED,),
         "podcliques": wanted.cliques,
         "podcliquescalinggroups": wanted.groups,
         "podgangs": wanted.gangs,
         "services": wanted.services,
     }
-    return record.name in named.get(record.resource, ()) or label(record.object, labels.PART_OF) == "a"
+    return record.name in named.get(record.resource, ()) or label(record.object, labels.PART_OF) == DOOMED
 
 
 def _uids(view: View) -> dict[str, str]:
@@ -115,23 +145,23 @@ def _uids(view: View) -> dict[str, str]:
 
 
 def _others(view: View, wanted: Expected) -> dict[str, str]:
-    """What doesn't belong to the set: `resource/name` → uid."""
+    """What does not belong to the set: `resource/name` → uid."""
     parts = _parts(view, wanted)
     return {key: uid for key, uid in _uids(view).items() if key not in parts}
 
 
-def _made_after_deletion(history: History, wanted: Expected) -> list[str]:
-    """What was created for the set after its deletion was asked for, in the order of the server's writes."""
-    ending = [r for r in history.records("podcliquesets", "a") if r.kind == DELETED or terminating(r.object)]
+def _created_after_deletion(span: Span, wanted: Expected) -> list[str]:
+    """What was created for the set after its deletion was requested, in the order of the server's writes."""
+    ending = [r for r in span.records("podcliquesets", DOOMED) if r.kind == DELETED or terminating(r.object)]
     if not ending:
         return []
     return [
         f"{record.resource}/{record.name}"
-        for record in history.records()
+        for record in span.records()
         if record.kind == ADDED and record.revision > ending[0].revision and _part(record, wanted)
     ]
 
 
-def _marked(history: History, others: Mapping[str, str]) -> Sequence[str]:
+def _marked(span: Span, others: Mapping[str, str]) -> Sequence[str]:
     uids = set(others.values())
-    return sorted({name(r.object) for r in history.records() if r.uid in uids and terminating(r.object)})
+    return sorted({name(r.object) for r in span.records() if r.uid in uids and terminating(r.object)})
