@@ -12,7 +12,6 @@ LISTED = {
     "hashes/test_notations.py",
     "hashes/test_order_without_meaning.py",
     "hashes/test_real_changes.py",
-    "nodes/test_lost_nodes.py",
     "operations/test_two_operators.py",
     "resources/test_compute_domains.py",
     "resources/test_secondary.py",

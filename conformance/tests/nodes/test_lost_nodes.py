@@ -1,4 +1,4 @@
-"""A node is cordoned, drained of one set, lost with the others, and comes back, all in one go.
+"""A node is cordoned, drained of one set, lost with the others, and comes back.
 
 Nothing is terminated before its delay, an hour, is shortened: so nothing here depends on how fast the machine is.
 """
@@ -13,13 +13,14 @@ from conformance.grove.fields import label, name, number, terminating, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.comparison import same
 from conformance.testing.disruption import CLIQUES
 from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, invariants, requirement
+
+Pods = Mapping[str, Mapping[str, Any]]
+"""The pods of a set, by index."""
 
 PODS = 2
 SETS = ("moves", "stuck", "lasts", "returns", "drained")
@@ -33,106 +34,160 @@ NEVER: Object = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", 
 SOON: Object = {**NEVER, "tolerationSeconds": 1}
 
 
-@requirements(
-    *(
-        "NODE-001",
-        "NODE-002",
-        "NODE-003",
-        "NODE-004",
-        "NODE-005",
-        "NODE-006",
-        "INV-001",
-        "INV-003",
-        "INV-004",
-        "INV-005",
-    )
-)
-def test_a_node_is_drained_and_lost_and_comes_back(case: Case) -> None:
-    here, there = case.nodes("tiny", 2)
-    disruption.cordon(case, [there])
-    for each in SETS:
-        case.create(workload(case, each, here))
-    case.until("NODE-005", "the sets are available", all_of(*(predicates.available(each, 1) for each in SETS)))
-    first = found(case, SETS)
+class NodeThatIsLostAndComesBack(Scene):
+    """Two nodes, and five sets of two pods on the first one, which is cordoned, drained of `drained`, and lost with all
+    others. Pods of `moves` are evicted and fit on the second node; those of `stuck` are evicted and fit nowhere else;
+    `lasts` is terminated when its delay is shortened; `returns` waits until the node comes back."""
 
-    case.quiet(1.2, real=True)
-    mark = case.history.mark()
-    disruption.cordon(case, [here])
-    case.quiet(1.5, real=True)
-    changed = [str(record) for record in case.history.records("pods", since=mark)]
-    case.expect("NODE-005", "what has become of pods since their node was cordoned", [], changed)
-    same(case, "NODE-005", "cliques that each name has had", *once(case, SETS))
+    def play(self, env: SceneEnvironment) -> None:
+        here, there = env.nodes("tiny", 2)
+        disruption.cordon(env, [there])
+        for each in SETS:
+            env.create(_workload(env, each, here))
+        all_available = all_of(*(predicates.available(each, 1) for each in SETS))
+        env.wait_for("all sets available", all_available)
+        self.first = first = {each: _by_index(env.history.view(), each) for each in SETS}
 
-    disruption.cordon(case, [there], off=True)
-    refused = [answer for pod in first["drained"].values() if (answer := case.evict(name(pod)))]
-    case.expect("NODE-006", "evictions that were refused", [], refused)
-    what = "what is drained is somewhere else, with the same indices"
-    case.eventually("NODE-006", what, moved("drained", first, there))
+        env.quiet(1.2, real=True)
+        env.mark("before the cordon")
+        disruption.cordon(env, [here])
+        env.quiet(1.5, real=True)
+        env.mark("after the cordon")
 
-    case.fail_node(here)
-    before = incarnations.uids(case.history.view(), CLIQUES)
-    what = "cliques whose node is lost say that they are below their floor"
-    case.eventually("NODE-003", what, disruption.breached(CLIQUES, [CLIQUE[each] for each in LOST]))
-    disruption.delay(case, ["lasts"], "1s")
-    what = "what has been below its floor for too long is made anew"
-    case.eventually("NODE-003", what, incarnations.renewed(CLIQUES, [CLIQUE["lasts"]], before))
-    case.eventually("NODE-003", "and runs on another node", moved("lasts", first, there))
-    what = "Kubernetes evicts the pods of the lost node, and they cannot go"
-    case.settled(what, on_their_way(first, EVICTED), 40, real=True)  # at its own pace
-    case.eventually("NODE-001", "evicted pods are replaced on another node", moved("moves", first, there))
-    what = "pods that wait for room have taken the place of those that cannot go"
-    case.eventually("NODE-002", what, counted(CLIQUE["stuck"]))
-    left = {each: {name(pod) for pod in first[each].values()} for each in (*EVICTED, "lasts")}
-    view = case.history.view()
-    held = {each: {n for n in names if terminating(view.get("pods", n) or {})} for each, names in left.items()}
-    for id, each in (("NODE-001", "moves"), ("NODE-002", "stuck"), ("NODE-003", "lasts")):
-        case.expect(id, f"{each}: pods that still are on the lost node", sorted(left[each]), sorted(held[each]))
+        disruption.cordon(env, [there], off=True)
+        self.refused = [answer for pod in first["drained"].values() if (answer := env.evict(name(pod)))]
+        env.settle("drained pods replaced on another node", _moved("drained", first["drained"], there), 60)
 
-    case.recover_node(here)
-    case.eventually(
-        "NODE-004", "what has its node again is sound", disruption.breached(CLIQUES, [CLIQUE["returns"]], "False")
-    )
-    disruption.cordon(case, [here], off=True)
-    case.until("NODE-002", "with room for it again the set is available", predicates.available("stuck", 1))
-    case.until("NODE-004", "all sets are available", all_of(*(predicates.available(each, 1) for each in SETS)))
-    # A countdown that was not ended is over now.
-    disruption.delay(case, SETS, "1s")
-    case.quiet(2.5, real=True)
-    now = found(case, ["returns"])
-    kept = {index: uid(pod) for index, pod in first["returns"].items()}
-    same(case, "NODE-004", "pods of the returned node", kept, {i: uid(pod) for i, pod in now["returns"].items()})
-    for id, each in (("NODE-001", "moves"), ("NODE-002", "stuck"), ("NODE-004", "returns"), ("NODE-006", "drained")):
-        same(case, id, "cliques that each name has had", *once(case, [each]))
-    same(
-        case,
-        "NODE-003",
-        "cliques that each name has had",
-        {CLIQUE["lasts"]: 2},
-        disruption.counts(case.history, [CLIQUE["lasts"]]),
-    )
+        env.fail_node(here)
+        before = incarnations.uids(env.history.view(), CLIQUES)
+        breached = disruption.breached(CLIQUES, [CLIQUE[each] for each in LOST])
+        env.settle("cliques on the lost node breached", breached, 60)
+        disruption.delay(env, ["lasts"], "1s")
+        env.settle("terminated clique recreated", incarnations.renewed(CLIQUES, [CLIQUE["lasts"]], before), 60)
+        env.settle("recreated clique ready on another node", _moved("lasts", first["lasts"], there), 60)
+        evicted = [name(pod) for each in EVICTED for pod in first[each].values()]
+        env.settled("Kubernetes evicts the pods of the lost node", _terminating(evicted), 40, real=True)  # at its pace
+        env.settle("evicted pods replaced on another node", _moved("moves", first["moves"], there), 60)
+        env.settle("evicted pods without room replaced", _waiting(CLIQUE["stuck"]), 60)
+        env.mark("before the node comes back")
+
+        env.recover_node(here)
+        sound = disruption.breached(CLIQUES, [CLIQUE["returns"]], "False")
+        env.settle("clique on the returned node not breached", sound, 60)
+        disruption.cordon(env, [here], off=True)
+        env.wait_for("set available once there is room", predicates.available("stuck", 1))
+        env.wait_for("all sets available again", all_available)
+        disruption.delay(env, SETS, "1s")  # a countdown that was not ended is over now
+        env.quiet(2.5, real=True)
+        env.mark("all countdowns over")
 
 
-def workload(case: Case, each: str, here: str) -> Object:
-    made = case.workload("frontend", setName=each, pods=PODS)
-    made["spec"]["template"]["terminationDelay"] = "1h"
-    [clique] = made["spec"]["template"]["cliques"]
+@requirement("NODE-001")
+def test_evicted_pods_are_replaced_on_another_node(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
+    """The operator MUST replace a Pod that is evicted from a failed node at once, with its index, on another node."""
+    _expect_held(run, "moves")
+    _expect_incarnations(run, ["moves"])
+    run.reached("evicted pods replaced on another node")
+
+
+@requirement("NODE-002")
+def test_pods_that_cannot_terminate_are_not_counted(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
+    """A terminating Pod on a failed node MUST NOT count as a replica, as scheduled or as ready."""
+    _expect_held(run, "stuck")
+    run.reached("evicted pods without room replaced")
+    run.reached("set available once there is room")
+    _expect_incarnations(run, ["stuck"])
+
+
+@requirement("NODE-003")
+def test_a_clique_on_a_lost_node_is_terminated_after_its_delay(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
+    """A PodClique below minAvailable by a node failure MUST report it, and MUST be recreated after terminationDelay.
+
+    On another node, although its former Pods cannot terminate.
+    """
+    _expect_held(run, "lasts")
+    for step in (
+        "cliques on the lost node breached",
+        "terminated clique recreated",
+        "recreated clique ready on another node",
+    ):
+        run.reached(step)
+    _expect_incarnations(run, ["lasts"], count=2)
+
+
+@requirement("NODE-004")
+def test_pods_of_a_returned_node_are_kept(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
+    """When a failed node comes back before the terminationDelay has passed, the operator MUST keep its Pods."""
+    run.reached("clique on the returned node not breached")
+    run.reached("all sets available again")
+    now = _by_index(run.at("all countdowns over"), "returns")
+    kept = {index: uid(pod) for index, pod in run.scene.first["returns"].items()}
+    run.same("pods of the returned node", kept, {index: uid(pod) for index, pod in now.items()})
+    _expect_incarnations(run, ["returns"])
+
+
+@requirement("NODE-005")
+def test_a_cordon_has_no_effect_on_pods(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
+    """A cordoned node MUST keep its Pods, and cordoning MUST NOT have any other effect on them."""
+    run.reached("all sets available")
+    span = run.between("before the cordon", "after the cordon")
+    run.expect("changes of pods after their node was cordoned", [], [str(record) for record in span.records("pods")])
+    _same_incarnations(run, run.until("after the cordon"), SETS, 1)
+
+
+@requirement("NODE-006")
+def test_a_node_can_be_drained(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
+    """Pods MUST be evictable; the operator MUST replace evicted Pods elsewhere and MUST NOT terminate their gang."""
+    run.at("drained pods replaced on another node")
+    run.expect("evictions that were refused", [], run.scene.refused)
+    run.reached("drained pods replaced on another node")
+    _expect_incarnations(run, ["drained"])
+
+
+@invariants("INV-001", "INV-003", "INV-004", "INV-005")
+def test_invariants(run: Recorded[NodeThatIsLostAndComesBack], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _expect_held(run: Recorded[NodeThatIsLostAndComesBack], each: str) -> None:
+    """Expects that the former pods of a set are still terminating on the lost node: else nothing was judged."""
+    view = run.at("before the node comes back")
+    former = sorted(name(pod) for pod in run.scene.first[each].values())
+    held = [pod for pod in former if terminating(view.get("pods", pod) or {})]
+    run.expect(f"{each}: pods that still are on the lost node", former, held)
+
+
+def _expect_incarnations(run: Recorded[NodeThatIsLostAndComesBack], sets: Iterable[str], *, count: int = 1) -> None:
+    """Expects how many PodCliques each name has had in the end: one where none was recreated."""
+    _same_incarnations(run, run.until("all countdowns over"), sets, count)
+
+
+def _same_incarnations(run: Recorded[NodeThatIsLostAndComesBack], span: Span, sets: Iterable[str], count: int) -> None:
+    found, cliques = incarnations.counts(span, CLIQUES), [CLIQUE[each] for each in sets]
+    right = dict.fromkeys(cliques, count)
+    run.same("cliques that each name has had", right, {clique: found.get(clique, 0) for clique in cliques})
+
+
+def _workload(env: SceneEnvironment, each: str, here: str) -> Object:
+    workload = env.workload("frontend", setName=each, pods=PODS)
+    workload["spec"]["template"]["terminationDelay"] = "1h"
+    [clique] = workload["spec"]["template"]["cliques"]
     spec = clique["spec"]["podSpec"]
     spec["tolerations"] = [*spec.get("tolerations", []), SOON if each in EVICTED else NEVER]
     if each == "stuck":
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), HOSTNAME: here}
-    return made
+    return workload
 
 
-def found(case: Case, sets: Iterable[str]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """The pods of each set, by index."""
-    own = {each: disruption.by_index(case, CLIQUE[each]) for each in sets}
-    return {each: {label(pod, labels.POD_INDEX): pod for pod in found} for each, found in own.items()}
+def _by_index(view: View, each: str) -> dict[str, Mapping[str, Any]]:
+    return {label(pod, labels.POD_INDEX): pod for pod in predicates.pods_of(view, CLIQUE[each])}
 
 
-def moved(each: str, first: Mapping[str, Mapping[str, Mapping[str, Any]]], node: str) -> predicates.Predicate:
+def _moved(each: str, first: Pods, node: str) -> predicates.Predicate:
     """A set has other pods than at first, with the same indices, all Ready on this node."""
-    clique, wanted = CLIQUE[each], sorted(first[each])
-    former = {uid(pod) for pod in first[each].values()}
+    clique, wanted = CLIQUE[each], sorted(first)
+    former = {uid(pod) for pod in first.values()}
 
     def seen(view: View) -> bool | Unmet:
         own = predicates.pods_of(view, clique)
@@ -147,30 +202,24 @@ def moved(each: str, first: Mapping[str, Mapping[str, Mapping[str, Any]]], node:
     return seen
 
 
-def on_their_way(first: Mapping[str, Mapping[str, Mapping[str, Any]]], sets: Iterable[str]) -> predicates.Predicate:
-    """The former pods of these sets are being deleted."""
-    names = [name(pod) for each in sets for pod in first[each].values()]
+def _terminating(names: Iterable[str]) -> predicates.Predicate:
+    """These pods are being deleted."""
+    wanted = list(names)
 
     def seen(view: View) -> bool:
-        return all(terminating(view.get("pods", each) or {}) for each in names)
+        return all(terminating(view.get("pods", each) or {}) for each in wanted)
 
     return seen
 
 
-def counted(clique: str) -> predicates.Predicate:
-    """Of pods that cannot go the clique's status says nothing; of those that wait it says that they are there."""
+def _waiting(clique: str) -> predicates.Predicate:
+    """The clique reports pods that wait for room, and none of those that cannot terminate."""
     wanted = {"replicas": PODS, "scheduledReplicas": 0, "readyReplicas": 0}
 
     def seen(view: View) -> bool | Unmet:
-        told = {field: number(view.get(CLIQUES, clique), "status", field) or 0 for field in wanted}
-        if told != wanted:
-            return Unmet(f"status of {clique}: {told}")
+        reported = {field: number(view.get(CLIQUES, clique), "status", field) or 0 for field in wanted}
+        if reported != wanted:
+            return Unmet(f"status of {clique}: {reported}")
         return pods_are({clique: PODS})(view)
 
     return seen
-
-
-def once(case: Case, sets: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """What is to be and what is, of cliques that have not been made anew."""
-    cliques = [CLIQUE[each] for each in sets]
-    return dict.fromkeys(cliques, 1), disruption.counts(case.history, cliques)
