@@ -1,4 +1,4 @@
-"""What the start-up tests hold back, let go and look at."""
+"""Pods that a scene holds back, and what the start-up tests look at."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.grove.expected import Clique
 from conformance.grove.fields import condition_is, name
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
+from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
 HOLD = "conformance.grove.io/hold-ready"
@@ -18,23 +18,24 @@ HOLD = "conformance.grove.io/hold-ready"
 
 
 def hold(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
-    """Has the pods of these cliques come to the cluster held back: bound and started, but not Ready."""
+    """Creates the pods of these cliques held back: they are bound and started, but not Ready."""
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in templates:
-            clique["annotations"] = {**clique.get("annotations", {}), HOLD: "until the test lets it go"}
+            clique["annotations"] = {**clique.get("annotations", {}), HOLD: "until the scene releases it"}
     return workload
 
 
-def let_go(case: Case, pod: str) -> None:
-    case.patch("pods", pod, {"metadata": {"annotations": {HOLD: None}}})
+def release(env: SceneEnvironment, pod: str) -> None:
+    """Lets a pod become Ready."""
+    env.patch("pods", pod, {"metadata": {"annotations": {HOLD: None}}})
 
 
-def break_down(case: Case, pod: str) -> None:
+def break_down(env: SceneEnvironment, pod: str) -> None:
     """Makes a pod not Ready, and holds it so."""
-    case.patch("pods", pod, {"metadata": {"annotations": {HOLD: "broken"}}})
+    env.patch("pods", pod, {"metadata": {"annotations": {HOLD: "broken"}}})
     conditions = [{"type": kind, "status": "False", "reason": "ContainersNotReady"} for kind in _READINESS]
     conditions += [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized")]
-    case.patch("pods", pod, {"status": {"conditions": conditions}}, subresource="status")
+    env.patch("pods", pod, {"status": {"conditions": conditions}}, subresource="status")
 
 
 _READINESS = ("ContainersReady", "Ready")
@@ -60,6 +61,16 @@ def are_ready(cliques: Sequence[Clique], least: int | None = None) -> predicates
             if found < (least or predicates.sizes(cliques)[name])
         ]
         return not lacks or Unmet("; ".join(lacks))
+
+    return seen
+
+
+def none_ready(cliques: Sequence[Clique]) -> predicates.Predicate:
+    """No pod of the cliques is Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = [f"{count} pods of {name}" for name, count in ready(view, cliques).items() if count]
+        return not found or Unmet(f"Ready: {', '.join(found)}")
 
     return seen
 

@@ -1,109 +1,213 @@
-"""Pods start after their parents: held back one by one, so that each step of the order can be seen."""
+"""Pods start after their parents. Scenes hold pods back and release them one by one, so that each step of the order
+can be seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, expected
 from conformance.grove.fields import condition_is, name, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import predicates
-from conformance.tests.startup.predicates import are_ready, are_under_way, break_down, hold, let_go, names, ready
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.startup.predicates import (
+    are_ready,
+    are_under_way,
+    break_down,
+    hold,
+    names,
+    none_ready,
+    ready,
+    release,
+)
 
 
-@requirements("START-010", "START-012", "GANG-008", "INV-001", "INV-004", "INV-005", "INV-006")
-def test_all_pods_are_bound_before_any_starts_and_gangs_start_apart(case: Case) -> None:
-    case.nodes("dgx-h100", 2)
-    workload = hold(case.workload("chain", fronts=1, groups=3), "fe", "ld")
-    wanted = expected(workload)
-    base, one, other = (wanted.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1"))
-    case.create(workload)
-    case.until("START-010", "all pods of the base gang are bound while no parent is Ready", predicates.all_bound(base))
-    case.until("START-010", "and have been started", are_under_way(base))
-    case.expect("START-010", "Ready pods then", predicates.none(base), ready(case.history.view(), base))
-    scaled = [*one, *other]
-    case.until(
-        "GANG-008", "a base gang that is bound and not Ready releases scaled gangs", predicates.all_ungated(scaled)
-    )
+class GangsHeldBack(Scene):
+    """Nodes with room for all pods. A base gang and two scaled gangs, whose fronts and leaders are held back. First the
+    base gang's are released, then the leader of one scaled gang, while the front of the base gang is not Ready."""
 
-    # That the base gang is Ready lets no other gang start: each waits for its own leader.
-    for tail in ("0-fe", "sg-0-ld"):
-        let_go(case, names(case.history.view(), _clique(wanted, tail).name)[0])
-    case.until("START-012", "the base gang starts", are_ready(base))
-    case.until("START-010", "all pods of scaled gangs are bound while no parent is Ready", predicates.all_bound(scaled))
-    case.until("START-012", "pods of the scaled gangs are under way", are_under_way(scaled))
-    case.expect("START-012", "Ready pods of scaled gangs", predicates.none(scaled), ready(case.quiet(1), scaled))
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        workload = hold(env.workload("chain", fronts=1, groups=3), "fe", "ld")
+        wanted = expected(workload)
+        self.base, one, self.other = (wanted.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1"))
+        self.scaled = [*one, *self.other]
+        env.create(workload)
+        env.wait_for("base gang bound", predicates.all_bound(self.base))
+        env.wait_for("base gang under way", are_under_way(self.base))
+        env.wait_for("scaled gangs ungated", predicates.all_ungated(self.scaled))
 
-    # Nor does one scaled gang start the other, nor wait for it, nor for pods of the base gang.
-    break_down(case, names(case.history.view(), _clique(wanted, "0-fe").name)[0])
-    let_go(case, names(case.history.view(), _clique(wanted, "sg-1-ld").name)[0])
-    case.until("START-012", "a scaled gang starts", are_ready(one))
-    case.expect("START-012", "Ready pods of the other one", predicates.none(other), ready(case.quiet(1), other))
+        for tail in ("0-fe", "sg-0-ld"):
+            release(env, _first_pod(env, wanted, tail))
+        env.wait_for("base gang ready", are_ready(self.base))
+        env.wait_for("scaled gangs bound", predicates.all_bound(self.scaled))
+        env.wait_for("scaled gangs under way", are_under_way(self.scaled))
+        env.quiet(1)
+        env.mark("scaled gangs wait")
 
-
-@requirements("START-012", "INV-006")
-def test_replicas_of_a_set_start_apart(case: Case) -> None:
-    case.nodes("dgx-h100", 2)
-    workload = hold(case.workload("chain", replicas=2, fronts=1, groups=1), "fe")
-    wanted = expected(workload)
-    here, there = ([c for c in wanted.cliques.values() if c.set_index == index] for index in (1, 0))
-    case.create(workload)
-    case.until("START-012", "all pods are bound", predicates.all_bound([*here, *there]))
-    let_go(case, names(case.history.view(), _clique(wanted, "1-fe").name)[0])
-    case.until("START-012", "the replica whose front is Ready starts", are_ready(here))
-    case.expect("START-012", "Ready pods of the other replica", predicates.none(there), ready(case.quiet(1), there))
-    let_go(case, names(case.history.view(), _clique(wanted, "0-fe").name)[0])
-    case.until("START-012", "the other replica starts in its turn", are_ready(there))
+        break_down(env, _first_pod(env, wanted, "0-fe"))
+        release(env, _first_pod(env, wanted, "sg-1-ld"))
+        env.wait_for("one scaled gang ready", are_ready(one))
+        env.quiet(1)
+        env.mark("the other scaled gang waits")
 
 
-@requirements("START-011", "INV-006")
-def test_pods_start_after_the_floors_of_their_parents(case: Case) -> None:
-    case.nodes("dgx-h100", 2)
-    workload = hold(case.workload("chain", fronts=3, frontsFloor=2, leaders=2, leadersFloor=1), "fe", "ld")
-    wanted = expected(workload)
-    front, leaders, workers = base = [_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
-    case.create(workload)
-    case.until("START-011", "all pods of the base gang are bound", predicates.all_bound(base))
+class ReplicasHeldBack(Scene):
+    """Nodes with room for all pods. The fronts of both replicas of a set are held back, and released one by one."""
 
-    let_go(case, names(case.history.view(), leaders.name)[0])
-    fronts = names(case.history.view(), front.name)
-    let_go(case, fronts[0])
-    case.until("START-011", "one front is Ready", are_ready([front], 1))
-    case.expect("START-011", "Ready pods then", {front.name: 1}, _some(ready(case.quiet(1), base)))
-    let_go(case, fronts[1])
-    case.until("START-011", "a leader starts after two of the three fronts", are_ready([leaders], 1))
-    case.until("START-011", "the worker starts after one of the two leaders", are_ready([workers]))
-    then = {front.name: 2, leaders.name: 1, workers.name: 1}
-    case.expect("START-011", "Ready pods in the end", then, ready(case.quiet(1), base))
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        workload = hold(env.workload("chain", replicas=2, fronts=1, groups=1), "fe")
+        wanted = expected(workload)
+        self.first, second = ([c for c in wanted.cliques.values() if c.set_index == index] for index in (0, 1))
+        env.create(workload)
+        env.wait_for("all pods bound", predicates.all_bound([*second, *self.first]))
+        release(env, _first_pod(env, wanted, "1-fe"))
+        env.wait_for("second replica ready", are_ready(second))
+        env.quiet(1)
+        env.mark("first replica waits")
+        release(env, _first_pod(env, wanted, "0-fe"))
+        env.wait_for("first replica ready", are_ready(self.first))
 
 
-@requirements("START-013", "START-014", "INV-006")
-def test_what_has_started_goes_on_without_its_parents_and_what_is_new_waits(case: Case) -> None:
-    case.nodes("dgx-h100", 2)
-    workload = case.workload("chain", fronts=2, frontsFloor=2, leaders=2, groups=1)
-    wanted, every = expected(workload), list(expected(workload).cliques.values())
-    front, leaders, workers = (_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
-    case.create(workload)
-    case.until("START-013", "all pods are Ready", are_ready(every))
-    started = _lives(case.history.view(), [leaders, workers])
-    fronts = names(case.history.view(), front.name)
-    for pod in fronts:
-        break_down(case, pod)
-    case.until("START-013", "the fronts are not Ready any more", _none_ready(front))
-    case.expect("START-013", "pods that had started", started, _lives(case.quiet(1), [leaders, workers]))
+class ParentsReadyOneByOne(Scene):
+    """Nodes with room for all pods. The workers wait for one of two leaders, the leaders for two of three fronts. A
+    leader and two fronts are released, one by one."""
 
-    known = _lives(case.history.view(), [leaders])
-    case.delete("pods", case.until("START-014", "there is a leader", _some_pod(leaders)))
-    case.until("START-014", "a deleted leader is replaced", _some_pod(leaders, known))
-    case.until("START-014", "the new leader is under way", are_under_way([leaders]))
-    case.expect("START-014", "Ready leaders then", {leaders.name: 1}, ready(case.quiet(1), [leaders]))
-    for pod in fronts:
-        let_go(case, pod)
-    case.until("START-014", "the new leader starts after the fronts", are_ready([front, leaders]))
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        workload = hold(env.workload("chain", fronts=3, frontsFloor=2, leaders=2, leadersFloor=1), "fe", "ld")
+        wanted = expected(workload)
+        self.cliques = [_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
+        front, leaders, workers = self.cliques
+        env.create(workload)
+        env.wait_for("all pods bound", predicates.all_bound(self.cliques))
+        release(env, names(env.history.view(), leaders.name)[0])
+        fronts = names(env.history.view(), front.name)
+        release(env, fronts[0])
+        env.wait_for("one front ready", are_ready([front], 1))
+        env.quiet(1)
+        env.mark("leader waits")
+        release(env, fronts[1])
+        env.wait_for("leader ready after two of three fronts", are_ready([leaders], 1))
+        env.wait_for("worker ready after one of two leaders", are_ready([workers]))
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+class FrontsLost(Scene):
+    """Nodes with room for all pods. All pods are Ready when the fronts break down; then a leader is deleted, and in the
+    end the fronts recover."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        workload = env.workload("chain", fronts=2, frontsFloor=2, leaders=2, groups=1)
+        wanted, every = expected(workload), list(expected(workload).cliques.values())
+        front, self.leaders, self.workers = (_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
+        env.create(workload)
+        env.wait_for("all pods ready", are_ready(every))
+        fronts = names(env.history.view(), front.name)
+        for pod in fronts:
+            break_down(env, pod)
+        env.wait_for("fronts not ready", none_ready([front]))
+        env.quiet(1)
+        env.mark("fronts lost")
+
+        known = _lives(env.history.view(), [self.leaders])
+        env.delete("pods", env.wait_for("a leader is bound", _some_pod(self.leaders)))
+        env.wait_for("deleted leader replaced", _some_pod(self.leaders, known))
+        env.wait_for("new leader under way", are_under_way([self.leaders]))
+        env.quiet(1)
+        env.mark("new leader waits")
+        for pod in fronts:
+            release(env, pod)
+        env.wait_for("fronts and leaders ready", are_ready([front, self.leaders]))
+
+
+@requirement("START-010")
+def test_gangs_are_bound_before_any_pod_is_ready(run: Recorded[GangsHeldBack]) -> None:
+    """All Pods of a gang MUST be created and bound while no parent is Ready."""
+    run.reached("base gang bound")
+    run.reached("base gang under way")
+    base = run.scene.base
+    run.expect("Ready pods of the base gang", predicates.none(base), ready(run.at("base gang under way"), base))
+    run.reached("scaled gangs bound")
+
+
+@requirement("GANG-008")
+def test_a_base_gang_that_is_not_ready_releases_scaled_gangs(run: Recorded[GangsHeldBack]) -> None:
+    """Once the base gang is scheduled, the gates of its scaled gangs MUST be removed, whether its pods are Ready."""
+    run.reached("scaled gangs ungated")
+
+
+@requirement("START-012")
+def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
+    """A scaled gang MUST NOT wait for Pods of another gang, and Pods of another gang MUST NOT release it."""
+    run.reached("base gang ready")
+    run.reached("scaled gangs under way")
+    run.always("no pod of the scaled gangs is Ready", none_ready(run.scene.scaled), until="scaled gangs wait")
+    run.reached("one scaled gang ready")
+    other = none_ready(run.scene.other)
+    run.always("no pod of the other scaled gang is Ready", other, until="the other scaled gang waits")
+
+
+@requirement("START-012")
+def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) -> None:
+    """A replica of a PodCliqueSet MUST NOT wait for Pods of another one, and these MUST NOT release it."""
+    run.reached("all pods bound")
+    run.reached("second replica ready")
+    run.always("no pod of the first replica is Ready", none_ready(run.scene.first), until="first replica waits")
+    run.reached("first replica ready")
+
+
+@requirement("START-011")
+def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
+    """A Pod MUST wait until minAvailable Pods of each parent are Ready, and MUST NOT wait for more."""
+    run.reached("all pods bound")
+    run.reached("one front ready")
+    front, leaders, workers = (clique.name for clique in run.scene.cliques)
+    then = ready(run.at("leader waits"), run.scene.cliques)
+    run.expect("Ready pods with one front", {front: 1, leaders: 0, workers: 0}, then)
+    run.reached("leader ready after two of three fronts")
+    run.reached("worker ready after one of two leaders")
+    end = ready(run.at("nothing moves"), run.scene.cliques)
+    run.expect("Ready pods in the end", {front: 2, leaders: 1, workers: 1}, end)
+
+
+@requirement("START-013")
+def test_started_pods_do_not_need_their_parents(run: Recorded[FrontsLost]) -> None:
+    """When a parent is lost after its children have started, the children MUST NOT be restarted or deleted."""
+    run.reached("all pods ready")
+    run.reached("fronts not ready")
+    children = [run.scene.leaders, run.scene.workers]
+    started, now = (_lives(run.at(step), children) for step in ("all pods ready", "fronts lost"))
+    run.expect("uids of pods that had started, and whether they are Ready", started, now)
+
+
+@requirement("START-014")
+def test_a_replaced_pod_waits_for_its_parents_again(run: Recorded[FrontsLost]) -> None:
+    """A Pod that replaces a deleted one MUST wait for its parents again."""
+    for step in ("a leader is bound", "deleted leader replaced", "new leader under way"):
+        run.reached(step)
+    leaders = run.scene.leaders
+    run.expect("Ready leaders without fronts", {leaders.name: 1}, ready(run.at("new leader waits"), [leaders]))
+    run.reached("fronts and leaders ready")
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants_of_gangs(run: Recorded[GangsHeldBack], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+@invariants("INV-006")
+def test_invariants(
+    run: Recorded[GangsHeldBack | ReplicasHeldBack | ParentsReadyOneByOne | FrontsLost], invariant: str
+) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
 
 
 def _clique(wanted: Expected, tail: str) -> Clique:
@@ -111,20 +215,12 @@ def _clique(wanted: Expected, tail: str) -> Clique:
     return found
 
 
-def _some(counts: dict[str, int]) -> dict[str, int]:
-    """Without those that are none."""
-    return {clique: count for clique, count in counts.items() if count}
+def _first_pod(env: SceneEnvironment, wanted: Expected, tail: str) -> str:
+    """The first pod of the clique whose name has this end."""
+    return names(env.history.view(), _clique(wanted, tail).name)[0]
 
 
-def _none_ready(clique: Clique) -> predicates.Predicate:
-    def seen(view: View) -> bool | Unmet:
-        found = ready(view, [clique])[clique.name]
-        return not found or Unmet(f"{found} pods of {clique.name} are Ready")
-
-    return seen
-
-
-def _lives(view: View, cliques: list[Clique]) -> dict[str, str]:
+def _lives(view: View, cliques: Iterable[Clique]) -> dict[str, str]:
     """Uid of each pod → whether it is Ready."""
     found = predicates.by_clique(view, cliques)
     return {uid(pod): condition_is(pod, "Ready") for those in found.values() for pod in those}
