@@ -72,7 +72,7 @@ def play(
 
 def later(story: Story, moment: float, name: str, **how: Any) -> None:
     def tell() -> None:
-        story.set_behavior()
+        story.keep_pace()
         story.pod(name, after=0, **how)
 
     story.log.later(moment, tell)
