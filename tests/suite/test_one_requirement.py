@@ -18,7 +18,6 @@ LISTED = {
     "resources/test_topology.py",
     "scheduler/test_reasons.py",
     "scheduler/test_scenarios.py",
-    "termination/test_countdown.py",
     "topology/test_domains.py",
     "topology/test_hierarchy.py",
     "upgrade/test_earlier_versions.py",

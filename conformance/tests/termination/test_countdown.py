@@ -1,105 +1,165 @@
-"""When the time of what is below its floor is over: what begins it anew, what doesn't, and who remembers."""
+"""Countdowns to a termination: what ends one, what does not, and that they outlive a restart of the operator."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from conformance.grove import health
 from conformance.grove.fields import condition, terminating, text
 from conformance.history.record import Record
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.comparison import same
 from conformance.testing.disruption import CLIQUES
+from conformance.testing.incarnations import Records
 from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 SECONDS = 12
+DELAYS: Mapping[str, str] = {"waits": "1s", "hastens": "1h"}
+"""The terminationDelay of sets, if not SECONDS."""
 SETS = ("wavers", "worsens", "lasts", "waits", "hastens", "begins")
+WAITS = "waits-0-web"
+"""The clique whose pods are bound, and have still to start."""
+LOST: Mapping[str, str] = {each: f"{each}-0-web" for each in SETS if each != "waits"}
+"""The clique of each set that loses a pod."""
 BEFORE_RESTART = 8.0
-"""Seconds of the countdown after which the operator is restarted: the later, the clearer whether it counts anew."""
+"""Seconds of the countdown after which the operator is restarted: the later, the clearer whether it starts over."""
 
 
-@requirements("TERM-016", "TERM-017", "TERM-018", "TERM-019", "TERM-020", "TERM-015", "INV-001", "INV-004", "INV-005")
-def test_a_countdown_goes_on_from_when_it_began(case: Case) -> None:
-    nodes = case.nodes("tiny", 1)
-    for each in SETS:
-        workload = case.workload("frontend", setName=each, pods=3)
-        delay = {"waits": "1s", "hastens": "1h"}.get(each, f"{SECONDS}s")
-        workload["spec"]["template"]["terminationDelay"] = delay
-        if each == "waits":
-            template = workload["spec"]["template"]["cliques"][0]
-            template["annotations"] = {**template.get("annotations", {}), health.HOLD_STATUS: "yes"}
-        case.create(workload)
-    cliques = {each: f"{each}-0-web" for each in SETS}
-    waits = cliques.pop("waits")
-    case.until("TERM-020", "the sets are available", all_of(*(predicates.available(each, 1) for each in cliques)))
-    case.until("TERM-015", "pods are bound, and start", disruption.bound({waits: 3}))
-    disruption.become(case, waits, disruption.STARTING, 3)
-    lost = case.history.now()
-    # At once: also what is lost soon after its beginning is lost. It is lost for good, and the others crash.
-    disruption.cordon(case, nodes)
-    disruption.fail_node(case, cliques["begins"], 1)
-    for each, clique in cliques.items():
-        if each != "begins":
-            disruption.become(case, clique, disruption.CRASHED, 1)
-    case.until("TERM-020", "the cliques say that they have lost a pod", disruption.breached(CLIQUES, cliques.values()))
-    first = {each: began(case, clique) for each, clique in cliques.items()}
-    before = incarnations.uids(case.history.view(), CLIQUES)
-    case.quiet(1.2, real=True)
+class CountdownsOverARestart(Scene):
+    """Sets with three pods each on one node. One pod of each crashes, or is lost for good, and the node is cordoned: no
+    countdown of the default delay is over when the operator is restarted."""
 
-    disruption.become(case, cliques["wavers"], disruption.SERVING, 1)
-    disruption.become(case, cliques["worsens"], disruption.CRASHED, 2)
-    case.until("TERM-016", "the clique is sound again", disruption.breached(CLIQUES, [cliques["wavers"]], "False"))
-    disruption.delay(case, ["hastens"], "1s")
-    what = "a delay that was shortened while it counted down is over"
-    case.eventually("TERM-018", what, incarnations.renewed(CLIQUES, [cliques["hastens"]], before))
-    case.quiet(1.2, real=True)
-    relapsed = case.history.now()
-    disruption.become(case, cliques["wavers"], disruption.CRASHED, 1)
-    case.until("TERM-016", "the clique has lost a pod again", disruption.breached(CLIQUES, [cliques["wavers"]]))
-    again = began(case, cliques["wavers"])
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("tiny", 1)
+        for each in SETS:
+            workload = env.workload("frontend", setName=each, pods=3)
+            workload["spec"]["template"]["terminationDelay"] = DELAYS.get(each, f"{SECONDS}s")
+            if each == "waits":
+                template = workload["spec"]["template"]["cliques"][0]
+                template["annotations"] = {**template.get("annotations", {}), health.HOLD_STATUS: "yes"}
+            env.create(workload)
+        available = all_of(*(predicates.available(each, 1) for each in LOST))
+        env.wait_for("sets available", available)
+        env.wait_for("pods that do not start are bound", disruption.bound({WAITS: 3}))
+        disruption.become(env, WAITS, disruption.STARTING, 3)
+        self.lost = env.history.now()
+        # At once, so that pods are lost soon after their creation. One is lost for good, the others crash.
+        disruption.cordon(env, nodes)
+        disruption.fail_node(env, LOST["begins"], 1)
+        for each, clique in LOST.items():
+            if each != "begins":
+                disruption.become(env, clique, disruption.CRASHED, 1)
+        env.wait_for("cliques breached", disruption.breached(CLIQUES, LOST.values()))
+        first = breach_of(env.history, "lasts")
+        before = incarnations.uids(env.history.view(), CLIQUES)
+        env.quiet(1.2, real=True)
 
-    age_of(case, first["lasts"])
-    case.roles.restart("operator")
-    restarted = case.history.now()
-    rest = [cliques[each] for each in ("wavers", "worsens", "lasts")]
-    case.eventually("TERM-019", "what counted down is made anew", incarnations.renewed(CLIQUES, rest, before), 200)
-    told = moments(case, cliques["worsens"], first["worsens"])
-    case.expect("TERM-017", "transition times of a breach in which one more pod was lost", told[:1], told)
-    ends = incarnations.ends(case.history, CLIQUES)
-    for id, each, cause, since in (
-        ("TERM-016", "wavers", again, relapsed),
-        ("TERM-017", "worsens", first["worsens"], lost),
-        ("TERM-019", "lasts", first["lasts"], lost),
-    ):
-        waited = disruption.waited(cause, ends.get(cliques[each]), since)
-        case.expect(id, f"{each}: deleted before {SECONDS} s were over", False, 0 <= waited < SECONDS)
-    for id, each in (("TERM-017", "worsens"), ("TERM-019", "lasts")):
-        end = ends.get(cliques[each])
-        after = round(end.at - restarted, 1) if end is not None else None
-        late = after is None or after >= SECONDS - 1
-        case.holds(id, f"{each}: deleted before a whole delay has passed since the restart", not late)
-    what = "what was lost soon after its beginning is made anew"
-    case.eventually("TERM-020", what, incarnations.renewed(CLIQUES, [cliques["begins"]], before))
-    disruption.cordon(case, nodes, off=True)
-    case.until("TERM-020", "the sets are available again", all_of(*(predicates.available(each, 1) for each in cliques)))
-    once = dict.fromkeys(cliques.values(), 2)
-    same(case, "TERM-020", "cliques that each name has had", once, disruption.counts(case.history, once))
-    same(case, "TERM-015", "cliques whose pods are on their way", {waits: 1}, disruption.counts(case.history, [waits]))
+        disruption.become(env, LOST["wavers"], disruption.SERVING, 1)
+        disruption.become(env, LOST["worsens"], disruption.CRASHED, 2)
+        env.wait_for("recovered in time", disruption.breached(CLIQUES, [LOST["wavers"]], "False"))
+        disruption.delay(env, ["hastens"], "1s")
+        env.settle("shortened delay over", incarnations.renewed(CLIQUES, [LOST["hastens"]], before), 60)
+        env.quiet(1.2, real=True)
+        self.relapsed = env.history.now()
+        disruption.become(env, LOST["wavers"], disruption.CRASHED, 1)
+        env.wait_for("breached again", disruption.breached(CLIQUES, [LOST["wavers"]]))
+
+        _wait_until_old(env, first)
+        env.roles.restart("operator")
+        self.restarted = env.history.now()
+        rest = [LOST[each] for each in ("wavers", "worsens", "lasts")]
+        env.settle("delays over after the restart", incarnations.renewed(CLIQUES, rest, before), 200)
+        env.settle("young clique recreated", incarnations.renewed(CLIQUES, [LOST["begins"]], before), 60)
+        disruption.cordon(env, nodes, off=True)
+        env.wait_for("sets available again", available)
 
 
-def began(case: Case, clique: str) -> Record | None:
-    return incarnations.since(case.history, CLIQUES, clique, disruption.BREACHED, "True")
+@requirement("TERM-015")
+def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARestart]) -> None:
+    """Pods that have not started yet MUST NOT count as lost."""
+    run.reached("pods that do not start are bound")
+    found = disruption.counts(run.until("sets available again"), [WAITS])
+    run.same("cliques that the name has had", {WAITS: 1}, found)
 
 
-def moments(case: Case, clique: str, since: Record | None) -> list[str]:
-    """The transition times that a clique has told of its breach, from that record until it was deleted."""
-    records = case.history.records(CLIQUES, clique, since=since.seq - 1) if since is not None else []
-    living = [r for r in records if since is not None and r.uid == since.uid and not terminating(r.object)]
-    told = [text(condition(record.object, disruption.BREACHED), "lastTransitionTime") for record in living]
-    return list(dict.fromkeys(told))
+@requirement("TERM-016")
+def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
+    """A recovery before the terminationDelay has passed MUST end the countdown; a later breach MUST start a new one."""
+    run.reached("recovered in time")
+    run.reached("breached again")
+    again = breach_of(run.until("breached again"), "wavers")
+    run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "wavers", again, run.scene.relapsed))
 
 
-def age_of(case: Case, since: Record | None) -> None:
+@requirement("TERM-017")
+def test_a_further_loss_does_not_change_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
+    """A further loss during a breach MUST NOT change the lastTransitionTime of the condition or the countdown."""
+    first = breach_of(run.until("cliques breached"), "worsens")
+    reported = _transition_times(run.until("delays over after the restart"), "worsens", first)
+    run.expect("transition times of a breach during which one more pod was lost", reported[:1], reported)
+    run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "worsens", first, run.scene.lost))
+    run.holds("deleted before a whole delay has passed since the restart", _deleted_in_time(run, "worsens"))
+
+
+@requirement("TERM-018")
+def test_a_changed_delay_applies_to_running_countdowns(run: Recorded[CountdownsOverARestart]) -> None:
+    """A changed terminationDelay MUST also apply to countdowns that are already running."""
+    run.reached("shortened delay over")
+
+
+@requirement("TERM-019")
+def test_a_restarted_operator_continues_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
+    """A restarted operator MUST continue the countdown from the time of the breach."""
+    run.reached("delays over after the restart")
+    first = breach_of(run.until("cliques breached"), "lasts")
+    run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "lasts", first, run.scene.lost))
+    run.holds("deleted before a whole delay has passed since the restart", _deleted_in_time(run, "lasts"))
+
+
+@requirement("TERM-020")
+def test_young_cliques_are_terminated(run: Recorded[CountdownsOverARestart]) -> None:
+    """PodCliques that lose their Pods soon after their creation MUST be terminated like any others that have run."""
+    run.reached("sets available")
+    run.reached("cliques breached")
+    run.reached("young clique recreated")
+    run.reached("sets available again")
+    twice = dict.fromkeys(LOST.values(), 2)
+    run.same("cliques that each name has had", twice, disruption.counts(run.until("sets available again"), twice))
+
+
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[CountdownsOverARestart], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def breach_of(history: Records, which: str) -> Record | None:
+    """The record since which the clique of a set is breached without a break."""
+    return incarnations.since(history, CLIQUES, LOST[which], disruption.BREACHED, "True")
+
+
+def _deleted_early(run: Recorded[CountdownsOverARestart], which: str, cause: Record | None, since: float) -> bool:
+    """Whether a clique was deleted before its delay was over; that it was deleted at all is judged elsewhere."""
+    end = incarnations.ends(run.until("delays over after the restart"), CLIQUES).get(LOST[which])
+    return 0 <= disruption.waited(cause, end, since) < SECONDS
+
+
+def _deleted_in_time(run: Recorded[CountdownsOverARestart], which: str) -> bool:
+    """Whether a clique was deleted sooner after the restart than by a countdown that began with it."""
+    end = incarnations.ends(run.until("delays over after the restart"), CLIQUES).get(LOST[which])
+    return end is not None and round(end.at - run.scene.restarted, 1) < SECONDS - 1
+
+
+def _transition_times(history: Records, which: str, since: Record | None) -> list[str]:
+    """The transition times of a breach, from the record with which it began until the clique was deleted."""
+    if since is None:
+        return []
+    records = [record for record in history.records(CLIQUES, LOST[which]) if record.seq >= since.seq]
+    living = [record.object for record in records if record.uid == since.uid and not terminating(record.object)]
+    return list(dict.fromkeys(text(condition(obj, disruption.BREACHED), "lastTransitionTime") for obj in living))
+
+
+def _wait_until_old(env: SceneEnvironment, since: Record | None) -> None:
     """Waits until a countdown has lasted so long that a new one would end much later."""
-    if since is not None and (rest := since.at + BEFORE_RESTART - case.history.now()) > 0:
-        case.quiet(rest, rest + 5, real=True)
+    if since is not None and (rest := since.at + BEFORE_RESTART - env.history.now()) > 0:
+        env.quiet(rest, rest + 5, real=True)
