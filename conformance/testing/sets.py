@@ -11,7 +11,7 @@ from conformance.grove.fields import at, items, label, name, text, uid
 from conformance.grove.template_hashes import CANONICAL, NotReadable, Way
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
+from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
 SETS, CLIQUES, GROUPS = "podcliquesets", "podcliques", "podcliquescalinggroups"
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def made(
-    case: Case,
+    env: SceneEnvironment,
     set_name: str,
     cliques: Iterable[Mapping[str, Any]],
     *,
@@ -37,7 +37,7 @@ def made(
             {"name": group, "cliqueNames": members, "replicas": 2, "minAvailable": 1}
             for group, members in groups.items()
         ]
-    return case.placed(
+    return env.placed(
         {
             "apiVersion": "grove.io/v1alpha1",
             "kind": "PodCliqueSet",
@@ -47,9 +47,9 @@ def made(
     )
 
 
-def become(case: Case, wanted: Object) -> None:
+def become(env: SceneEnvironment, wanted: Object) -> None:
     """Gives a set that exists the spec of another one of its name."""
-    case.patch(SETS, name(wanted), {"spec": wanted["spec"]})
+    env.patch(SETS, name(wanted), {"spec": wanted["spec"]})
 
 
 def generation(view: View, set_name: str) -> str:
@@ -62,7 +62,7 @@ def of_clique(view: View, clique: str) -> str:
 
 
 def of_pods(view: View) -> dict[str, str]:
-    """Hash of each pod that is not being deleted, by name and uid: a pod made anew is another one."""
+    """Hash of each pod that is not being deleted, by name and uid: a recreated pod is another one."""
     return {f"{name(pod)} {uid(pod)}": label(pod, labels.TEMPLATE_HASH) for pod in pods(view)}
 
 
@@ -88,7 +88,7 @@ def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
 
 
 def progress(view: View, set_name: str) -> object:
-    """What a set says of an update, None where it knows of none."""
+    """The update that a set reports, None where there is none."""
     return at(view.get(SETS, set_name), "status", "updateProgress")
 
 
@@ -108,16 +108,23 @@ def have_pods(wanted: Mapping[str, int]) -> predicates.Predicate:
     return seen
 
 
-def judge_exact(case: Case, id: str, sets: Iterable[str]) -> None:
-    """The stored hashes are those of Grove's canonical form, by one version of the libraries. The template is read
-    back: webhooks may have written its quantities in another way."""
-    view = case.history.view()
+def have_second_replica(names: Iterable[str]) -> predicates.Predicate:
+    """Each of these sets has a clique of its second replica."""
+    wanted = list(names)
+
+    def seen(view: View) -> bool | Unmet:
+        late = [name for name in wanted if not any(clique.startswith(f"{name}-1-") for clique in view.names(CLIQUES))]
+        return not late or Unmet(f"no clique of a second replica: {', '.join(late)}")
+
+    return seen
+
+
+def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
+    """The stored hashes that are not those of Grove's canonical form, by the version of the libraries that fits best.
+    The template is read back: webhooks may have written its quantities in another way."""
     names = list(sets)
-    best: list[str] | None = None
-    for way in CANONICAL:
-        wrong = [complaint for each in names for complaint in _differing(view, each, way)]
-        best = wrong if best is None or len(wrong) < len(best) else best
-    case.expect(id, f"hashes of {len(names)} sets that are not those of the canonical form", [], best)
+    found = [[wrong for each in names for wrong in _differing(view, each, way)] for way in CANONICAL]
+    return min(found, key=len)
 
 
 def _differing(view: View, set_name: str, way: Way) -> list[str]:

@@ -1,1 +1,1 @@
-"""Profile `hashes`: what means nothing changes no hash and restarts nothing, what means something does."""
+"""Template hashes: changes without meaning change no hash and restart nothing, changes with meaning do."""

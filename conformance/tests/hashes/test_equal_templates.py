@@ -4,61 +4,96 @@ start in order."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from conformance.grove import template_pairs
 from conformance.grove.template_pairs import template
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import sets
+from conformance.testing.predicates import Predicate
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.sets import Object
 
 ANY, EXPLICIT, IN_ORDER = (f"CliqueStartupType{kind}" for kind in ("AnyOrder", "Explicit", "InOrder"))
+UNORDERED = ("plain", "plain-swapped", "any", "any-swapped", "explicit", "explicit-swapped", "grouped")
+"""Sets with the same cliques, of which none starts in order."""
 
 
-@requirements("TMPL-004", "TMPL-009", "TMPL-010", "TMPL-011")
-def test_the_order_of_cliques_counts_where_they_start_in_order(case: Case) -> None:
-    specs = [template_pairs.by_chance(case.random) for _ in range(2)]
-    one, two = (template(name, spec) for name, spec in zip("ab", specs, strict=True))
-    after = {**two, "spec": {**two["spec"], "startsAfter": ["a"]}}
-    twins = [template(name, specs[0]) for name in "ab"]
-    for clique in twins:
-        clique["labels"] = {"example.com/clique": "twin"}
-    wanted: dict[str, Object] = {
-        "plain": sets.made(case, "plain", [one, two]),
-        "plain-swapped": sets.made(case, "plain-swapped", [two, one], replicas=2),
-        "any": sets.made(case, "any", [one, two], startup=ANY, updateStrategy={"type": "OnDelete"}),
-        "any-swapped": sets.made(case, "any-swapped", [two, one], startup=ANY),
-        "explicit": sets.made(case, "explicit", [one, after], startup=EXPLICIT),
-        "explicit-swapped": sets.made(case, "explicit-swapped", [after, one], startup=EXPLICIT),
-        "ordered": sets.made(case, "ordered", [one, two], startup=IN_ORDER),
-        "ordered-again": sets.made(case, "ordered-again", [one, two], startup=IN_ORDER, replicas=2),
-        "ordered-swapped": sets.made(case, "ordered-swapped", [two, one], startup=IN_ORDER),
-        "twins": sets.made(case, "twins", twins, startup=IN_ORDER),
-        "twins-swapped": sets.made(case, "twins-swapped", twins[::-1], startup=IN_ORDER),
-        "grouped": sets.made(case, "grouped", [one, two], groups={"g": ["b"]}),
-    }
-    for workload in wanted.values():
-        case.create(workload)
-    found = case.until("TMPL-009", "every set has a generation hash", hashes_of(list(wanted)))
-    unordered = ["plain", "plain-swapped", "any", "any-swapped", "explicit", "explicit-swapped", "grouped"]
-    alike = {name: found[name] for name in unordered if found[name] != found["plain"]}
-    case.expect("TMPL-009", "sets with another hash than the plain one", {}, alike)
-    case.expect("TMPL-009", "hash of equal sets that start in order", found["ordered"], found["ordered-again"])
+class SetsOfTheSameCliques(Scene):
+    """Sets of the same two cliques, in different orders and with different names, replicas, update strategies, scaling
+    groups and startup types. No nodes."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        specs = [template_pairs.by_chance(env.random) for _ in range(2)]
+        one, two = (template(name, spec) for name, spec in zip("ab", specs, strict=True))
+        after = {**two, "spec": {**two["spec"], "startsAfter": ["a"]}}
+        twins = [template(name, specs[0]) for name in "ab"]
+        for clique in twins:
+            clique["labels"] = {"example.com/clique": "twin"}
+        workloads: dict[str, Object] = {
+            "plain": sets.made(env, "plain", [one, two]),
+            "plain-swapped": sets.made(env, "plain-swapped", [two, one], replicas=2),
+            "any": sets.made(env, "any", [one, two], startup=ANY, updateStrategy={"type": "OnDelete"}),
+            "any-swapped": sets.made(env, "any-swapped", [two, one], startup=ANY),
+            "explicit": sets.made(env, "explicit", [one, after], startup=EXPLICIT),
+            "explicit-swapped": sets.made(env, "explicit-swapped", [after, one], startup=EXPLICIT),
+            "ordered": sets.made(env, "ordered", [one, two], startup=IN_ORDER),
+            "ordered-again": sets.made(env, "ordered-again", [one, two], startup=IN_ORDER, replicas=2),
+            "ordered-swapped": sets.made(env, "ordered-swapped", [two, one], startup=IN_ORDER),
+            "twins": sets.made(env, "twins", twins, startup=IN_ORDER),
+            "twins-swapped": sets.made(env, "twins-swapped", twins[::-1], startup=IN_ORDER),
+            "grouped": sets.made(env, "grouped", [one, two], groups={"g": ["b"]}),
+        }
+        self.names = list(workloads)
+        for workload in workloads.values():
+            env.create(workload)
+        env.wait_for("every set has a generation hash", _have_generation_hashes(self.names))
+        env.wait_for("every clique has a hash", lambda view: all(_of_first(view, name, "a") for name in self.names))
+
+
+@requirement("TMPL-004")
+def test_the_order_of_cliques_counts_where_they_start_in_order(run: Recorded[SetsOfTheSameCliques]) -> None:
+    """Where cliques start in order, their order and names MUST be part of the generation hash."""
+    view = run.at("every set has a generation hash")
     for first, second in (("ordered", "ordered-swapped"), ("twins", "twins-swapped"), ("ordered", "any")):
-        what = f"{first} and {second} have hashes of their own"
-        case.expect("TMPL-004", what, True, found[first] != found[second] or found[first])
-    what = "every clique of every set has a hash"
-    case.until("TMPL-009", what, lambda view: all(_of_first(view, name, "a") for name in wanted))
-    view = case.history.view()
-    of_a = {name: _of_first(view, name, "a") for name in [*unordered, "ordered", "ordered-swapped"]}
+        one, other = sets.generation(view, first), sets.generation(view, second)
+        run.expect(f"{first} and {second} have different hashes", True, one != other or one)
+
+
+@requirement("TMPL-009")
+def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) -> None:
+    """Equal templates MUST have equal hashes, whatever else their sets are like and however unordered they start."""
+    run.reached("every set has a generation hash")
+    view = run.at("every set has a generation hash")
+    found = {name: sets.generation(view, name) for name in run.scene.names}
+    different = {name: found[name] for name in UNORDERED if found[name] != found["plain"]}
+    run.expect("sets with another hash than the plain one", {}, different)
+    run.expect("hash of equal sets that start in order", found["ordered"], found["ordered-again"])
+    run.reached("every clique has a hash")
+    of_a = _of_clique_a(run.at("every clique has a hash"))
     wrong = {name: hash for name, hash in of_a.items() if hash != of_a["plain"]}
-    case.expect("TMPL-009", "sets whose clique a has another hash than that of the plain one", {}, wrong)
-    badly = sorted({hash for hash in [*found.values(), *of_a.values()] if not _label_value(hash)})
-    case.expect("TMPL-011", "hashes that are no value of a label", [], badly)
-    sets.judge_exact(case, "TMPL-010", wanted)
+    run.expect("sets whose clique a has another hash than that of the plain one", {}, wrong)
+
+
+@requirement("TMPL-010")
+def test_hashes_are_those_of_the_canonical_form(run: Recorded[SetsOfTheSameCliques]) -> None:
+    """The stored hashes MUST be FNV-1a over Grove's dump of the canonical template, in Grove's encoding."""
+    wrong = sets.not_canonical(run.at("every clique has a hash"), run.scene.names)
+    run.expect("hashes that are not those of the canonical form", [], wrong)
+
+
+@requirement("TMPL-011")
+def test_hashes_are_valid_label_values(run: Recorded[SetsOfTheSameCliques]) -> None:
+    """Hashes MUST be valid label values."""
+    view = run.at("every clique has a hash")
+    hashes = {*(sets.generation(view, name) for name in run.scene.names), *_of_clique_a(view).values()}
+    run.expect("hashes that are no value of a label", [], sorted(hash for hash in hashes if not _label_value(hash)))
+
+
+def _of_clique_a(view: View) -> dict[str, str]:
+    """The hash of the clique a of each set that has the plain one."""
+    return {name: _of_first(view, name, "a") for name in (*UNORDERED, "ordered", "ordered-swapped")}
 
 
 def _of_first(view: View, set_name: str, clique: str) -> str:
@@ -69,10 +104,11 @@ def _label_value(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", text) is not None
 
 
-def hashes_of(names: list[str]) -> Callable[[View], dict[str, str] | Unmet]:
-    def seen(view: View) -> dict[str, str] | Unmet:
-        found = {name: sets.generation(view, name) for name in names}
-        late = [name for name, hash in found.items() if not hash]
-        return found if not late else Unmet(f"no generation hash: {', '.join(late)}")
+def _have_generation_hashes(names: Iterable[str]) -> Predicate:
+    wanted = list(names)
+
+    def seen(view: View) -> bool | Unmet:
+        late = [name for name in wanted if not sets.generation(view, name)]
+        return not late or Unmet(f"no generation hash: {', '.join(late)}")
 
     return seen

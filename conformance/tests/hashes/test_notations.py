@@ -1,34 +1,56 @@
-"""Sets whose quantities are written in another notation of the same amounts: nothing is restarted."""
+"""Sets whose quantities are rewritten in another notation of the same amounts: nothing is restarted."""
 
 from __future__ import annotations
 
 from conformance.grove import template_pairs
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import incarnations, sets
-from conformance.testing.comparison import same
-from conformance.tests.hashes.test_order_without_meaning import has_second
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 
-@requirements("TMPL-013", "TMPL-014")
-def test_another_notation_restarts_nothing(case: Case) -> None:
-    case.nodes("dgx-h100", 4)
-    read = template_pairs.read()
-    pairs = {"TMPL-013": ("usual", read.notations), "TMPL-014": ("foreign", read.foreign_notations)}
-    for id, (name, notations) in pairs.items():
-        case.create(sets.made(case, name, [pair.before for pair in notations]))
-        what = f"{name} has its pods, with hashes"
-        case.until(id, what, sets.have_pods({name: len(notations)}))
-    before = incarnations.uids(case.quiet(1), "pods")
+class QuantitiesInAnotherNotation(Scene):
+    """Room for all pods, and two sets whose quantities are rewritten: of `usual` in notations that Kubernetes writes in
+    the same way, of `foreign` in those that it keeps apart. With them each set gets a second replica."""
 
-    for name, notations in pairs.values():
-        sets.become(case, sets.made(case, name, [pair.after for pair in notations], replicas=2))
-    # The second replica shows that the operator has looked at the new spec.
-    for id, (name, _) in pairs.items():
-        case.until(id, f"{name} has the replica that it was given with it", has_second([name]))
-    view = case.quiet(1.5)
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 4)
+        pairs = template_pairs.read()
+        usual, foreign = pairs.notations, pairs.foreign_notations
+        env.create(sets.made(env, "usual", [pair.before for pair in usual]))
+        env.wait_for("usual has its pods, with hashes", sets.have_pods({"usual": len(usual)}))
+        env.create(sets.made(env, "foreign", [pair.before for pair in foreign]))
+        env.wait_for("foreign has its pods, with hashes", sets.have_pods({"foreign": len(foreign)}))
+        env.quiet(1)
+        env.mark("quantities rewritten")
+        for name, notations in (("usual", usual), ("foreign", foreign)):
+            sets.become(env, sets.made(env, name, [pair.after for pair in notations], replicas=2))
+        # The second replica shows that the operator has reconciled the new spec.
+        env.wait_for("usual has its second replica", sets.have_second_replica(["usual"]))
+        env.wait_for("foreign has its second replica", sets.have_second_replica(["foreign"]))
+        env.quiet(1.5)
+        env.mark("nothing moves")
+
+
+@requirement("TMPL-013")
+def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
+    """A notation of the same amount that Kubernetes writes alike MUST NOT start an update or replace a Pod."""
+    run.reached("usual has its pods, with hashes")
+    run.reached("usual has its second replica")
+    _nothing_restarted(run, "usual")
+
+
+@requirement("TMPL-014")
+def test_another_foreign_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
+    """A notation of the same amount that Kubernetes keeps apart SHOULD NOT start an update or replace a Pod."""
+    run.reached("foreign has its pods, with hashes")
+    run.reached("foreign has its second replica")
+    _nothing_restarted(run, "foreign")
+
+
+def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) -> None:
+    """A set has the pods that it had, and reports no update."""
+    before = incarnations.uids(run.at("quantities rewritten"), "pods")
+    view = run.at("nothing moves")
     now = incarnations.uids(view, "pods")
-    for id, (name, _) in pairs.items():
-        own = {pod: uid for pod, uid in before.items() if pod.startswith(f"{name}-")}
-        same(case, id, f"uids of the pods of {name}", own, {pod: now.get(pod, "") for pod in own})
-        case.expect(id, f"what {name} says of an update", None, sets.progress(view, name))
+    own = {pod: uid for pod, uid in before.items() if pod.startswith(f"{name}-")}
+    run.same(f"uids of the pods of {name}", own, {pod: now.get(pod, "") for pod in own})
+    run.expect(f"updateProgress of {name}", None, sets.progress(view, name))

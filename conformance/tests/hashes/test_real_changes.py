@@ -1,90 +1,137 @@
-"""Changes that mean something: each changes the hash of its clique and of no other; taken back, it is what it was."""
+"""Changes that mean something: each changes the hash of its clique and of no other; reverted, it is what it was."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.grove import template_pairs
-from conformance.grove.template_pairs import template
+from conformance.grove.template_pairs import Pair, template
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import sets
-from conformance.testing.comparison import same
 from conformance.testing.predicates import Predicate
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 UNTOUCHED = ("untouched", "left-alone")
 PLAIN = {"restartPolicy": "Always", "containers": [{"name": "main", "image": "registry.example/engine:1"}]}
+CLASSED = tuple(f"p-0-{name}" for name in UNTOUCHED)
+"""The cliques of the set that gets another priority class."""
 
 
-@requirements("TMPL-005", "TMPL-006", "TMPL-007", "TMPL-008", "TMPL-010")
-def test_each_real_change_is_seen_in_its_clique_and_nowhere_else(case: Case) -> None:
-    # OnDelete: no pod is replaced for any of it, so that all changes can be judged at once.
-    pairs = template_pairs.read()
-    of_id = {"TMPL-005": pairs.ordered, "TMPL-006": pairs.changed}
-    rest = [template(name, PLAIN) for name in UNTOUCHED]
-    before = [rest[0], *(pair.before for found in of_id.values() for pair in found), rest[1]]
-    after = [rest[0], *(pair.after for found in of_id.values() for pair in found), rest[1]]
-    strategy: dict[str, Any] = {"updateStrategy": {"type": "OnDelete"}}
-    first = sets.made(case, "s", before, **strategy)
-    case.create(first)
-    second = sets.made(case, "p", rest, **strategy)
-    case.create(second)
-    every = [f"s-0-{clique['name']}" for clique in before]
-    classed = [f"p-0-{name}" for name in UNTOUCHED]
-    case.until("TMPL-006", "every clique has a hash", have_hashes([*every, *classed]))
-    case.until("TMPL-006", "and so have the sets", lambda view: all(sets.generation(view, name) for name in "sp"))
-    view = case.quiet(1)
-    old = hashes(view, [*every, *classed])
-    generations = {name: sets.generation(view, name) for name in "sp"}
+class ManyRealChanges(Scene):
+    """A set with a clique for each change, and a set that gets another priority class; later the first one gets its old
+    spec again. No nodes, and no pod is replaced (OnDelete), so that all changes are judged at once."""
 
-    sets.become(case, sets.made(case, "s", after, **strategy))
-    case.patch(sets.SETS, "p", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
-    touched = [f"s-0-{pair.name}" for found in of_id.values() for pair in found]
-    case.settled("all hashes have changed", changed([*touched, *classed], old))
-    case.settled("those of the sets, too", lambda view: all(sets.generation(view, n) != generations[n] for n in "sp"))
-    view = case.quiet(1)
-    now = hashes(view, [*every, *classed])
-    for id, found in of_id.items():
-        unseen = [pair.name for pair in found if now[f"s-0-{pair.name}"] in ("", old[f"s-0-{pair.name}"])]
-        case.expect(id, "changes that have not changed the hash of their clique", [], unseen)
-    unseen = [name for name in classed if now[name] == old[name]]
-    case.expect("TMPL-006", "cliques whose hash a new priority class of the set has not changed", [], unseen)
-    untouched = {name: old[name] for name in every if name not in touched}
-    same(case, "TMPL-007", "hashes of the other cliques", untouched, {name: now[name] for name in untouched})
-    other = {name: hash for name, hash in generations.items() if sets.generation(view, name) == hash}
-    case.expect("TMPL-006", "sets whose generation hash has not changed with their cliques", {}, other)
-    sets.judge_exact(case, "TMPL-010", "sp")
+    def play(self, env: SceneEnvironment) -> None:
+        pairs = template_pairs.read()
+        self.ordered, self.changed = pairs.ordered, pairs.changed
+        touched = [*self.ordered, *self.changed]
+        rest = [template(name, PLAIN) for name in UNTOUCHED]
+        before = [rest[0], *(pair.before for pair in touched), rest[1]]
+        after = [rest[0], *(pair.after for pair in touched), rest[1]]
+        strategy: dict[str, Any] = {"updateStrategy": {"type": "OnDelete"}}
+        self.every = [f"s-0-{clique['name']}" for clique in before]
+        self.touched = [f"s-0-{pair.name}" for pair in touched]
+        first = sets.made(env, "s", before, **strategy)
+        env.create(first)
+        env.create(sets.made(env, "p", rest, **strategy))
+        env.wait_for("every clique has a hash", _have_hashes([*self.every, *CLASSED]))
+        env.wait_for("every set has a hash", lambda view: all(sets.generation(view, name) for name in "sp"))
+        old = _hashes(env.quiet(1), [*self.every, *CLASSED])
+        generations = {name: sets.generation(env.history.view(), name) for name in "sp"}
+        env.mark("before the changes")
 
-    sets.become(case, first)
-    case.settled("all hashes are as before", lambda view: hashes(view, every) == {n: old[n] for n in every})
-    case.settled("that of the set, too", lambda view: sets.generation(view, "s") == generations["s"])
-    view = case.quiet(1)
-    same(case, "TMPL-008", "hashes of templates that are as before", {n: old[n] for n in every}, hashes(view, every))
-    case.expect("TMPL-008", "generation hash", generations["s"], sets.generation(view, "s"))
+        sets.become(env, sets.made(env, "s", after, **strategy))
+        env.patch(sets.SETS, "p", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
+        env.settle("hashes of cliques changed", _changed([*self.touched, *CLASSED], old))
+        env.settle(
+            "generation hashes changed",
+            lambda view: all(sets.generation(view, name) != generations[name] for name in "sp"),
+        )
+        env.quiet(1)
+        env.mark("after the changes")
+
+        sets.become(env, first)
+        mine = {name: old[name] for name in self.every}
+        env.settle("hashes of cliques as before", lambda view: _hashes(view, self.every) == mine)
+        env.settle("generation hash as before", lambda view: sets.generation(view, "s") == generations["s"])
+        env.quiet(1)
+        env.mark("after the way back")
 
 
-def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
+@requirement("TMPL-005")
+def test_a_meaningful_order_is_part_of_the_hash(run: Recorded[ManyRealChanges]) -> None:
+    """The order of lists in which it has a meaning, such as env, args and tolerations, MUST be part of the hash."""
+    run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.ordered))
+
+
+@requirement("TMPL-006")
+def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
+    """A change of a clique's pod spec, labels or annotations, or of the priority class, MUST change both hashes."""
+    run.reached("every clique has a hash")
+    run.reached("every set has a hash")
+    run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.changed))
+    before, after = run.at("before the changes"), run.at("after the changes")
+    old, new = _hashes(before, CLASSED), _hashes(after, CLASSED)
+    unseen = [name for name in CLASSED if new[name] == old[name]]
+    run.expect("cliques whose hash a new priority class of the set has not changed", [], unseen)
+    generations = {name: sets.generation(before, name) for name in "sp"}
+    same = {name: hash for name, hash in generations.items() if sets.generation(after, name) == hash}
+    run.expect("sets whose generation hash has not changed with their cliques", {}, same)
+
+
+@requirement("TMPL-007")
+def test_other_cliques_keep_their_hashes(run: Recorded[ManyRealChanges]) -> None:
+    """A change of one clique template MUST NOT change the hashes of other cliques."""
+    others = [name for name in run.scene.every if name not in run.scene.touched]
+    before, after = _hashes(run.at("before the changes"), others), _hashes(run.at("after the changes"), others)
+    run.same("hashes of the other cliques", before, after)
+
+
+@requirement("TMPL-008")
+def test_an_earlier_template_has_its_earlier_hash(run: Recorded[ManyRealChanges]) -> None:
+    """A template that is set back to an earlier content MUST have the earlier hash again."""
+    before, after = run.at("before the changes"), run.at("after the way back")
+    every = run.scene.every
+    run.same("hashes of templates that are as before", _hashes(before, every), _hashes(after, every))
+    run.expect("generation hash", sets.generation(before, "s"), sets.generation(after, "s"))
+
+
+@requirement("TMPL-010")
+def test_hashes_are_those_of_the_canonical_form(run: Recorded[ManyRealChanges]) -> None:
+    """The stored hashes MUST be FNV-1a over Grove's dump of the canonical template, in Grove's encoding."""
+    wrong = sets.not_canonical(run.at("after the changes"), "sp")
+    run.expect("hashes that are not those of the canonical form", [], wrong)
+
+
+def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[Pair]) -> list[str]:
+    """The changes that have not changed the hash of their clique."""
+    before, after = run.at("before the changes"), run.at("after the changes")
+    cliques = {pair.name: f"s-0-{pair.name}" for pair in pairs}
+    old, new = _hashes(before, cliques.values()), _hashes(after, cliques.values())
+    return [name for name, clique in cliques.items() if new[clique] in ("", old[clique])]
+
+
+def _hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
     return {clique: sets.of_clique(view, clique) for clique in cliques}
 
 
-def have_hashes(cliques: Iterable[str]) -> Predicate:
+def _have_hashes(cliques: Iterable[str]) -> Predicate:
     wanted = list(cliques)
 
     def seen(view: View) -> bool | Unmet:
-        late = [clique for clique, hash in hashes(view, wanted).items() if not hash]
+        late = [clique for clique, hash in _hashes(view, wanted).items() if not hash]
         return not late or Unmet(f"no hash yet: {', '.join(late)}")
 
     return seen
 
 
-def changed(cliques: Iterable[str], old: Mapping[str, str]) -> Predicate:
+def _changed(cliques: Iterable[str], old: Mapping[str, str]) -> Predicate:
     wanted = list(cliques)
 
     def seen(view: View) -> bool | Unmet:
-        late = [clique for clique, hash in hashes(view, wanted).items() if hash in ("", old[clique])]
+        late = [clique for clique, hash in _hashes(view, wanted).items() if hash in ("", old[clique])]
         return not late or Unmet(f"the same hash as before: {', '.join(late)}")
 
     return seen

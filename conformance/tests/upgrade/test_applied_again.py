@@ -9,7 +9,6 @@ from conformance.suite.requirement import requirements
 from conformance.testing import incarnations, predicates, sets
 from conformance.testing.comparison import same
 from conformance.testing.sets import Object
-from conformance.tests.hashes.test_order_without_meaning import has_second
 from conformance.tests.upgrade import takeover
 
 
@@ -49,7 +48,7 @@ def _apply_again(case: Case, id: str, name: str, since: int) -> None:
     before = _uids(case, name)
     # The second replica shows that the operator has looked at the new spec.
     sets.become(case, sent(case, name, replicas=2))
-    case.until(id, "the set has the replica that it was given with it", has_second([name]))
+    case.until(id, "the set has the replica that it was given with it", sets.have_second_replica([name]))
     case.quiet(2)
     now = _uids(case, name)
     same(case, id, "uids of pods", before, {pod: now.get(pod, "") for pod in before})
