@@ -65,6 +65,7 @@ class CountdownsOverARestart(Scene):
         env.wait_for("breached again", disruption.breached(CLIQUES, [LOST["wavers"]]))
 
         _wait_until_old(env, first)
+        self.stopped = env.history.now()
         env.roles.restart("operator")
         self.restarted = env.history.now()
         rest = [LOST[each] for each in ("wavers", "worsens", "lasts")]
@@ -144,10 +145,14 @@ def _deleted_early(run: Recorded[CountdownsOverARestart], which: str, cause: Rec
     return 0 <= disruption.waited(cause, end, since) < SECONDS
 
 
-def _deleted_in_time(run: Recorded[CountdownsOverARestart], which: str) -> bool:
-    """Whether a clique was deleted sooner after the restart than by a countdown that began with it."""
+def _deleted_in_time(run: Recorded[CountdownsOverARestart], which: str) -> bool | None:
+    """Whether a clique was deleted sooner than by a countdown that began with the new operator, which started after
+    the old one was stopped. None if it was not, and the new one took so long to start that nobody could tell."""
     end = incarnations.ends(run.until("delays over after the restart"), CLIQUES).get(LOST[which])
-    return end is not None and round(end.at - run.scene.restarted, 1) < SECONDS - 1
+    if end is not None and end.at - run.scene.stopped < SECONDS:
+        return True
+    late = run.scene.restarted - run.scene.stopped > SECONDS - BEFORE_RESTART
+    return None if end is not None and late else False
 
 
 def _transition_times(history: Records, which: str, since: Record | None) -> list[str]:
