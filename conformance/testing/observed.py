@@ -1,40 +1,15 @@
-"""What the tests of several profiles read off the objects that they judge, and wait for."""
+"""What the tests of several profiles read from the objects that they judge, and wait for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from conformance.grove.expected import Expected, Owner
-from conformance.grove.fields import Document, at, controller, count, items, labels, number, text
+from conformance.grove.expected import Expected
+from conformance.grove.fields import Document, at, count, items, number, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
 from conformance.suite.scene_environment import SceneEnvironment
 from conformance.testing import predicates
-from conformance.testing.comparison import carried, of, same
-
-PLURALS = {
-    "PodCliqueSet": "podcliquesets",
-    "PodCliqueScalingGroup": "podcliquescalinggroups",
-    "PodClique": "podcliques",
-}
-
-
-def same_owners(case: Case, id: str, resource: str, owners: Mapping[str, Owner], view: View) -> None:
-    """Each object (by name) has this controller, and no other of that name."""
-    right, seen = {}, {}
-    for name, (kind, owner) in owners.items():
-        above, found = view.get(PLURALS[kind], owner), view.get(resource, name)
-        right[name] = {"kind": kind, "name": owner, "uid": text(above, "metadata", "uid")}
-        reference = controller(found)
-        seen[name] = of(above, of(found, {key: reference.get(key) for key in ("kind", "name", "uid")}))
-    same(case, id, f"controllers of {resource}", right, seen)
-
-
-def same_labels(case: Case, id: str, resource: str, wanted: Mapping[str, Mapping[str, str]], view: View) -> None:
-    """Each object carries its labels; others are allowed beside them."""
-    have = {name: of(found := view.get(resource, name), labels(found)) for name in wanted}
-    same(case, id, f"labels of {resource}", wanted, carried(wanted, have))
 
 
 def there(resource: str, names: Iterable[str]) -> predicates.Predicate:
@@ -48,11 +23,11 @@ def there(resource: str, names: Iterable[str]) -> predicates.Predicate:
     return seen
 
 
-def all_of(*sights_wanted: predicates.Predicate) -> predicates.Predicate:
+def all_of(*wanted: predicates.Predicate) -> predicates.Predicate:
     """All of these at once: one wait, where a wrong implementation would have several run out one by one."""
 
     def seen(view: View) -> bool | Unmet:
-        missed = [str(answer) for sight in sights_wanted if not (answer := sight(view))]
+        missed = [str(answer) for predicate in wanted if not (answer := predicate(view))]
         return not missed or Unmet("; ".join(missed))
 
     return seen
@@ -76,7 +51,7 @@ def replaced(resource: str, name: str, uid: str) -> predicates.Predicate:
         found = view.get(resource, name)
         if found is None:
             return Unmet(f"no {resource}/{name}")
-        return text(found, "metadata", "uid") != uid or Unmet(f"{resource}/{name} has not been made anew")
+        return text(found, "metadata", "uid") != uid or Unmet(f"{resource}/{name} was not recreated")
 
     return seen
 

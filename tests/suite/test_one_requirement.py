@@ -9,9 +9,6 @@ from conformance.suite.settings import TESTS
 
 LISTED = {
     "operations/test_two_operators.py",
-    "resources/test_compute_domains.py",
-    "resources/test_secondary.py",
-    "resources/test_topology.py",
     "scheduler/test_reasons.py",
     "scheduler/test_scenarios.py",
     "topology/test_domains.py",

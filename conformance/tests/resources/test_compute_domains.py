@@ -1,81 +1,143 @@
-"""GPUs that are linked across nodes: ComputeDomains and the channels that containers are given of them."""
+"""GPUs that are linked across nodes: ComputeDomains, and the channels of them that containers get."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from conformance.grove import expected_domains, expected_pods, labels
-from conformance.grove.expected import Expected, expected
-from conformance.grove.fields import Document, finalizers, items, name, number, text
+from conformance.grove.expected import Clique, expected
+from conformance.grove.fields import Document, at, finalizers, items, name, number, text
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import observed, predicates
-from conformance.testing.comparison import of, same
+from conformance.testing.comparison import of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.resources import judging
 
 DOMAINS = "computedomains"
+GROUPS = [f"p-{replica}-{group}" for replica in (0, 1) for group in ("sg", "plain")]
 
 
-@requirements("RES-070", "RES-071", "RES-072", "RES-073", "RES-074")
-def test_linked_cliques_share_a_compute_domain(case: Case) -> None:
-    workload = case.workload("linked")
-    wanted, domains = expected(workload), expected_domains.domains(workload)
-    case.create(workload)
-    case.until("RES-072", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
-    case.eventually("RES-070", "the ComputeDomains exist", observed.there(DOMAINS, domains))
-    view = case.quiet(1)
-    _check_domains(case, workload, view)
-    _check_channels(case, workload, wanted, view)
-    asked = {f"p-{i}-{g}": expected_domains.annotation_of_group(workload, g) for i in (0, 1) for g in ("sg", "plain")}
+class LinkedCliques(Scene):
+    """A set with two replicas, whose cliques are in several multi-node NVLink groups or in none. The replicas are
+    removed one after the other and come back; then the set is deleted. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.workload = workload = env.workload("linked")
+        self.wanted, self.domains = expected(workload), expected_domains.domains(workload)
+        self.second = [found for found in self.domains if found.startswith("p-1-")]
+        env.create(workload)
+        env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))
+        env.settle("ComputeDomains exist", observed.there(DOMAINS, self.domains), 60)
+        env.quiet(1)
+        env.mark("nothing moves")
+        env.patch("podcliquesets", "p", {"spec": {"replicas": 1}})
+        env.settle("domains of the removed replica are deleted", observed.gone(DOMAINS, self.second), 60)
+        env.patch("podcliquesets", "p", {"spec": {"replicas": 0}})
+        env.settle("domains of the last replica are deleted", observed.gone(DOMAINS, self.domains), 60)
+        env.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
+        env.settle("domains come back with the replicas", observed.there(DOMAINS, self.domains), 60)
+        env.delete("podcliquesets", "p")
+        env.settle("domains of the deleted set are deleted", observed.gone(DOMAINS, self.domains), 150)
+
+
+@requirement("RES-070")
+def test_each_group_has_a_compute_domain(run: Recorded[LinkedCliques]) -> None:
+    """Each group MUST have, in each replica of the set, a ComputeDomain with the labels, finalizer and spec of Grove.
+
+    The domains come back when a set that had no replicas gets some.
+    """
+    run.reached("ComputeDomains exist")
+    view, wanted = run.at("nothing moves"), run.scene.domains
+    judging.same_labels(run, DOMAINS, {one.name: one.labels for one in wanted.values()}, view)
+    judging.same_owners(run, DOMAINS, dict.fromkeys(wanted, ("PodCliqueSet", name(run.scene.workload))), view)
+    right = {domain: {"template": domain, "numNodes": 0, "finalizer": True} for domain in wanted}
+    run.same("specs of domains", right, {domain: _spec(view.get(DOMAINS, domain)) for domain in wanted})
+    run.reached("domains come back with the replicas")
+
+
+@requirement("RES-071")
+def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> None:
+    """The nearest grove.io/mnnvl-group annotation of a clique MUST apply; "none", or no GPUs, MUST exclude the clique.
+
+    A group that is misread shows as a domain too many or too few, and as a channel of another domain.
+    """
+    view, workload = run.at("nothing moves"), run.scene.workload
+    run.expect("domains by name", sorted(run.scene.domains), view.names(DOMAINS))
+    for clique in run.scene.wanted.cliques.values():
+        domain = expected_domains.of_clique(workload, clique)
+        for what, spec in _pod_specs(clique, view):
+            run.expect(f"channels of {what}", [domain] if domain else [], _channels(spec))
+    asked = {group: expected_domains.annotation_of_group(workload, group.split("-")[-1]) for group in GROUPS}
     seen = {
         group: of(found := view.get("podcliquescalinggroups", group), observed.annotation(found, labels.MNNVL))
-        for group in asked
+        for group in GROUPS
     }
-    same(case, "RES-071", "groups that scaling groups name", asked, seen)
-
-    case.patch("podcliquesets", "p", {"spec": {"replicas": 1}})
-    second = [found for found in domains if found.startswith("p-1-")]
-    case.eventually("RES-073", "the domains of a replica that is no more go", observed.gone(DOMAINS, second))
-    left = [found for found in case.history.view().names(DOMAINS) if found in domains]
-    case.expect("RES-073", "the domains of the other", sorted(set(domains) - set(second)), left)
-    case.patch("podcliquesets", "p", {"spec": {"replicas": 0}})
-    case.eventually("RES-073", "a set without replicas has no domains", observed.gone(DOMAINS, domains))
-
-    case.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
-    case.eventually("RES-070", "the domains come again with the replicas", observed.there(DOMAINS, domains))
-    case.delete("podcliquesets", "p")
-    case.eventually("RES-074", "the domains of the deleted set go", observed.gone(DOMAINS, domains), timeout=150)
+    run.same("groups that scaling groups name", asked, seen)
 
 
-def _check_domains(case: Case, workload: Document, view: View) -> None:
-    """RES-070, RES-071. A group that is misread shows as a domain too many or too few."""
-    wanted = expected_domains.domains(workload)
-    case.expect("RES-071", "domains by name", sorted(wanted), view.names(DOMAINS))
-    observed.same_labels(case, "RES-070", DOMAINS, {one.name: one.labels for one in wanted.values()}, view)
-    observed.same_owners(case, "RES-070", DOMAINS, dict.fromkeys(wanted, ("PodCliqueSet", name(workload))), view)
-    right: dict[str, object] = {}
-    seen: dict[str, object] = {}
-    for domain in wanted:
-        found = view.get(DOMAINS, domain)
-        right[domain] = {"template": domain, "numNodes": 0, "finalizer": True}
-        template = text(found, "spec", "channel", "resourceClaimTemplate", "name")
-        nodes, held = number(found, "spec", "numNodes"), expected_domains.FINALIZER in finalizers(found)
-        seen[domain] = of(found, {"template": template, "numNodes": nodes, "finalizer": held})
-    same(case, "RES-070", "specs of domains", right, seen)
-
-
-def _check_channels(case: Case, workload: Document, wanted: Expected, view: View) -> None:
-    """RES-071, RES-072, for the pods and for the pod specs of their cliques (OBJ-844)."""
-    for clique in wanted.cliques.values():
-        domain = expected_domains.of_clique(workload, clique)
-        found = view.get("podcliques", clique.name)
-        specs = [(clique.name, found.get("spec", {}).get("podSpec"))] if found else []
-        specs += [(name(pod), pod.get("spec")) for pod in predicates.pods_of(view, clique.name)]
-        for what, spec in specs:
-            named = {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}
-            channels = [template for template in named.values() if template]
-            # Which domain the pods use shows which group the clique was taken to be in.
-            id = "RES-072" if what == clique.name else "RES-071"
-            case.expect(id, f"channels of {what}", [domain] if domain else [], channels)
+@requirement("RES-072")
+def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> None:
+    """The pods and the pod spec of a clique MUST claim a channel, and exactly the containers with GPUs MUST use it."""
+    run.reached("all pods exist")
+    view = run.at("nothing moves")
+    for clique in run.scene.wanted.cliques.values():
+        domain = expected_domains.of_clique(run.scene.workload, clique)
+        template = list(_template(clique, view))
+        for what, spec in template:
+            run.expect(f"channels of {what}", [domain] if domain else [], _channels(spec))
+        for what, spec in (*template, *_pod_specs(clique, view)):
             for container in expected_pods.containers(spec):
-                used = [named.get(text(claim, "name")) for claim in items(container, "resources", "claims")]
                 right = [domain] if domain and expected_domains.has_gpu(container) else []
-                case.expect("RES-072", f"channels of {what}/{text(container, 'name')}", right, used)
+                run.expect(f"channels of {what}/{text(container, 'name')}", right, _used(spec, container))
+
+
+@requirement("RES-073")
+def test_domains_of_removed_replicas_are_deleted(run: Recorded[LinkedCliques]) -> None:
+    """The operator MUST delete the ComputeDomains of removed replicas, including those of the last replica."""
+    deleted = "domains of the removed replica are deleted"
+    run.reached(deleted)
+    left = [found for found in run.at(deleted).names(DOMAINS) if found in run.scene.domains]
+    run.expect("domains of the replica that is left", sorted(set(run.scene.domains) - set(run.scene.second)), left)
+    run.reached("domains of the last replica are deleted")
+
+
+@requirement("RES-074")
+def test_domains_of_a_deleted_set_are_deleted(run: Recorded[LinkedCliques]) -> None:
+    """When a PodCliqueSet is deleted, its ComputeDomains MUST be deleted."""
+    run.reached("domains of the deleted set are deleted")
+
+
+def _spec(found: Document | None) -> object:
+    """What a domain says."""
+    template = text(found, "spec", "channel", "resourceClaimTemplate", "name")
+    nodes, held = number(found, "spec", "numNodes"), expected_domains.FINALIZER in finalizers(found)
+    return of(found, {"template": template, "numNodes": nodes, "finalizer": held})
+
+
+def _template(clique: Clique, view: View) -> Iterator[tuple[str, object]]:
+    """The pod spec of a clique that exists (OBJ-844), with the clique's name."""
+    found = view.get("podcliques", clique.name)
+    if found is not None:
+        yield clique.name, at(found, "spec", "podSpec")
+
+
+def _pod_specs(clique: Clique, view: View) -> Iterator[tuple[str, object]]:
+    """The specs of the pods of a clique, with the pods' names."""
+    for pod in predicates.pods_of(view, clique.name):
+        yield name(pod), at(pod, "spec")
+
+
+def _named(spec: object) -> dict[str, str]:
+    """The templates of the claims of a pod, by the pod's names for them."""
+    return {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}
+
+
+def _channels(spec: object) -> list[str]:
+    """The domains that a pod claims channels of."""
+    return [template for template in _named(spec).values() if template]
+
+
+def _used(spec: object, container: Document) -> list[str | None]:
+    """The domains whose channels a container uses."""
+    named = _named(spec)
+    return [named.get(text(claim, "name")) for claim in items(container, "resources", "claims")]

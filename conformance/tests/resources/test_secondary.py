@@ -1,4 +1,4 @@
-"""Account, role, binding, token Secret and Service: put right when somebody meddles, and never taken from others."""
+"""Account, role, binding, token Secret and Service: restored when changed, and never taken from other owners."""
 
 from __future__ import annotations
 
@@ -10,45 +10,213 @@ from conformance.grove.fields import Document, controller, mapping, name, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import observed, predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.resources.manifests import trigger
 
 GROVE = "grove.io/v1alpha1"
 
 
-@requirements("RES-007", "RES-008", "RES-009")
-def test_what_somebody_deletes_or_changes_is_put_right(case: Case) -> None:
-    workload = case.workload("frontend", setName="kept")
-    wanted = expected(workload)
-    secondary = expected_secondary.secondary_resources(workload)
-    case.create(workload)
-    case.until("RES-008", "all pods exist", predicates.all_exist(list(wanted.cliques.values())))
-    case.until("RES-008", "the Service exists", observed.there("services", wanted.services))
-    view = case.quiet(1)
-    case.patch("services", "kept-0", {"spec": {"selector": {"app": "other"}}})
-    uids = {(a.resource, a.name): text(view.get(a.resource, a.name), "metadata", "uid") for a in secondary}
-    for resource, found in uids:
-        if view.get(resource, found) is not None:
-            case.delete(resource, found)
-    case.patch("podcliquesets", "kept", trigger("1"))
-    selector = dict(wanted.services["kept-0"].selector)
-    case.eventually("RES-008", "the selector of the Service is right again", _selects("kept-0", selector))
-    anew = observed.all_of(*(observed.replaced(resource, found, uid) for (resource, found), uid in uids.items()))
-    case.eventually("RES-007", "the deleted objects are made anew", anew)
+class SecondaryResourcesOutOfOrder(Scene):
+    """A small set at rest. Somebody changes the selector of its Service, deletes account, role, binding and token
+    Secret, then the Service, and widens the Role; each time the set is reconciled. No nodes: no pod is scheduled."""
 
-    uid = text(case.history.view().get("services", "kept-0"), "metadata", "uid")
-    case.delete("services", "kept-0")
-    case.patch("podcliquesets", "kept", trigger("2"))
-    case.eventually("RES-008", "the deleted Service is made anew", observed.replaced("services", "kept-0", uid))
-    case.patch("roles", names.role("kept"), {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]})
-    case.patch("podcliquesets", "kept", trigger("3"))
-    case.eventually("RES-009", "the widened Role is narrow again", _narrow(names.role("kept")))
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("frontend", setName="kept")
+        wanted = expected(workload)
+        secondary = expected_secondary.secondary_resources(workload)
+        env.create(workload)
+        env.wait_for("all pods exist", predicates.all_exist(list(wanted.cliques.values())))
+        env.wait_for("Service exists", observed.there("services", wanted.services))
+        view = env.quiet(1)
+
+        env.patch("services", "kept-0", {"spec": {"selector": {"app": "other"}}})
+        uids = {(one.resource, one.name): _uid(view, one.resource, one.name) for one in secondary}
+        for resource, found in uids:
+            if view.get(resource, found) is not None:
+                env.delete(resource, found)
+        env.patch("podcliquesets", "kept", trigger("1"))
+        selector = dict(wanted.services["kept-0"].selector)
+        env.settle("selector of the Service is restored", _selects("kept-0", selector), 60)
+        recreated = (observed.replaced(resource, found, uid) for (resource, found), uid in uids.items())
+        env.settle("deleted objects are recreated", observed.all_of(*recreated), 60)
+
+        uid = _uid(env.history.view(), "services", "kept-0")
+        env.delete("services", "kept-0")
+        env.patch("podcliquesets", "kept", trigger("2"))
+        env.settle("deleted Service is recreated", observed.replaced("services", "kept-0", uid), 60)
+        rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]
+        env.patch("roles", names.role("kept"), {"rules": rules})
+        env.patch("podcliquesets", "kept", trigger("3"))
+        env.settle("rules of the widened Role are restored", _narrow(names.role("kept")), 60)
 
 
-def trigger(value: str) -> Object:
-    """A patch that makes an operator look at a set again (OBJ-233)."""
-    return {"metadata": {"annotations": {labels.TRIGGER: value}}}
+class ForeignTokenSecret(Scene):
+    """A Secret of somebody else has the name of the set's token Secret, until it is deleted. No nodes: no pod is
+    scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        secret = names.token_secret("robbed")
+        data = {"token": "mine"}
+        env.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "stringData": data})
+        workload = env.workload("frontend", setName="robbed")
+        self.wanted = expected(workload)
+        env.create(workload)
+        env.settle("set reports the conflict", _reports("robbed", "ERR_SECRET_CONFLICT"), 60)
+        # A later set that is complete proves that the operator has gone on working.
+        later = env.workload("frontend", setName="later")
+        env.create(later)
+        env.wait_for("later set has its pods", predicates.all_exist(list(expected(later).cliques.values())))
+        env.quiet(1)
+        env.mark("foreign Secret is deleted")
+        env.delete("secrets", secret)
+        env.patch("podcliquesets", "robbed", trigger("1"))
+        env.settle("set has its own Secret", _controlled(secret, "robbed"), 60)
+        env.settle("set has its pods", predicates.all_exist(list(self.wanted.cliques.values())), 60)
+        env.settle("set reports no error any more", _reports("robbed", ""), 60)
+
+
+class ForeignServiceAndNoToken(Scene):
+    """While the operator is stopped, the token Secret of a set without replicas is replaced by one that never gets a
+    token, and somebody else creates the Service that the set needs for its first replica."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("frontend", setName="tokenless", replicas=0)
+        secret = names.token_secret("tokenless")
+        uid = text(env.create(workload), "metadata", "uid")
+        env.wait_for("token Secret exists", observed.there("secrets", [secret]))
+        env.quiet(1)
+        env.roles.stop("operator")
+        # An authorizer that does not answer would refuse to have the Secret exchanged.
+        guarded = "authorizer" in env.implementation.features
+        with env.roles.without_hooks() if guarded else contextlib.nullcontext():
+            env.delete("secrets", secret)
+            env.wait_for("token Secret is deleted", observed.gone("secrets", [secret]))
+            # Kubernetes writes a token into Secrets of another type only.
+            owner = {"kind": "PodCliqueSet", "apiVersion": GROVE, "name": "tokenless", "uid": uid}
+            env.create(_owned("Secret", secret, owner))
+            somebody = env.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
+            uid = text(somebody, "metadata", "uid")
+            owner = {"kind": "ConfigMap", "apiVersion": "v1", "name": "somebody", "uid": uid}
+            env.create({**_owned("Service", names.service("tokenless", 0), owner), "spec": {"clusterIP": "None"}})
+        env.roles.restart("operator")
+        env.patch("podcliquesets", "tokenless", {"spec": {"replicas": 1}})
+        env.settle("set reports an error", observed.complains("tokenless"), 60)
+
+
+class SetWithoutReplicas(Scene):
+    """A small set with zero replicas."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("frontend", setName="idle", replicas=0)
+        env.create(workload)
+        wanted = expected_secondary.secondary_resources(workload)
+        there = observed.all_of(*(observed.there(one.resource, [one.name]) for one in wanted))
+        env.settle("account, role, binding and token Secret exist", there, 60)
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+class EarlierTokenSecrets(Scene):
+    """Two sets and two token Secrets of an earlier version: `used` is the set's own and mounted by its pods until they
+    are deleted; `loose` is controlled by nobody. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.used, self.loose = names.legacy_token_secret("used"), names.legacy_token_secret("loose")
+        workload = env.workload("frontend", setName="used")
+        for clique in workload["spec"]["template"]["cliques"]:
+            clique["spec"]["podSpec"]["volumes"] = [{"name": "token", "secret": {"secretName": self.used}}]
+        for one in (workload, env.workload("frontend", setName="loose", replicas=0)):
+            env.create(one)
+        env.wait_for("all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
+        current = [names.token_secret(one) for one in ("used", "loose")]
+        env.wait_for("current Secrets exist", observed.there("secrets", current))
+        owner = env.history.view().get("podcliquesets", "used")
+        env.create(_legacy("used", self.used, [_reference(owner)]))
+        env.create(_legacy("loose", self.loose, []))
+        for found in ("used", "loose"):
+            env.patch("podcliquesets", found, trigger("1"))
+        env.wait_for("earlier Secrets exist", observed.there("secrets", [self.used, self.loose]))
+        env.quiet(1)
+        env.mark("nothing moves while pods mount the Secret")
+
+        env.patch("podcliquesets", "used", {"spec": {"replicas": 0}})
+        env.wait_for("pods that mount the Secret are deleted", lambda view: not view.list("pods"), 150)
+        env.patch("podcliquesets", "used", trigger("2"))
+        env.settle("earlier Secret is deleted", observed.gone("secrets", [self.used]), 60)
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+@requirement("RES-007")
+def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
+    """A deleted ServiceAccount, Role, RoleBinding or token Secret SHOULD be recreated at the next reconcile."""
+    run.reached("deleted objects are recreated")
+
+
+@requirement("RES-008")
+def test_the_service_is_restored(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
+    """The operator MUST restore a Service that was deleted or whose selector was changed, at the next reconcile."""
+    run.reached("all pods exist")
+    run.reached("Service exists")
+    run.reached("selector of the Service is restored")
+    run.reached("deleted Service is recreated")
+
+
+@requirement("RES-009")
+def test_a_widened_role_is_restored(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
+    """The operator MAY restore the rules of a Role that somebody has widened."""
+    run.reached("rules of the widened Role are restored")
+
+
+@requirement("RES-010")
+def test_a_secret_of_another_owner_is_not_adopted(run: Recorded[ForeignTokenSecret]) -> None:
+    """A Secret of another owner MUST NOT be adopted; cliques MUST NOT be created, the conflict MUST be reported."""
+    run.reached("set reports the conflict")
+    run.reached("later set has its pods")
+    none = observed.gone("podcliques", run.scene.wanted.cliques)
+    run.always("no clique of the set that lacks its Secret exists", none, until="foreign Secret is deleted")
+
+
+@requirement("RES-011")
+def test_a_set_is_completed_once_a_conflict_is_resolved(run: Recorded[ForeignTokenSecret]) -> None:
+    """Once a conflict is resolved, the operator MUST complete the PodCliqueSet and clear its lastErrors."""
+    run.reached("set has its own Secret")
+    run.reached("set has its pods")
+    run.reached("set reports no error any more")
+
+
+@requirement("RES-093")
+def test_a_conflict_is_reported_while_the_token_is_missing(run: Recorded[ForeignServiceAndNoToken]) -> None:
+    """A set SHOULD report that a Service belongs to another owner even while it waits for the token of its account."""
+    run.reached("token Secret exists")
+    run.reached("token Secret is deleted")
+    run.reached("set reports an error")
+
+
+@requirement("RES-012")
+def test_a_set_without_replicas_has_its_account_and_role(run: Recorded[SetWithoutReplicas]) -> None:
+    """A set without replicas MUST have its account, role, binding and token Secret, and MUST NOT have other objects."""
+    run.reached("account, role, binding and token Secret exist")
+    run.always("there are no objects of replicas", _no_objects_of_replicas, until="nothing moves")
+
+
+@requirement("RES-013")
+def test_the_token_secret_of_an_earlier_version_is_deleted(run: Recorded[EarlierTokenSecrets]) -> None:
+    """The old token Secret MUST be deleted once no pod mounts it, unless the set does not control it."""
+    for step in ("all pods exist", "current Secrets exist", "earlier Secrets exist"):
+        run.reached(step)
+    used, loose = run.scene.used, run.scene.loose
+    mounted = run.at("nothing moves while pods mount the Secret")
+    run.expect("the earlier Secret exists while a pod mounts it", True, mounted.get("secrets", used) is not None)
+    run.reached("pods that mount the Secret are deleted")
+    run.reached("earlier Secret is deleted")
+    kept = run.at("nothing moves").get("secrets", loose)
+    run.expect("the earlier Secret that the set does not control exists", True, kept is not None)
+
+
+def _uid(view: View, resource: str, found: str) -> str:
+    return text(view.get(resource, found), "metadata", "uid")
 
 
 def _selects(service: str, selector: dict[str, str]) -> predicates.Predicate:
@@ -62,57 +230,10 @@ def _selects(service: str, selector: dict[str, str]) -> predicates.Predicate:
 def _narrow(role: str) -> predicates.Predicate:
     def seen(view: View) -> bool | Unmet:
         found = view.get("roles", role)
-        return (found is not None and found.get("rules") == expected_secondary.rules()) or Unmet("it is still wide")
+        restored = found is not None and found.get("rules") == expected_secondary.rules()
+        return restored or Unmet("it is still too wide")
 
     return seen
-
-
-@requirements("RES-010", "RES-011")
-def test_a_secret_of_somebody_else_is_not_taken(case: Case) -> None:
-    secret = names.token_secret("robbed")
-    case.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "stringData": {"token": "mine"}})
-    workload = case.workload("frontend", setName="robbed")
-    wanted = expected(workload)
-    case.create(workload)
-    case.eventually("RES-010", "the set reports the conflict", _told("robbed", "ERR_SECRET_CONFLICT"))
-    # A set that is complete later proves that the operator has gone on working.
-    later = case.workload("frontend", setName="later")
-    case.create(later)
-    case.until("RES-010", "a later set gets its pods", predicates.all_exist(list(expected(later).cliques.values())))
-    view = case.quiet(1)
-    made = [found for found in view.names("podcliques") if found in wanted.cliques]
-    case.expect("RES-010", "cliques of the set that lacks its Secret", [], made)
-
-    case.delete("secrets", secret)
-    case.patch("podcliquesets", "robbed", trigger("1"))
-    case.eventually("RES-011", "the set gets its own Secret", _controlled(secret, "robbed"))
-    case.eventually("RES-011", "and its pods", predicates.all_exist(list(wanted.cliques.values())))
-    case.eventually("RES-011", "and reports no error any more", _told("robbed", ""))
-
-
-@requirements("RES-093")
-def test_a_conflict_is_reported_while_the_token_is_waited_for(case: Case) -> None:
-    workload = case.workload("frontend", setName="tokenless", replicas=0)
-    secret = names.token_secret("tokenless")
-    uid = text(case.create(workload), "metadata", "uid")
-    case.until("RES-093", "the token Secret exists", observed.there("secrets", [secret]))
-    case.quiet(1)
-    case.roles.stop("operator")
-    # An authorizer that does not answer would refuse to have the Secret exchanged.
-    guarded = "authorizer" in case.implementation.features
-    with case.roles.without_hooks() if guarded else contextlib.nullcontext():
-        case.delete("secrets", secret)
-        case.until("RES-093", "the token Secret is gone", observed.gone("secrets", [secret]))
-        # Kubernetes writes a token into Secrets of another type only.
-        case.create(
-            _owned("Secret", secret, {"kind": "PodCliqueSet", "apiVersion": GROVE, "name": "tokenless", "uid": uid})
-        )
-        somebody = case.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
-        owner = {"kind": "ConfigMap", "apiVersion": "v1", "name": "somebody", "uid": text(somebody, "metadata", "uid")}
-        case.create({**_owned("Service", names.service("tokenless", 0), owner), "spec": {"clusterIP": "None"}})
-    case.roles.restart("operator")
-    case.patch("podcliquesets", "tokenless", {"spec": {"replicas": 1}})
-    case.eventually("RES-093", "the set reports an error", observed.complains("tokenless"))
 
 
 def _owned(kind: str, of_name: str, owner: Document) -> Object:
@@ -120,7 +241,7 @@ def _owned(kind: str, of_name: str, owner: Document) -> Object:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": of_name, "ownerReferences": [reference]}}
 
 
-def _told(set_name: str, code: str) -> predicates.Predicate:
+def _reports(set_name: str, code: str) -> predicates.Predicate:
     """The set reports an error of this code, or none at all where none is given."""
 
     def seen(view: View) -> bool | Unmet:
@@ -132,54 +253,16 @@ def _told(set_name: str, code: str) -> predicates.Predicate:
 
 def _controlled(secret: str, set_name: str) -> predicates.Predicate:
     def seen(view: View) -> bool | Unmet:
-        found = view.get("secrets", secret)
-        owner = controller(found)
-        return text(owner, "name") == set_name or Unmet(
-            f"secrets/{secret} is controlled by {name({'metadata': owner})}"
-        )
+        owner = text(controller(view.get("secrets", secret)), "name")
+        return owner == set_name or Unmet(f"secrets/{secret} is controlled by {owner or 'nobody'}")
 
     return seen
 
 
-@requirements("RES-012")
-def test_a_set_without_replicas_has_its_account_and_role(case: Case) -> None:
-    workload = case.workload("frontend", setName="idle", replicas=0)
-    case.create(workload)
-    wanted = expected_secondary.secondary_resources(workload)
-    there = observed.all_of(*(observed.there(one.resource, [one.name]) for one in wanted))
-    case.eventually("RES-012", "account, role, binding and token Secret exist", there)
-    view = case.quiet(1)
-    others = ("services", "podcliques", "podcliquescalinggroups", "podgangs", "pods")
-    found = [f"{resource}/{one}" for resource in others for one in view.names(resource)]
-    case.expect("RES-012", "other objects of a set without replicas", [], found)
-
-
-@requirements("RES-013")
-def test_the_token_secret_of_an_earlier_version_goes_with_its_last_user(case: Case) -> None:
-    used, loose = names.legacy_token_secret("used"), names.legacy_token_secret("loose")
-    workload = case.workload("frontend", setName="used")
-    for clique in workload["spec"]["template"]["cliques"]:
-        clique["spec"]["podSpec"]["volumes"] = [{"name": "token", "secret": {"secretName": used}}]
-    for one in (workload, case.workload("frontend", setName="loose", replicas=0)):
-        case.create(one)
-    case.until("RES-013", "all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
-    fresh = [names.token_secret(one) for one in ("used", "loose")]
-    case.until("RES-013", "the present Secrets exist", observed.there("secrets", fresh))
-    owner = case.history.view().get("podcliquesets", "used")
-    case.create(_legacy("used", used, [_reference(owner)]))
-    case.create(_legacy("loose", loose, []))
-    for found in ("used", "loose"):
-        case.patch("podcliquesets", found, trigger("1"))
-    case.until("RES-013", "the earlier Secrets exist", observed.there("secrets", [used, loose]))
-    view = case.quiet(1)
-    case.expect("RES-013", "the earlier Secret while a pod mounts it", True, view.get("secrets", used) is not None)
-
-    case.patch("podcliquesets", "used", {"spec": {"replicas": 0}})
-    case.until("RES-013", "the pods that mount it go", lambda view: not view.list("pods"), timeout=150)
-    case.patch("podcliquesets", "used", trigger("2"))
-    case.eventually("RES-013", "and with them the earlier Secret", observed.gone("secrets", [used]))
-    view = case.quiet(1)
-    case.expect("RES-013", "one that the set doesn't control", True, view.get("secrets", loose) is not None)
+def _no_objects_of_replicas(view: View) -> bool | Unmet:
+    kinds = ("services", "podcliques", "podcliquescalinggroups", "podgangs", "pods")
+    found = [f"{resource}/{one}" for resource in kinds for one in view.names(resource)]
+    return not found or Unmet(f"there is {', '.join(found)}")
 
 
 def _legacy(set_name: str, secret: str, owners: list[Object]) -> Object:
@@ -190,5 +273,4 @@ def _legacy(set_name: str, secret: str, owners: list[Object]) -> Object:
 
 def _reference(owner: Document | None) -> Object:
     uid = text(owner, "metadata", "uid")
-    kind, api = "PodCliqueSet", "grove.io/v1alpha1"
-    return {"apiVersion": api, "kind": kind, "name": name(owner), "uid": uid, "controller": True}
+    return {"apiVersion": GROVE, "kind": "PodCliqueSet", "name": name(owner), "uid": uid, "controller": True}

@@ -8,83 +8,127 @@ from conformance.grove.expected_topology import Levels
 from conformance.grove.fields import Document, at, condition, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.api import Object
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import observed, predicates
-from conformance.testing.comparison import of, same
+from conformance.testing.comparison import of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.testing.topology_bindings import spec, topology_binding
 
 LEVELS = {"zone": "example.com/zone", "rack": "example.com/rack", "host": "example.com/host"}
 """Domain → node label key, from wide to narrow."""
-LOOKS = 8
-"""How often the operator looks at a set: a random order of two domains is the same each time once in 128 runs."""
+WITHOUT_RACK = {domain: key for domain, key in LEVELS.items() if domain != "rack"}
+RECONCILES = 8
+"""How often the operator reconciles a set: a random order of two domains is the same each time once in 128 runs."""
+CONSTRAINED, WITHOUT_LEVEL, FREE = "gangs are constrained", "gangs have lost the rack", "gangs are free"
 
 
-@requirements("RES-060", "RES-061", "RES-062", "RES-063", "RES-064", "RES-065", "RES-066", "RES-092")
-def test_constraints_follow_the_binding_of_their_set(case: Case) -> None:
-    binding = case.namespace  # a binding is of the whole cluster: no other test may have this name
-    workload = case.workload("packed", binding=binding)
-    wanted = expected(workload)
-    case.create(topology_binding(binding, LEVELS))
-    try:
-        case.create(workload)
-        case.create(case.workload("frontend", setName="free"))
-        case.until("RES-060", "the gangs exist", observed.there("podgangs", wanted.gangs))
-        view = case.settled("the gangs are constrained", _placed(workload, wanted, LEVELS, binding))
-        _check(case, "RES-060", workload, wanted, LEVELS, view)
-        loose = expected_topology.seen(view.get("podgangs", "p-0-loose-0")).gang
-        case.expect(
-            "RES-062", "constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose
-        )
-        same(case, "RES-061", "the binding that gangs name", dict.fromkeys(wanted.gangs, binding), _named(wanted, view))
-        told = _condition("False", "AllClusterTopologyLevelsAvailable")
-        case.eventually("RES-065", "the set says that all levels are there", told)
-        told = _condition("False", "AllClusterTopologyLevelsAvailable", of="free")
-        case.eventually("RES-066", "a set without constraints says that none is missing", told)
+class BindingThatLosesItsLevels(Scene):
+    """A set with constraints, one without, and a ClusterTopologyBinding that loses one level, then another, and is
+    deleted at last. No nodes: no pod is scheduled."""
 
-        observed.rest(case, wanted)  # nothing but the binding is to make the operator look at the set
-        fewer = {domain: key for domain, key in LEVELS.items() if domain != "rack"}
-        case.patch("clustertopologybindings", binding, {"spec": _spec(fewer)})
-        told = _condition("True", "ClusterTopologyLevelsUnavailable")
-        case.eventually("RES-065", "the set says that a level is no more", told)
-        view = case.settled("the gangs have lost it", _placed(workload, wanted, fewer, binding))
-        _check(case, "RES-063", workload, wanted, fewer, view)
-        _several_missing(case, binding)
-    finally:
-        case.delete("clustertopologybindings", binding)
-    told = _condition("Unknown", "ClusterTopologyNotFound")
-    case.eventually("RES-065", "the set says that the binding is no more", told)
-    view = case.settled("the gangs are free", _placed(workload, wanted, {}, ""))
-    _check(case, "RES-064", workload, wanted, {}, view)
-    same(case, "RES-061", "the binding that free gangs name", dict.fromkeys(wanted.gangs, ""), _named(wanted, view))
+    def play(self, env: SceneEnvironment) -> None:
+        self.binding = binding = env.namespace  # bindings are cluster-scoped: no other scene may have this name
+        self.workload = workload = env.workload("packed", binding=binding)
+        self.wanted = wanted = expected(workload)
+        env.create(topology_binding(binding, LEVELS))
+        try:
+            env.create(workload)
+            env.create(env.workload("frontend", setName="free"))
+            env.wait_for("gangs exist", observed.there("podgangs", wanted.gangs))
+            env.settle(CONSTRAINED, _placed(workload, wanted, LEVELS, binding))
+            reported = _condition("False", "AllClusterTopologyLevelsAvailable")
+            env.settle("set reports that all levels are available", reported, 60)
+            reported = _condition("False", "AllClusterTopologyLevelsAvailable", of="free")
+            env.settle("set without constraints reports that no level is missing", reported, 60)
+
+            observed.rest(env, wanted)  # nothing but the binding is to have the operator reconcile the set
+            env.patch("clustertopologybindings", binding, {"spec": spec(WITHOUT_RACK)})
+            reported = _condition("True", "ClusterTopologyLevelsUnavailable")
+            env.settle("set reports that a level is missing", reported, 60)
+            env.settle(WITHOUT_LEVEL, _placed(workload, wanted, WITHOUT_RACK, binding))
+            self._lose_two_levels(env)
+        finally:
+            env.delete("clustertopologybindings", binding)
+        reported = _condition("Unknown", "ClusterTopologyNotFound")
+        env.settle("set reports that the binding does not exist", reported, 60)
+        env.settle(FREE, _placed(workload, wanted, {}, ""))
+
+    def _lose_two_levels(self, env: SceneEnvironment) -> None:
+        """Two levels are missing, and the operator reconciles the set again and again."""
+        env.patch("clustertopologybindings", self.binding, {"spec": spec({"zone": LEVELS["zone"]})})
+        both = (_condition("True", "ClusterTopologyLevelsUnavailable", domain) for domain in ("rack", "host"))
+        env.settle("set names both missing levels", observed.all_of(*both))
+        for hours in range(5, 5 + RECONCILES):
+            env.patch("podcliquesets", "p", {"spec": {"template": {"terminationDelay": f"{hours}h0m0s"}}})
+            env.settled("operator has reconciled the set", _observed("p"), 5)
+        env.mark("reconciled again and again")
 
 
-def _several_missing(case: Case, binding: str) -> None:
-    """Two levels are missing, and the operator looks at the set again and again."""
-    case.patch("clustertopologybindings", binding, {"spec": _spec({"zone": LEVELS["zone"]})})
-    told, other = (_condition("True", "ClusterTopologyLevelsUnavailable", domain) for domain in ("rack", "host"))
-    case.settled("the set names both levels, in whatever words", observed.all_of(told, other))
-    since = case.history.mark()
-    for hours in range(5, 5 + LOOKS):
-        case.patch("podcliquesets", "p", {"spec": {"template": {"terminationDelay": f"{hours}h0m0s"}}})
-        case.settled("the operator has looked at the set", _observed("p"), 5)
-    records = case.history.records("podcliquesets", "p", since=since)
+@requirement("RES-060")
+def test_constraints_are_translated_into_node_labels(run: Recorded[BindingThatLosesItsLevels]) -> None:
+    """Constraints of set, groups and cliques MUST be translated into node label keys in the gangs."""
+    run.reached("gangs exist")
+    _compare(run, LEVELS, CONSTRAINED)
+
+
+@requirement("RES-061")
+def test_constrained_gangs_name_the_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
+    """A gang MUST name the binding while any of its constraints is translated, and MUST NOT name it otherwise."""
+    wanted = run.scene.wanted
+    for what, binding, step in (
+        ("the binding that gangs name", run.scene.binding, CONSTRAINED),
+        ("the binding that free gangs name", "", FREE),
+    ):
+        run.same(what, dict.fromkeys(wanted.gangs, binding), _named(wanted, run.at(step)))
+
+
+@requirement("RES-062")
+def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLosesItsLevels]) -> None:
+    """The gang of a scaling group replica MUST have the constraint of the set if the scaling group has none."""
+    loose = expected_topology.seen(run.at(CONSTRAINED).get("podgangs", "p-0-loose-0")).gang
+    run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose)
+
+
+@requirement("RES-063")
+def test_constraints_are_removed_with_their_level(run: Recorded[BindingThatLosesItsLevels]) -> None:
+    """A constraint MUST be removed from the gangs when its level is removed from the ClusterTopologyBinding."""
+    _compare(run, WITHOUT_RACK, WITHOUT_LEVEL)
+
+
+@requirement("RES-064")
+def test_gangs_are_unconstrained_without_the_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
+    """While the ClusterTopologyBinding of a set does not exist, its gangs MUST exist without constraints."""
+    _compare(run, {}, FREE)
+
+
+@requirement("RES-065")
+def test_the_condition_reports_missing_levels(run: Recorded[BindingThatLosesItsLevels]) -> None:
+    """TopologyLevelsUnavailable MUST say whether the binding has all levels, lacks some of them, or does not exist."""
+    run.reached("set reports that all levels are available")
+    run.reached("set reports that a level is missing")
+    run.reached("set reports that the binding does not exist")
+
+
+@requirement("RES-066")
+def test_a_set_without_constraints_lacks_no_level(run: Recorded[BindingThatLosesItsLevels]) -> None:
+    """TopologyLevelsUnavailable of a set without topology constraints MUST say that no level is missing."""
+    run.reached("set without constraints reports that no level is missing")
+
+
+@requirement("RES-092")
+def test_missing_levels_are_named_in_one_order(run: Recorded[BindingThatLosesItsLevels]) -> None:
+    """A set that lacks several levels MUST name them in the same order each time, whatever words it uses."""
+    span = run.between("set names both missing levels", "reconciled again and again")
+    records = span.records("podcliquesets", "p")
     messages = {text(condition(record.object, "TopologyLevelsUnavailable"), "message") for record in records}
-    first = sorted(messages)[:1]
-    case.expect("RES-092", "messages about the same missing levels", first, sorted(messages))
+    run.expect("messages about the same missing levels", sorted(messages)[:1], sorted(messages))
 
 
-def topology_binding(binding: str, levels: Levels) -> Object:
-    return {
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": "ClusterTopologyBinding",
-        "metadata": {"name": binding},
-        "spec": _spec(levels),
-    }
-
-
-def _spec(levels: Levels) -> Object:
-    return {"levels": [{"domain": domain, "key": key} for domain, key in levels.items()]}
+def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str) -> None:
+    """The gangs have the constraints that the levels of the binding allow."""
+    view = run.at(step)
+    for gang, right in expected_topology.placements(run.scene.workload, run.scene.wanted, levels).items():
+        found = view.get("podgangs", gang)
+        run.expect(f"constraints of {gang}", right, of(found, expected_topology.seen(found)))
 
 
 def _placed(workload: Document, wanted: Expected, levels: Levels, binding: str) -> predicates.Predicate:
@@ -102,12 +146,6 @@ def _named(wanted: Expected, view: View) -> dict[str, str]:
     return {gang: observed.annotation(view.get("podgangs", gang), labels.TOPOLOGY) for gang in wanted.gangs}
 
 
-def _check(case: Case, id: str, workload: Document, wanted: Expected, levels: Levels, view: View) -> None:
-    for gang, right in expected_topology.placements(workload, wanted, levels).items():
-        found = view.get("podgangs", gang)
-        case.expect(id, f"constraints of {gang}", right, of(found, expected_topology.seen(found)))
-
-
 def _observed(of: str) -> predicates.Predicate:
     def seen(view: View) -> bool:
         found = view.get("podcliquesets", of)
@@ -119,9 +157,9 @@ def _observed(of: str) -> predicates.Predicate:
 def _condition(status: str, reason: str, word: str = "", of: str = "p") -> predicates.Predicate:
     def seen(view: View) -> bool | Unmet:
         found = condition(view.get("podcliquesets", of), "TopologyLevelsUnavailable")
-        told = (text(found, "status"), text(found, "reason"))
-        if told == (status, reason) and word in text(found, "message"):
+        reported = (text(found, "status"), text(found, "reason"))
+        if reported == (status, reason) and word in text(found, "message"):
             return True
-        return Unmet(f"TopologyLevelsUnavailable is {told}: {text(found, 'message')}")
+        return Unmet(f"TopologyLevelsUnavailable is {reported}: {text(found, 'message')}")
 
     return seen
