@@ -61,6 +61,7 @@ class BindingThatLosesItsLevels(Scene):
             env.patch("podcliquesets", "p", {"spec": {"template": {"terminationDelay": f"{hours}h0m0s"}}})
             env.settled("operator has reconciled the set", _observed("p"), 5)
         env.mark("reconciled again and again")
+        observed.rest(env, self.wanted)  # nothing but the deletion of the binding is to have it reconcile the set
 
 
 @requirement("RES-060")
