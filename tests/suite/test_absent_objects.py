@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+import contextlib
+from collections.abc import Iterator
 
 import pytest
 
 from conformance.grove import workloads
 from conformance.grove.expected import expected
-from conformance.history.view import View
-from conformance.suite.checks import ABSENT, Checks
-from conformance.tests.core import gang_objects, objects, statuses
-from tests.history.story import Story
+from conformance.suite.checks import ABSENT, Blocked, CheckFailed, Checks
+from conformance.suite.recorded import Recorded
+from conformance.suite.requirement import MARK
+from conformance.suite.scene import Played, SceneEnded, Step
+from conformance.tests.core import test_gangs_of_a_set, test_managed_objects, test_pods_of_a_set, test_ready_statuses
+from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
+from tests.history.story import SPACE, Story
+
+SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 
 IDS = (
     *(f"CORE-{number:03}" for number in range(1, 16)),
@@ -24,13 +29,6 @@ IDS = (
 @pytest.fixture
 def checks() -> Checks:
     return Checks("test", IDS, lambda check: None)
-
-
-def outcomes(checks: Checks) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for check in checks.made:
-        found.setdefault(check.id, set()).add(check.outcome)
-    return found
 
 
 def test_an_absent_object_blocks_and_the_others_are_judged(checks: Checks) -> None:
@@ -48,25 +46,33 @@ def test_an_absent_object_blocks_and_the_others_are_judged(checks: Checks) -> No
     ]
 
 
-def test_of_a_set_without_objects_only_their_names_are_wrong(checks: Checks) -> None:
-    story = Story()
-    workload = dict(workloads.load("disaggregated", {}))
-    wanted, name = expected(workload), str(workload["metadata"]["name"])
-    story.tell("podcliquesets", name, {"metadata": {"finalizers": ["grove.io/podcliqueset.grove.io"]}})
-    implementation = SimpleNamespace(scheduler_name="s")
-    case: Any = SimpleNamespace(
-        history=story.history,
-        implementation=implementation,
-        expect=lambda id, what, want, seen, at=None: checks.expect(id, what, want, seen),
-    )
-    view: View = story.history.view()
-    objects.check_names_and_labels(case, wanted, view)
-    objects.check_owners(case, wanted, view)
-    objects.check_finalizers(case, wanted, view, name)
-    objects.check_services(case, wanted, view)
-    objects.check_specs(case, wanted, view)
-    statuses.check_statuses(case, wanted, view, name)
-    gang_objects.check_gangs(case, wanted, view)
-    # The set itself exists, and says nothing about its replicas.
-    assert {id for id, found in outcomes(checks).items() if "failed" in found} == {"CORE-001", "CORE-010", "CORE-013"}
-    assert all("unknown" in found for id, found in outcomes(checks).items() if id not in ("CORE-001", "CORE-010"))
+def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
+    found = dict(judged(SetWithoutObjects().play()))
+    assert set(IDS) == set(found)
+    # A set without objects lacks its objects and its pods; it exists itself, and says nothing about its replicas.
+    assert {id for id, outcomes in found.items() if "failed" in outcomes} == {"CORE-001", "CORE-007", "CORE-010", "CORE-013"}
+    assert all("unknown" in outcomes for id, outcomes in found.items() if id not in ("CORE-001", "CORE-010"))
+
+
+class SetWithoutObjects(ReadyDisaggregatedSet):
+    """A set of which the implementation has made nothing, and of which a state is judged nevertheless."""
+
+    def play(self) -> Played:  # type: ignore[override]
+        story, workload = Story(), dict(workloads.load("disaggregated", {}))
+        self.namespace, self.scheduler = SPACE, "s"
+        self.wanted, self.set_name = expected(workload), str(workload["metadata"]["name"])
+        last = story.tell("podcliquesets", self.set_name, {"metadata": {"finalizers": [SET_FINALIZER]}})
+        steps = {READY: Step(READY, last.seq, None, last.at)}
+        return Played("ready", self, story.history, steps, {}, SceneEnded("set available", "it is not", last.at))
+
+
+def judged(played: Played) -> Iterator[tuple[str, set[str]]]:
+    """Each requirement that tests of the scene judge, with the outcomes of its checks."""
+    for module in (test_managed_objects, test_pods_of_a_set, test_gangs_of_a_set, test_ready_statuses):
+        for test in vars(module).values():
+            ids = [id for mark in getattr(test, "pytestmark", ()) if mark.name == MARK for id in mark.args]
+            for id in ids:
+                checks = Checks("test", ids, lambda check: None)
+                with contextlib.suppress(Blocked, CheckFailed):
+                    test(Recorded(played, played.scene, checks))
+                yield id, {check.outcome for check in checks.made}
