@@ -75,5 +75,5 @@ class Facts:
         return os.environ | self.marker()
 
     def marker(self) -> dict[str, str]:
-        """The two variables by which a process of this cluster is recognized."""
+        """The two environment variables that mark a process as part of this cluster."""
         return {processes.CLUSTER: self.uid, processes.STATE_ROOT: str(self._state.root)}

@@ -318,7 +318,7 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
 
 
 def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable[str]) -> str:
-    """The command line that runs a test of the run again, but for the test's name. What the run was asked for decides
+    """The command line that repeats a test of this run, without the name of the test. The selection of the run decides
     what the test asks, and the repetition is part of its random numbers."""
     words = [_program(), "run", "--implementation", settings.implementation]
     for text in given:

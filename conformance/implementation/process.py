@@ -96,7 +96,7 @@ class ProcessGroup:
         return self._ended
 
     def stop(self, grace: float) -> Ended:
-        """SIGTERM to the process group, SIGKILL to what is left when the leader is gone or after `grace` seconds.
+        """Send SIGTERM to the process group, and SIGKILL to the rest after the leader has exited or `grace` seconds.
         Raises HarnessError if it does not end."""
         self._order("T")
         if not self._over.wait(grace):

@@ -148,7 +148,7 @@ class Report:
 
     @property
     def exit(self) -> Exit:
-        """A run that was asked for some requirements, and in which these passed, is partial and a success."""
+        """A run of selected requirements, all of which passed, is partial and a success."""
         if self.verdict is RunVerdict.PARTIAL and self.as_selected:
             return Exit.CONFORMANT
         return EXIT[self.verdict]
@@ -341,7 +341,7 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
 
 
 def _all_selected_pass(results: list[Result]) -> bool:
-    """Whether something that only should be, or may, was asked for by its id and all of that passed."""
+    """Whether SHOULD or MAY requirements were selected by id and all of them passed."""
     left_out = [r for r in results if r.reason == NOT_SELECTED]
     asked = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
     return bool(left_out) and bool(asked) and all(r.outcome is Outcome.PASSED for r in asked)

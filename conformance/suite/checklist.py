@@ -39,7 +39,7 @@ def stable(what: str) -> str:
 
 
 def missing(known: Mapping[str, int] | None, made: Iterable[str]) -> tuple[str, ...]:
-    """The checks that were not made of those that are known; of a requirement of which none are known, `UNKNOWN`."""
+    """Return the known checks that were not made, or `UNKNOWN` if no checks of the requirement are known."""
     if known is None:
         return (UNKNOWN,)
     tally = Counter(map(stable, made))
@@ -61,8 +61,8 @@ def of_run(events: Iterable[AnyEvent]) -> Checklist:
 
 
 def merged(old: Checklist, new: Checklist, declared: Mapping[str, Iterable[str]]) -> Checklist:
-    """`old` with what is new, as far as there are such tests, and they declare the requirement. A run that was asked
-    for some requirements says nothing of the others."""
+    """Return `old` updated with `new`, without tests that no longer exist and requirements that they no longer declare.
+    A run of selected requirements leaves the entries of all others as they are."""
     whole = {test: {**old.get(test, {}), **new.get(test, {})} for test in {*old, *new}}
     return {
         test: {id: checks for id, checks in sorted(ids.items()) if id in declared[test]}

@@ -37,7 +37,7 @@ class Trial:
     scene_ended_by: str = ""
     """The step at which that scene ended early."""
     keep: Callable[[Sequence[Check], Sequence[str]], None] = lambda checks, tests: None
-    """Writes the bundle of evidence: the checks that were made, and the tests by which it is seen again."""
+    """Write the failure bundle: the checks that were made, and the tests that reproduce the failure."""
     at_end: Callable[[bool], None] = lambda finished: None
     """What is judged after the test's own checks, told whether the test came to its end."""
 

@@ -17,7 +17,7 @@ INVARIANT = "INV-"
 class Scope:
     """`profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id → why) and
     those that were not asked for are not. `foreign` are all that belong to features that are not claimed. `named` are
-    the ids that a user has asked for."""
+    the ids that were selected."""
 
     profiles: tuple[str, ...]
     judged: frozenset[str]
