@@ -12,7 +12,7 @@ from conformance.grove.expected import expected
 from conformance.suite.checks import ABSENT, Blocked, CheckFailed, Checks
 from conformance.suite.recorded import Recorded
 from conformance.suite.requirement import MARK
-from conformance.suite.scene import Played, SceneEnded, Step
+from conformance.suite.scene import Played, Step
 from conformance.tests.core import test_gangs_of_a_set, test_managed_objects, test_pods_of_a_set, test_ready_statuses
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 from tests.history.story import SPACE, Story
@@ -63,8 +63,8 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
         self.namespace, self.scheduler = SPACE, "s"
         self.wanted, self.set_name = expected(workload), str(workload["metadata"]["name"])
         last = story.tell("podcliquesets", self.set_name, {"metadata": {"finalizers": [SET_FINALIZER]}})
-        steps = {READY: Step(READY, last.seq, None, last.at)}
-        return Played("ready", self, story.history, steps, {}, SceneEnded("set available", "it is not", last.at))
+        steps = {step: Step(step, last.seq, None, last.at, unmet="it is not") for step in ("set available", READY)}
+        return Played("ready", self, story.history, steps, {})
 
 
 def judged(played: Played) -> Iterator[tuple[str, set[str]]]:
