@@ -1,6 +1,6 @@
 """What a picture of a history shows: for each pod and each gang, in which state it was from when to when. Pure.
 
-A gang is *torn* while some of its pods are bound and not all of its floors are.
+A gang is *torn* while some of its pods are bound and not all of its minimums are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Lane:
 @dataclass
 class CliqueLanes:
     name: str
-    floor: int | None
+    minimum: int | None
     """minReplicas of its PodGroup; None where no gang has told."""
     pods: list[Lane] = field(default_factory=list)
 
@@ -127,13 +127,13 @@ def _gangs(records: list[Record], begin: float, end: float) -> list[GangLanes]:
     counts, found = Gangs(), dict[str, GangLanes]()
     steps: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
     of_pods: dict[str, list[Record]] = defaultdict(list)
-    floors: dict[str, int] = {}
+    minimums: dict[str, int] = {}
     for record in records:
         if record.resource == "pods":
             of_pods[record.uid].append(record)
         name = counts.apply(record)
         if record.resource == "podgangs" or name in steps:
-            floors |= counts[name].floors
+            minimums |= counts[name].minimums
             steps[name].append((record.at - begin, *_gang_state(counts[name])))
     for name in sorted(steps):
         found[name] = GangLanes(_lane(name, steps[name], end - begin))
@@ -145,7 +145,7 @@ def _gangs(records: list[Record], begin: float, end: float) -> list[GangLanes]:
         lane.note = lane.note.replace(
             f" {incarnations[-1].namespace}-", " "
         )  # nodes of a pool have the namespace's name
-        _clique(gang, clique, floors.get(clique)).pods.append(lane)
+        _clique(gang, clique, minimums.get(clique)).pods.append(lane)
     for gang in found.values():
         for clique_lanes in gang.cliques:
             clique_lanes.pods.sort(key=lambda lane: (lane.bars[0].begin if lane.bars else 0.0, lane.name))
@@ -160,13 +160,13 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
-def _clique(gang: GangLanes, name: str, floor: int | None) -> CliqueLanes:
+def _clique(gang: GangLanes, name: str, minimum: int | None) -> CliqueLanes:
     for clique in gang.cliques:
         if clique.name == name:
             return clique
-    gang.cliques.append(CliqueLanes(name, floor))
+    gang.cliques.append(CliqueLanes(name, minimum))
     gang.cliques.sort(key=lambda clique: _natural(clique.name))
-    return _clique(gang, name, floor)
+    return _clique(gang, name, minimum)
 
 
 def _lane(name: str, steps: list[tuple[float, str, str]], end: float) -> Lane:
@@ -195,7 +195,7 @@ def _gang_state(gang: Gang) -> tuple[str, str]:
     if not gang.exists:
         return "", "gone"
     if gang.admitted:
-        return "whole", "its floors are bound"
+        return "whole", "its minimums are bound"
     if gang.staying:
         return "torn", gang.missing()
     return ("waits", "no pod is bound") if gang.initialized else ("forming", "not initialized")

@@ -33,7 +33,7 @@ STATES = {
     "forming": "gang not initialized",
     "waits": "gang waits, nothing bound",
     "torn": "gang TORN: bound in part",
-    "whole": "gang whole: floors bound",
+    "whole": "gang whole: minimums bound",
 }
 LIGHT = {
     "ground": "#ffffff", "text": "#1d2329", "faint": "#5d6873", "line": "#d5dbe1", "failure": "#b3140f",
@@ -165,7 +165,7 @@ class Picture:
         self._write(MARGIN, self._y + 14, _short(lane.name or "no gang", 34), "name strong")
         self._bars(lane, self._y + 3, GANG_ROW - 6)
         for bar in lane.bars:
-            words, x = "TORN: bound in part, its floors are not", self._axis.x(bar.begin)
+            words, x = "TORN: bound in part, its minimums are not", self._axis.x(bar.begin)
             if bar.state == "torn" and self._axis.x(bar.end) - x > CHARACTER * len(words) + 12:
                 self._write(LEFT + x + 6, self._y + 14, words, "on")
         self._note(_ended(gang), self._y + 14, "failure" if gang.torn else "small")
@@ -180,9 +180,9 @@ class Picture:
 
     def _clique(self, clique: CliqueLanes, gang: GangLanes, by_pod: bool) -> None:
         bound, there = clique.at_the_end("bound", "ready"), sum(lane.note != "gone" for lane in clique.pods)
-        floor = "" if clique.floor is None else f", floor {clique.floor}"
-        lack = gang.torn and bound < (clique.floor or 0)
-        note, kind = f"{bound} of {there} bound{floor}", "failure" if lack else "small"
+        minimum = "" if clique.minimum is None else f", minimum {clique.minimum}"
+        lack = gang.torn and bound < (clique.minimum or 0)
+        note, kind = f"{bound} of {there} bound{minimum}", "failure" if lack else "small"
         if not by_pod:
             self._stack(clique.name, clique.pods, note, kind)
             return

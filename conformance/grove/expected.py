@@ -37,7 +37,7 @@ class ScalingGroup:
     labels: Mapping[str, str]
     owner: Owner
     replicas: int
-    floor: int
+    min_available: int
     cliques: tuple[str, ...]
     selector: str
     """`status.selector` (OBJ-764)."""
@@ -65,12 +65,12 @@ class Clique:
 
 @dataclass(frozen=True)
 class Gang:
-    """A PodGang: its PodGroups are the cliques, with their floors (OBJ-401, OBJ-410, OBJ-411)."""
+    """A PodGang: its PodGroups are the cliques, with their minimums (OBJ-401, OBJ-410, OBJ-411)."""
 
     name: str
     labels: Mapping[str, str]
     owner: Owner
-    floors: Mapping[str, int]
+    minimums: Mapping[str, int]
     """PodGroup name → minReplicas."""
     base: bool
     priority: str
@@ -156,7 +156,7 @@ def _group(wanted: SetTemplate, i: int, group: GroupTemplate) -> ScalingGroup:
         labels={**_common(wanted, Component.SCALING_GROUP, name), labels.SET_INDEX: str(i)},
         owner=("PodCliqueSet", wanted.name),
         replicas=group.replicas,
-        floor=group.floor,
+        min_available=group.min_available,
         cliques=group.cliques,
         selector=_selector(wanted, f"{labels.GROUP}={name}"),
     )
@@ -188,8 +188,8 @@ def _members(wanted: SetTemplate, i: int, group: GroupTemplate) -> Iterator[Cliq
     group_name = names.scaling_group(wanted.name, i, group.name)
     base = names.base_gang(wanted.name, i)
     for j in range(group.replicas):
-        scaled = j >= group.floor
-        gang = names.scaled_gang(group_name, j, group.floor) if scaled else base
+        scaled = j >= group.min_available
+        gang = names.scaled_gang(group_name, j, group.min_available) if scaled else base
         for clique_name in group.cliques:
             name = names.member_clique(group_name, j, clique_name)
             clique = wanted.clique(clique_name)
@@ -219,12 +219,12 @@ def _gangs(wanted: SetTemplate, i: int, members: list[Clique]) -> dict[str, Gang
     base = names.base_gang(wanted.name, i)
     found: dict[str, Gang] = {}
     for clique in members:
-        floors = {other.name: other.template.floor for other in members if other.gang == clique.gang}
+        minimums = {other.name: other.template.min_available for other in members if other.gang == clique.gang}
         found[clique.gang] = Gang(
             name=clique.gang,
             labels=_common(wanted, Component.GANG),
             owner=("PodCliqueSet", wanted.name),
-            floors=floors,
+            minimums=minimums,
             base=clique.gang == base,
             priority=wanted.priority,
         )

@@ -25,7 +25,7 @@ class Health:
 
     name: str
     about: str
-    floor: int
+    min_available: int
     pods: tuple[Mapping[str, Any], ...]
     ready: int
     breached: bool
@@ -39,7 +39,9 @@ def read(path: Path) -> Iterator[Health]:
     """Reads a file of cases. Raises UsageError with file, line and field."""
     document = documents.read(path, data.folder("fixtures") / "health" / "pods.schema.json")
     for case in document.value["cases"]:
-        yield Health(case["name"], case["about"], case["floor"], tuple(case["pods"]), case["ready"], case["breached"])
+        yield Health(
+            case["name"], case["about"], case["minAvailable"], tuple(case["pods"]), case["ready"], case["breached"]
+        )
 
 
 def status(pod: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:

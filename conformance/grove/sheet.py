@@ -102,7 +102,7 @@ FINALIZERS = {
 
 def page() -> str:
     """The whole page."""
-    workload = workloads.load("disaggregated", {"setName": SET_NAME, "workers": 2, "workersFloor": 1})
+    workload = workloads.load("disaggregated", {"setName": SET_NAME, "workers": 2, "workersMinAvailable": 1})
     wanted = expected.expected(workload)
     pod = _last_pod(wanted)
     tags = (f"`{labels.MANAGED_BY}: {labels.OPERATOR}`", f"`{labels.PART_OF}: {SET_NAME}`", f"`{labels.NAME}`")
@@ -174,12 +174,12 @@ def _objects(workload: Document, wanted: expected.Expected) -> Iterable[tuple[st
 
 def _names() -> Iterable[tuple[str, str]]:
     of_set, group, clique = "<set>", "<set>-<i>-<group>", "<clique>"
-    i, j, floor, further = 7, 8, 3, 5
+    i, j, min_available, further = 7, 8, 3, 5
     words = {i: "<i>", j: "<j>", further: "<j - minAvailable>"}  # numbers stand for words until the name is made
     for what, name in (
         ("Service of a replica of the set", names.service(of_set, i)),
         ("base PodGang of a replica of the set", names.base_gang(of_set, i)),
-        ("scaled PodGang of replica j of a scaling group", names.scaled_gang(group, j, floor)),
+        ("scaled PodGang of replica j of a scaling group", names.scaled_gang(group, j, min_available)),
         ("PodClique, standalone", names.clique(of_set, i, clique)),
         ("PodClique of replica j of a scaling group", names.member_clique(group, j, clique)),
         ("PodCliqueScalingGroup", names.scaling_group(of_set, i, "<group>")),

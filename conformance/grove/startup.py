@@ -25,7 +25,7 @@ class Seat:
 
     @property
     def scaled(self) -> bool:
-        return self.group is not None and self.group_index >= self.group.floor
+        return self.group is not None and self.group_index >= self.group.min_available
 
 
 def seat(wanted: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> Seat | None:
@@ -64,7 +64,7 @@ def parents(wanted: SetTemplate, place: Seat) -> dict[str, int] | None:
     found: dict[str, int] = {}
     for name in before:
         for full_name in _in_gang(wanted, place, name):
-            found[full_name] = wanted.clique(name).floor
+            found[full_name] = wanted.clique(name).min_available
     return found
 
 
@@ -77,7 +77,7 @@ def _in_gang(wanted: SetTemplate, place: Seat, name: str) -> list[str]:
     if place.scaled:
         same = place.group is not None and place.group.name == group.name
         return [names.member_clique(full, place.group_index, name)] if same else []
-    return [names.member_clique(full, j, name) for j in range(group.floor)]
+    return [names.member_clique(full, j, name) for j in range(group.min_available)]
 
 
 def waiter(pod: Document) -> Document:

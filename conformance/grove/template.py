@@ -15,7 +15,7 @@ class CliqueTemplate:
     name: str
     role: str
     replicas: int
-    floor: int
+    min_available: int
     """minAvailable."""
     pod_spec: Document
     labels: Mapping[str, str]
@@ -33,7 +33,7 @@ class GroupTemplate:
     name: str
     cliques: tuple[str, ...]
     replicas: int
-    floor: int
+    min_available: int
     """minAvailable: replicas below it belong to the base gang, the others have a gang each (OBJ-401)."""
     entry: Document
 
@@ -88,13 +88,13 @@ def read(workload: Document) -> SetTemplate:
 def _clique(entry: Document) -> CliqueTemplate:
     spec = at(entry, "spec")
     replicas = number(spec, "replicas") or 1  # DEF-10
-    floor = number(spec, "minAvailable")
+    min_available = number(spec, "minAvailable")
     pod_spec = at(spec, "podSpec")
     return CliqueTemplate(
         name=text(entry, "name"),
         role=text(spec, "roleName"),
         replicas=replicas,
-        floor=replicas if floor is None else floor,  # DEF-11
+        min_available=replicas if min_available is None else min_available,  # DEF-11
         pod_spec=pod_spec if isinstance(pod_spec, Mapping) else {},
         labels=mapping(entry, "labels"),
         annotations=mapping(entry, "annotations"),
@@ -104,11 +104,11 @@ def _clique(entry: Document) -> CliqueTemplate:
 
 
 def _group(entry: Document) -> GroupTemplate:
-    replicas, floor = number(entry, "replicas"), number(entry, "minAvailable")
+    replicas, min_available = number(entry, "replicas"), number(entry, "minAvailable")
     return GroupTemplate(
         name=text(entry, "name"),
         cliques=tuple(texts(entry, "cliqueNames")),
         replicas=1 if replicas is None else replicas,  # DEF-05
-        floor=1 if floor is None else floor,
+        min_available=1 if min_available is None else min_available,
         entry=entry,
     )

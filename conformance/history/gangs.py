@@ -1,4 +1,4 @@
-"""Keeps count of each gang while a history is replayed: its floors, its pods, and which of them are bound."""
+"""Keeps count of each gang while a history is replayed: its minimums, its pods, and which of them are bound."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from conformance.history.record import DELETED, Record
 
 @dataclass
 class Gang:
-    """One PodGang by name, in one moment. A gang that doesn't exist (yet, or any more) has no floors."""
+    """One PodGang by name, in one moment. A gang that doesn't exist (yet, or any more) has no minimums."""
 
     exists: bool = False
-    floors: dict[str, int] = field(default_factory=dict)
+    minimums: dict[str, int] = field(default_factory=dict)
     """minReplicas of each PodGroup."""
     references: dict[str, set[str]] = field(default_factory=dict)
     """Names of the pods that each PodGroup lists."""
@@ -29,16 +29,16 @@ class Gang:
     @property
     def admitted(self) -> bool:
         """Every PodGroup has at least minReplicas bound pods (scheduling.md A.3)."""
-        return bool(self.floors) and all(
-            len(self.bound.get(group, ())) >= floor for group, floor in self.floors.items()
+        return bool(self.minimums) and all(
+            len(self.bound.get(group, ())) >= minimum for group, minimum in self.minimums.items()
         )
 
     def missing(self) -> str:
-        """Which PodGroups are below their floor, for people."""
+        """Which PodGroups are below their minimum, for people."""
         below = [
-            f"{group} has {len(self.bound.get(group, ()))} of {floor} bound"
-            for group, floor in sorted(self.floors.items())
-            if len(self.bound.get(group, ())) < floor
+            f"{group} has {len(self.bound.get(group, ()))} of {minimum} bound"
+            for group, minimum in sorted(self.minimums.items())
+            if len(self.bound.get(group, ())) < minimum
         ]
         return ", ".join(below) or ("the gang has no podgroups" if self.exists else "the gang does not exist")
 
@@ -68,7 +68,7 @@ class Gangs:
         gang = self[record.name]
         gang.exists = record.kind != DELETED
         groups = items(record.object, "spec", "podgroups") if gang.exists else []
-        gang.floors = {text(group, "name"): count(group, "minReplicas") for group in groups}
+        gang.minimums = {text(group, "name"): count(group, "minReplicas") for group in groups}
         gang.references = {
             text(group, "name"): {
                 text(reference, "name")

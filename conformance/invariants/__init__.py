@@ -22,10 +22,10 @@ from conformance.invariants.gate_until_referenced import GateUntilReferenced
 from conformance.invariants.invariant import Invariant
 from conformance.invariants.node_capacity import RoomOnNodes
 from conformance.invariants.ownership import Ownership
-from conformance.invariants.settled_gangs import NothingHeldBelowFloor
+from conformance.invariants.result import RuleResult
+from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
 from conformance.invariants.startup_order import ParentsReadyFirst
 from conformance.invariants.status_at_rest import LeftAlone
-from conformance.invariants.verdict import Verdict
 
 RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"})
 
@@ -36,7 +36,7 @@ def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] =
     return [
         GateUntilReferenced(),
         BaseGangFirst(),
-        NothingHeldBelowFloor(),
+        NoGangHeldBelowMinimum(),
         Ownership(),
         GateUntilInitialized(),
         ParentsReadyFirst(),
@@ -52,7 +52,7 @@ def _by_hand(record: Record) -> bool:
     return record.resource in ("pods", "podgangs", "podcliquescalinggroups") and bool(label(record.object, BY_HAND))
 
 
-def judge(history: History, only: Sequence[str] = (), excused: Collection[str] = ()) -> list[Verdict]:
+def judge(history: History, only: Sequence[str] = (), excused: Collection[str] = ()) -> list[RuleResult]:
     """The verdict of every rule (or of those whose ids are given), by id. `excused`: see `rules`. Raises HarnessError
     where a stream has not come to the present."""
     chosen = [rule for rule in rules(excused, history.unrest) if not only or rule.id in only]
@@ -60,11 +60,11 @@ def judge(history: History, only: Sequence[str] = (), excused: Collection[str] =
     ordered = server_order(records)
     if ordered is None:
         reason = "the resource versions of this cluster's resources don't compare"
-        return [Verdict(rule.id, rule.what, None, reason) for rule in chosen]
+        return [RuleResult(rule.id, rule.what, None, reason) for rule in chosen]
     gangs = Gangs()
     for record in ordered:
         for rule in chosen:
             rule.see(record, gangs)
         gangs.apply(record)
     now = history.now()
-    return sorted((rule.verdict(gangs, now) for rule in chosen), key=lambda verdict: verdict.id)
+    return sorted((rule.result(gangs, now) for rule in chosen), key=lambda verdict: verdict.id)

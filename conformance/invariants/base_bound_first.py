@@ -13,11 +13,11 @@ class Bases:
     """Knows the base gang of each scaled pod."""
 
     def __init__(self) -> None:
-        self._floors: dict[str, int] = {}
+        self._minimums: dict[str, int] = {}
 
     def see(self, record: Record) -> None:
         if record.resource == "podcliquescalinggroups":
-            self._floors[record.name] = count(record.object, "spec", "minAvailable")
+            self._minimums[record.name] = count(record.object, "spec", "minAvailable")
 
     def of(self, pod: Document) -> str:
         """The base gang of a scaled pod, empty for a pod of a base gang. Told by the label, or, should an
@@ -26,14 +26,14 @@ class Bases:
         if named:
             return named
         index, set_index = label(pod, labels.GROUP_INDEX), label(pod, labels.SET_INDEX)
-        floor = self._floors.get(label(pod, labels.GROUP))
-        if floor is None or not index.isdigit() or not set_index.isdigit() or int(index) < floor:
+        minimum = self._minimums.get(label(pod, labels.GROUP))
+        if minimum is None or not index.isdigit() or not set_index.isdigit() or int(index) < minimum:
             return ""
         return names.base_gang(label(pod, labels.PART_OF), int(set_index))
 
 
 class BaseBoundFirst(Invariant):
-    """INV-008. A base gang that was admitted once may fall below its floors: pods that were released stay so
+    """INV-008. A base gang that was admitted once may fall below its minimums: pods that were released stay so
     (GS-06)."""
 
     id = "INV-008"

@@ -1,6 +1,6 @@
 """INV-009: who deletes a pod that serves has a cause (GS-30, GS-41, GS-42, GS-44, CHG-SC-30).
 
-A deletion is judged where the pod was Ready on a sound node, its gang had its floors Ready, and no gang of the same
+A deletion is judged where the pod was Ready on a sound node, its gang had its minimums Ready, and no gang of the same
 replica of the set had lately lost them. It has a cause when something above the pod went or was scaled in, when the
 set's template had changed since the pod was made, when its clique had more pods than it is to have, when a pod of
 higher priority waited, or when the suite itself deleted or outdated it.
@@ -162,9 +162,11 @@ class DeletedForACause(Invariant):
             self._waiting[priority].add(record.uid)
 
     def _sound(self, name: str, gangs: Gangs) -> bool:
-        """Whether every group has its floor of Ready pods."""
+        """Whether every group has its minimum of Ready pods."""
         gang = gangs[name]
-        return bool(gang.floors) and all(len(self._ready[name, group]) >= floor for group, floor in gang.floors.items())
+        return bool(gang.minimums) and all(
+            len(self._ready[name, group]) >= minimum for group, minimum in gang.minimums.items()
+        )
 
     # -- judging -------------------------------------------------------------------------------------------------
 

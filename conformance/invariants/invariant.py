@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.history.gangs import Gangs
 from conformance.history.record import Record
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
 
 Violation = tuple[str, tuple[Record, ...]]
 """The reason, and the records that show it."""
@@ -23,14 +23,14 @@ class Invariant:
         """Judge a record, with the state of the gangs before it."""
         raise NotImplementedError
 
-    def verdict(self, gangs: Gangs, now: float) -> Verdict:
+    def result(self, gangs: Gangs, now: float) -> RuleResult:
         """The verdict on the history that ends `now` (seconds since the recorder started), with `gangs` as they are
         at its end."""
         violation = self._violation or self._violated_at_end(gangs, now)
         if violation is not None:
-            return Verdict(self.id, self.what, False, *violation)
+            return RuleResult(self.id, self.what, False, *violation)
         reason = self._unknown(gangs, now)
-        return Verdict(self.id, self.what, None if reason else True, reason)
+        return RuleResult(self.id, self.what, None if reason else True, reason)
 
     def _violate(self, reason: str, *records: Record) -> None:
         """Note a violation; the first one is kept."""

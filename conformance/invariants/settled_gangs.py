@@ -12,9 +12,9 @@ SETTLED = 10.0
 """Seconds without a binding, deletion or ungating after which a gang counts as settled (scheduling.md A.3)."""
 
 
-class NothingHeldBelowFloor(Invariant):
-    """INV-003, at the end and at any moment before. A gang that was admitted once may fall below its floor later: that
-    is gang termination's business."""
+class NoGangHeldBelowMinimum(Invariant):
+    """INV-003, at the end and at any moment before. Losing pods later is allowed for a gang that
+    was admitted once: gang termination deals with it."""
 
     id = "INV-003"
     what = "a settled gang that was never admitted holds no bound pod"

@@ -15,7 +15,7 @@ from conformance.invariants.invariant import Invariant
 
 class ParentsReadyFirst(Invariant):
     """INV-006. A wait that is over stays over: a pod may become Ready after a parent was lost again, if there was one
-    moment in its life at which all its parents had their floors Ready. Cliques are told by the owners of the pods."""
+    moment in its life at which all its parents had their minimums Ready. Cliques are told by the owners of the pods."""
 
     id = "INV-006"
     what = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
@@ -89,9 +89,9 @@ class ParentsReadyFirst(Invariant):
 
     def _lacks(self, parents: dict[str, int]) -> list[str]:
         return [
-            f"{parent} had {len(self._ready[parent])} of {floor} pods Ready"
-            for parent, floor in parents.items()
-            if len(self._ready[parent]) < floor
+            f"{parent} had {len(self._ready[parent])} of {minimum} pods Ready"
+            for parent, minimum in parents.items()
+            if len(self._ready[parent]) < minimum
         ]
 
     def _judge(self, record: Record, clique: str) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
 from conformance.suite.checks import CheckFailed, Ids
 from conformance.suite.scene import InVain
 from conformance.suite.scene_environment import SceneEnvironment
@@ -63,10 +63,10 @@ class Case(SceneEnvironment):
         last change of the objects that the values differ in."""
         return self.checks.expect(id, what, expected, seen, at=since(self.history, what, expected, seen, at))
 
-    def holds(self, id: str, what: str, verdict: Verdict | bool | None) -> bool:
+    def holds(self, id: str, what: str, verdict: RuleResult | bool | None) -> bool:
         """An invariant or another three-valued verdict; the test goes on. Unknown (None) is not a pass."""
         now = None if verdict is True else round(self.history.now(), 3)
-        if isinstance(verdict, Verdict):
+        if isinstance(verdict, RuleResult):
             at = round(verdict.records[-1].at, 3) if verdict.records else None if verdict.holds else now
             return self.checks.holds(id, what or verdict.what, verdict.holds, str(verdict), at=at)
         return self.checks.holds(id, what, verdict, at=now)

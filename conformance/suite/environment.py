@@ -1,6 +1,6 @@
-"""What a test is run on, as the plugin sees it: a bench that plays one trial at a time.
+"""The environment of a worker, as the plugin sees it: it plays one test at a time.
 
-The real bench is a cluster with an implementation (`session.py`); our own tests of the plugin bring another.
+The real environment is a cluster with an implementation (`session.py`); the plugin's own tests supply a fake one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from conformance.suite.settings import RunSettings
 
 
 @dataclass
-class Trial:
-    """One test while it runs. `problem` is what cut it short, if anything did."""
+class RunningTest:
+    """One test while it runs. `problem` is the exception that ended it early, if any."""
 
     test: str
     checks: Checks
     problem: BaseException | None = None
     ended_by: str = ""
-    """The failed check that ended the test before its end, in words."""
+    """The failed check that ended the test early, for people."""
     seconds: dict[str, float] = field(default_factory=dict)
     namespace: str = ""
     bundle: Path | None = None
@@ -39,11 +39,11 @@ class Trial:
     keep: Callable[[Sequence[Check], Sequence[str]], None] = lambda checks, tests: None
     """Write the failure bundle: the checks that were made, and the tests that reproduce the failure."""
     at_end: Callable[[bool], None] = lambda finished: None
-    """What is judged after the test's own checks, told whether the test came to its end."""
+    """Judge what is judged after the test's own checks. The argument says whether the test ran to its end."""
 
     @property
     def wrong(self) -> bool:
-        """Whether there is something to keep evidence of."""
+        """Whether the test has a problem or a failed check, so that evidence must be kept."""
         return self.problem is not None or bool(self.checks.failures)
 
 
@@ -52,34 +52,36 @@ class GivenUp(HarnessError):
 
 
 class Environment(Protocol):
-    """One worker's place of work. Made when the first test needs it."""
+    """The environment of one worker, opened when the first test needs it."""
 
-    def play(self, trial: Trial) -> AbstractContextManager[Any]:
-        """Gives the `case` of a test, or the environment of a scene; clears up when left, and keeps evidence of what is
-        wrong by then.
+    def play(self, running: RunningTest) -> AbstractContextManager[Any]:
+        """Return the `case` of a test, or the environment of a scene, as a context manager. On exit it keeps evidence
+        if anything is wrong, and cleans up.
 
-        Raises HarnessError (cluster), or checks.Blocked (the implementation cannot be run at all).
+        Raises HarnessError (the cluster failed) or checks.Blocked (the implementation cannot be run at all).
         """
         ...
 
     def close(self) -> None:
-        """Undoes everything, in reverse. Safe to call again."""
+        """Undo everything in reverse order. Safe to call again."""
         ...
 
 
 class MakeEnvironment(Protocol):
+    """A function that opens the environment of a worker."""
+
     def __call__(self, settings: RunSettings, worker: str, ledger: Ledger) -> Environment: ...
 
 
 def short_name(test: str, run: str) -> str:
-    """A DNS label of at most 30 characters for what belongs to one test of one run: namespace, pool, user agent."""
+    """Return a DNS label of at most 30 characters for the namespace, node pool and user agent of one test of a run."""
     words = re.sub(r"[^a-z0-9]+", "-", test.rpartition("::")[2].removeprefix("test_").lower()).strip("-")
     digest = hashlib.sha256(f"{run}\0{test}".encode()).hexdigest()[:6]
     return f"{words[:22].rstrip('-') or 'test'}-{digest}"
 
 
 def folder_name(test: str) -> str:
-    """A file name for a test that is the same in each run."""
+    """Return a file name for a test. It is the same in every run."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", test.replace(".py::", "-")).strip("-")
     if len(words) <= 80:
         return words
@@ -87,5 +89,5 @@ def folder_name(test: str) -> str:
 
 
 def randomness(test: str, seed: int) -> random.Random:
-    """The random numbers of a test: the same for the same seed, whatever else runs."""
+    """Return the random numbers of a test: the same for the same seed, whatever else runs."""
     return random.Random(f"{seed} {test}")

@@ -8,6 +8,6 @@ from conformance.suite.environment import MakeEnvironment
 
 
 @pytest.hookspec(firstresult=True)
-def pytest_conformance_bench(config: pytest.Config) -> MakeEnvironment | None:
-    """What makes the bench of a worker. Without an answer it is a cluster of its own (`session.open_bench`)."""
+def pytest_conformance_environment(config: pytest.Config) -> MakeEnvironment | None:
+    """Return the function that opens the environment of a worker. Default: `session.open_environment`, a cluster."""
     raise NotImplementedError

@@ -19,7 +19,7 @@ import pytest
 from conformance.errors import HarnessError
 from conformance.suite import bundle, hooks, ledger, repeated, requirement, settings
 from conformance.suite.checks import Blocked, CheckFailed, Checks
-from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, Trial
+from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, RunningTest
 from conformance.suite.recorded import Recorded
 from conformance.suite.requirement import Requirement
 from conformance.suite.scene import RUN, NotKept, Scene, scenes_of
@@ -57,9 +57,9 @@ def case(request: pytest.FixtureRequest) -> Iterator[object]:
     judge = request.config.pluginmanager.get_plugin(NAME)
     if not isinstance(judge, Judge):
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
-    with judge.environment().play(judge.trial) as given:
+    with judge.environment().play(judge.running) as given:
         yield given
-    _attach(judge.trial)
+    _attach(judge.running)
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def run(request: pytest.FixtureRequest) -> Iterator[object]:
     try:
         yield judge.recorded(request.node)
     finally:
-        first = judge.scenes.keep(judge.trial)
-    _attach(judge.trial, whole=first)
+        first = judge.scenes.keep(judge.running)
+    _attach(judge.running, whole=first)
 
 
 class Judge:
@@ -87,8 +87,8 @@ class Judge:
         self.groups: dict[str, str] = {}
         """What each test must be run together with: its scene."""
         self._failed: set[str] = set()
-        self._trial: Trial | None = None
-        self._bench: Environment | None = None
+        self._running: RunningTest | None = None
+        self._environment: Environment | None = None
         self._refusal: Exception | None = None
         worker = getattr(config, "workerinput", {}).get("workerid")
         self.worker = str(worker or "main")
@@ -104,9 +104,9 @@ class Judge:
                 signal.signal(signal.SIGTERM, _interrupt)
 
     @property
-    def trial(self) -> Trial:
-        assert self._trial is not None, "no test is running"
-        return self._trial
+    def running(self) -> RunningTest:
+        assert self._running is not None, "no test is running"
+        return self._running
 
     @property
     def scenes(self) -> Scenes:
@@ -122,22 +122,22 @@ class Judge:
         key, scene = self.groups[item.nodeid], scene_of(item)
         assert scene is not None
         others = {id for test, group in self.groups.items() if group == key for id in self.selected[test]}
-        self._recorded = self.scenes.recorded(key, scene, self.trial, others)
+        self._recorded = self.scenes.recorded(key, scene, self.running, others)
         return self._recorded
 
     def environment(self) -> Environment:
-        """The worker's bench, made at the first call. A bench that cannot be made is not tried again."""
+        """Return the worker's environment, opened at the first call. A failed attempt to open it is not repeated."""
         if self._refusal is not None:
             raise self._refusal
-        if self._bench is None:
-            make: MakeEnvironment | None = self.config.hook.pytest_conformance_bench(config=self.config)
+        if self._environment is None:
+            make: MakeEnvironment | None = self.config.hook.pytest_conformance_environment(config=self.config)
             assert self._ledger is not None
             try:
-                self._bench = (make or _cluster())(self.run, self.worker, self._ledger)
+                self._environment = (make or _cluster())(self.run, self.worker, self._ledger)
             except Exception as error:
                 self._refusal = error
                 raise
-        return self._bench
+        return self._environment
 
     # -- collection ----------------------------------------------------------------------------------------------
 
@@ -178,19 +178,19 @@ class Judge:
         ids = requirement.declared(item)
         asked = self.judged & set(ids)
         enough = asked if self.run.fail_fast else frozenset()
-        self._trial = trial = Trial(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough, asked))
+        self._running = running = RunningTest(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough, asked))
         if self._spared(item):
             result = yield
             self._follow(nextitem)
             return result
-        self._ledger.write(ledger.TestStarted(test=trial.test, ids=ids, worker=self.worker))
+        self._ledger.write(ledger.TestStarted(test=running.test, ids=ids, worker=self.worker))
         try:
             result = yield
         except BaseException as error:
-            trial.problem = error
-            self._finish(trial)
+            running.problem = error
+            self._finish(running)
             raise
-        self._finish(trial)
+        self._finish(running)
         self._follow(nextitem)
         return result
 
@@ -213,21 +213,21 @@ class Judge:
             try:
                 result = yield
             except NotKept:
-                if self.trial.scene_ended_by and self._recorded is not None:
+                if self.running.scene_ended_by and self._recorded is not None:
                     self._recorded.unreached()
                 raise
         except CheckFailed:
-            last = self.trial.checks.failures[-1]
-            self.trial.ended_by = f"{last.id} failed ({last.what})"
-            self.trial.at_end(False)
+            last = self.running.checks.failures[-1]
+            self.running.ended_by = f"{last.id} failed ({last.what})"
+            self.running.at_end(False)
             raise
         except Blocked:
             raise
         except AssertionError as error:  # nothing that the implementation is to blame for
             first = str(error).partition("\n")[0]
             raise HarnessError(f"a bare assert judged something: {first} (use case.expect or run.expect)") from error
-        self.trial.at_end(True)
-        self.trial.checks.finish()
+        self.running.at_end(True)
+        self.running.checks.finish()
         return result
 
     @pytest.hookimpl(wrapper=True)
@@ -235,11 +235,11 @@ class Judge:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        trial = self.trial
-        trial.seconds[call.when] = round(call.duration, 3)
+        running = self.running
+        running.seconds[call.when] = round(call.duration, 3)
         error = call.excinfo.value if call.excinfo else None
-        if error is not None and (trial.problem is None or isinstance(trial.problem, CheckFailed)):
-            trial.problem = error
+        if error is not None and (running.problem is None or isinstance(running.problem, CheckFailed)):
+            running.problem = error
         if isinstance(error, CheckFailed):
             report.longrepr = str(error)
         elif isinstance(error, Blocked):
@@ -250,29 +250,29 @@ class Judge:
                 report.longrepr = f"blocked: {error.reason}"
         return report
 
-    def _finish(self, trial: Trial) -> None:
+    def _finish(self, running: RunningTest) -> None:
         assert self._ledger is not None
-        self._failed |= {check.id for check in trial.checks.made if check.outcome == "failed"}
-        outcome, reason, cause = _judged(trial)
+        self._failed |= {check.id for check in running.checks.made if check.outcome == "failed"}
+        outcome, reason, cause = _judged(running)
         if outcome == "harness-error":
             log = str(self.run.log)
-            final = self._refusal is not None or isinstance(trial.problem, GivenUp)
+            final = self._refusal is not None or isinstance(running.problem, GivenUp)
             self._ledger.write(
-                ledger.HarnessFault(worker=self.worker, what=reason, test=trial.test, log=log, final=final)
+                ledger.HarnessFault(worker=self.worker, what=reason, test=running.test, log=log, final=final)
             )
-        bundle = os.path.relpath(trial.bundle, self.run.folder) if trial.bundle else ""
+        bundle = os.path.relpath(running.bundle, self.run.folder) if running.bundle else ""
         self._ledger.write(
             ledger.TestFinished(
-                test=trial.test,
+                test=running.test,
                 outcome=outcome,
                 worker=self.worker,
                 reason=reason,
                 cause=cause,
-                ended_by=trial.scene_ended_by if outcome == "blocked" and trial.scene else trial.ended_by,
-                seconds=trial.seconds,
+                ended_by=running.scene_ended_by if outcome == "blocked" and running.scene else running.ended_by,
+                seconds=running.seconds,
                 bundle=bundle,
-                namespace=trial.namespace,
-                scene=trial.scene,
+                namespace=running.namespace,
+                scene=running.scene,
             )
         )
 
@@ -290,16 +290,16 @@ class Judge:
     def _close(self) -> None:
         if self._scenes is not None:
             self._scenes.abandon()
-        if self._bench is not None:
-            self._close_bench()
+        if self._environment is not None:
+            self._close_environment()
 
-    def _close_bench(self) -> None:
-        assert self._bench is not None
+    def _close_environment(self) -> None:
+        assert self._environment is not None
         # Nothing may stop the clearing up: whoever cannot wait has SIGKILL and `cluster prune`.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
-        environment, self._bench = self._bench, None
+        environment, self._environment = self._environment, None
         try:
             environment.close()
         except Exception as error:
@@ -315,10 +315,10 @@ class Judge:
 
 
 def _judged(
-    trial: Trial,
+    running: RunningTest,
 ) -> tuple[Literal["passed", "failed", "blocked", "harness-error", "interrupted"], str, ledger.Cause]:
     """Outcome of a test, reason, and for a blocked one the cause."""
-    error = trial.problem
+    error = running.problem
     match error:
         case None:
             return "passed", "", ""
@@ -337,9 +337,9 @@ def _judged(
 
 
 def _cluster() -> MakeEnvironment:
-    from conformance.suite.session import open_bench  # with all that a cluster needs, only where one is needed
+    from conformance.suite.session import open_environment  # with all that a cluster needs, only where one is needed
 
-    return open_bench
+    return open_environment
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -362,10 +362,10 @@ def _label(item: pytest.Item, entries: list[Requirement]) -> None:
         item.add_marker(pytest.mark.allure_label(*values, label_type=kind))
 
 
-def _attach(trial: Trial, *, whole: bool = True) -> None:
+def _attach(running: RunningTest, *, whole: bool = True) -> None:
     """The files of the failure bundle, for Allure: all of them, or those that say what failed. Nothing happens where no
     Allure results are written."""
-    if trial.bundle is None:
+    if running.bundle is None:
         return
     import allure
 
@@ -376,6 +376,6 @@ def _attach(trial: Trial, *, whole: bool = True) -> None:
         ".md": allure.attachment_type.TEXT,
         ".svg": allure.attachment_type.SVG,
     }
-    for path in sorted(p for p in trial.bundle.rglob("*") if p.is_file() and (whole or p.name in TELLING)):
+    for path in sorted(p for p in running.bundle.rglob("*") if p.is_file() and (whole or p.name in TELLING)):
         kind = kinds.get(path.suffix, allure.attachment_type.YAML if path.suffix == ".yaml" else None)
-        attach(str(path), name=str(path.relative_to(trial.bundle)), attachment_type=kind, extension=path.suffix[1:])
+        attach(str(path), name=str(path.relative_to(running.bundle)), attachment_type=kind, extension=path.suffix[1:])

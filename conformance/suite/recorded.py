@@ -11,7 +11,7 @@ from conformance.history.order import server_order
 from conformance.history.query import History, Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
 from conformance.suite.checks import Blocked, Checks
 from conformance.suite.scene import Invariant, Played, Scene, SceneBroken, SceneEnded, Step
 from conformance.suite.since import since
@@ -126,9 +126,9 @@ class Recorded(Generic[S]):
             self._end()
         return self._checks.holds(self._id, what, True)
 
-    def holds(self, what: str, verdict: Verdict | bool | None) -> bool:
+    def holds(self, what: str, verdict: RuleResult | bool | None) -> bool:
         """A three-valued verdict; unknown (None) is not a pass."""
-        if isinstance(verdict, Verdict):
+        if isinstance(verdict, RuleResult):
             at = round(verdict.records[-1].at, 3) if verdict.records else None
             return self._checks.holds(self._id, what or verdict.what, verdict.holds, str(verdict), at=at)
         return self._checks.holds(self._id, what, verdict)

@@ -17,7 +17,7 @@ import pytest
 from conformance.errors import HarnessError
 from conformance.suite import ledger, repeated
 from conformance.suite.checks import Blocked
-from conformance.suite.environment import Environment, Trial
+from conformance.suite.environment import Environment, RunningTest
 from conformance.suite.recorded import Recorded
 from conformance.suite.scene import RUN, Played, Scene, SceneBroken, SceneChecks, SceneEnded, scenes_of
 
@@ -55,7 +55,7 @@ class _Open:
     """The scene whose tests are running. `problem` stands for a scene that could not be played."""
 
     key: str
-    trial: Trial
+    running: RunningTest
     clearing: ExitStack = field(default_factory=ExitStack)
     played: Played | None = None
     problem: BaseException | None = None
@@ -74,7 +74,7 @@ class Scenes:
         self._invariants = tuple(sorted(invariants))
         self._open: _Open | None = None
 
-    def recorded(self, key: str, scene: type[Scene], trial: Trial, others: Collection[str]) -> Recorded[Scene]:
+    def recorded(self, key: str, scene: type[Scene], running: RunningTest, others: Collection[str]) -> Recorded[Scene]:
         """The recording of a scene for one test; the first test of the scene has it played. `others` are the ids that
         tests of this scene judge: a broken invariant that none of them declares fails the test that played it."""
         fresh = self._open is None or self._open.key != key
@@ -83,28 +83,28 @@ class Scenes:
             self._open = self._play(key, scene)
         found = self._open
         assert found is not None
-        trial.namespace = found.trial.namespace
+        running.namespace = found.running.namespace
         if found.problem is not None:
             if fresh or isinstance(found.problem, Blocked):
                 raise found.problem
             raise HarnessError(f"the scene {key} could not be played: {found.problem}") from found.problem
         assert found.played is not None
-        trial.scene, trial.scene_ended_by = key, found.played.ended_by
+        running.scene, running.scene_ended_by = key, found.played.ended_by
         for id, verdict in found.played.verdicts.items() if fresh else ():
             if verdict.holds is False and id not in others:
-                trial.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
-        return Recorded(found.played, found.played.scene, trial.checks)
+                running.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
+        return Recorded(found.played, found.played.scene, running.checks)
 
-    def keep(self, trial: Trial) -> bool:
+    def keep(self, running: RunningTest) -> bool:
         """Keeps evidence of a test that failed: the scene's bundle, with the failures of all its tests so far. Says
         whether it is the first of them."""
         found = self._open
-        if found is None or not (trial.checks.failures or found.problem):
+        if found is None or not (running.checks.failures or found.problem):
             return False
-        found.failed += trial.checks.made
-        found.tests.append(trial.test)
-        found.trial.keep(found.failed, found.tests)
-        trial.bundle = found.trial.bundle
+        found.failed += running.checks.made
+        found.tests.append(running.test)
+        found.running.keep(found.failed, found.tests)
+        running.bundle = found.running.bundle
         return len(found.tests) == 1
 
     def close(self, following: str = "") -> None:
@@ -121,22 +121,22 @@ class Scenes:
     def abandon(self) -> None:
         """Leaves a scene whose tests were interrupted."""
         if self._open is not None:
-            self._open.trial.problem = KeyboardInterrupt()
+            self._open.running.problem = KeyboardInterrupt()
             self.close()
 
     def _play(self, key: str, scene: type[Scene]) -> _Open:
         checks = SceneChecks(key, self._invariants)
-        found = _Open(key, Trial(key, checks))
+        found = _Open(key, RunningTest(key, checks))
         begin = time.monotonic()
         try:
             environment = self._environment()
             begin = time.monotonic()  # the time of the scene, without that of bringing a cluster up
-            env = found.clearing.enter_context(environment.play(found.trial))
-            found.played = _played(key, scene(), found.trial, checks, env)
+            env = found.clearing.enter_context(environment.play(found.running))
+            found.played = _played(key, scene(), found.running, checks, env)
         except Exception as error:
-            found.trial.problem = found.problem = error
+            found.running.problem = found.problem = error
         except BaseException as error:  # nothing is kept or cleared away in a hurry: the cluster goes as a whole
-            found.trial.problem = error
+            found.running.problem = error
             found.clearing.close()
             raise
         if found.played is not None:
@@ -144,7 +144,7 @@ class Scenes:
         return found
 
 
-def _played(key: str, scene: Scene, trial: Trial, checks: SceneChecks, env: Any) -> Played:
+def _played(key: str, scene: Scene, running: RunningTest, checks: SceneChecks, env: Any) -> Played:
     """Plays a scene, and judges the invariants over its history. Raises what is no fault of the implementation."""
     ended: Exception | None = None
     try:
@@ -152,7 +152,7 @@ def _played(key: str, scene: Scene, trial: Trial, checks: SceneChecks, env: Any)
     except (SceneEnded, SceneBroken, Blocked) as error:
         ended = error
     try:
-        trial.at_end(ended is None)
+        running.at_end(ended is None)
     except SceneBroken as error:
         ended = error
     return Played(key, scene, env.history.frozen(), dict(env.steps), dict(checks.verdicts), ended)

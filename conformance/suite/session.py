@@ -1,4 +1,4 @@
-"""The real bench: one cluster with one implementation for one worker, and a namespace and a pool for each test.
+"""The real environment: one cluster with one implementation for one worker, and a namespace and a pool for each test.
 
 The invariant: whatever way a worker ends, what it opened is closed in reverse; SIGKILL leaves it to `sweep`.
 """
@@ -36,7 +36,7 @@ from conformance.suite import bundle, existing, requirement
 from conformance.suite.api import Api, Loop, words
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
-from conformance.suite.environment import GivenUp, Trial, folder_name, randomness, short_name
+from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
 from conformance.suite.ledger import Check, Ledger, Phase
 from conformance.suite.settings import RunSettings
 from conformance.suite.silence import Silence
@@ -52,9 +52,9 @@ CLUSTERS = 2
 """Clusters of its own that a worker uses before it gives up."""
 
 
-def open_bench(settings: RunSettings, worker: str, ledger: Ledger) -> ClusterBench:
+def open_environment(settings: RunSettings, worker: str, ledger: Ledger) -> ClusterEnvironment:
     """Brings everything up. Raises HarnessError (cluster), or Blocked (the implementation cannot be installed)."""
-    return ClusterBench(settings, worker, ledger)
+    return ClusterEnvironment(settings, worker, ledger)
 
 
 def sweep(run: str, worker: str = "") -> list[str]:
@@ -79,7 +79,7 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
     return _patient(judged, scale), supplied and _patient(supplied, scale)
 
 
-class ClusterBench:
+class ClusterEnvironment:
     """A cluster of its own (or an existing one), a driver, a recorder, an API client; see `Environment`."""
 
     def __init__(self, settings: RunSettings, worker: str, book: Ledger) -> None:
@@ -222,21 +222,21 @@ class ClusterBench:
     # -- one test ------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def play(self, trial: Trial) -> Iterator[Case]:
+    def play(self, running: RunningTest) -> Iterator[Case]:
         """See `Environment.play`."""
-        name = short_name(trial.test, self._settings.run)
+        name = short_name(running.test, self._settings.run)
         self._revive()
         sound = partial(self._sound, time.monotonic())
-        trial.checks.doubt = sound
+        running.checks.doubt = sound
         offsets = {name: _size(log) for name, log in self._logs().items()}
         api = Api(self._loop, self._kubeconfig, f"grove-conformance/{name}", self._served)
         self._recorder.open(name)
         history = History(self._recorder, name)
         try:
             self._namespace(api, name)
-            trial.namespace = name
+            running.namespace = name
             case = Case(
-                checks=trial.checks,
+                checks=running.checks,
                 namespace=name,
                 pool=name,
                 history=history,
@@ -246,7 +246,7 @@ class ClusterBench:
                 sound=sound,
                 wait_budget=self._patience,
                 time_scale=self._settings.time_scale,
-                randomness=randomness(trial.test, self._settings.seed),
+                randomness=randomness(running.test, self._settings.seed),
                 audit=self._audit,
                 silence=Silence(AuditTail(self._cluster.audit_log).poll, name) if self._cluster else None,
             )
@@ -255,43 +255,48 @@ class ClusterBench:
                 sound(False)  # before anything passes that an outage may have kept from failing
                 if finished and case.premises.gone():
                     case.require_premises()
-                self._invariants(trial, case, finished)
+                self._invariants(running, case, finished)
 
-            trial.at_end = judge
-            trial.keep = partial(self._keep, trial, case, offsets)
+            running.at_end = judge
+            running.keep = partial(self._keep, running, case, offsets)
             try:
                 yield case
             finally:
-                if not isinstance(trial.problem, KeyboardInterrupt):
-                    self._after(trial, case, api, offsets)
+                if not isinstance(running.problem, KeyboardInterrupt):
+                    self._after(running, case, api, offsets)
         finally:
             self._recorder.forget(name)
             api.close()
 
-    def _after(self, trial: Trial, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
+    def _after(self, running: RunningTest, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
         """Keeps evidence of what went wrong, then deletes what the test made (without waiting for it to be gone)."""
         case.history.end()
-        if trial.wrong and not trial.bundle:
-            trial.keep(trial.checks.made, [trial.test])
-        if trial.wrong and self._breaks():
+        if running.wrong and not running.bundle:
+            running.keep(running.checks.made, [running.test])
+        if running.wrong and self._breaks():
             return  # no test is played on this cluster any more
         self.driver.operators.reset()
         try:
             api.delete("namespaces", None, [case.namespace])
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
-            if not trial.wrong:
+            if not running.wrong:
                 raise HarnessError(f"the test's namespace or nodes cannot be deleted: {error}") from error
 
     def _keep(
-        self, trial: Trial, case: Case, offsets: Mapping[str, int], checks: Sequence[Check], tests: Sequence[str]
+        self,
+        running: RunningTest,
+        case: Case,
+        offsets: Mapping[str, int],
+        checks: Sequence[Check],
+        tests: Sequence[str],
     ) -> None:
         """Writes the bundle of a test or a scene, or writes it again with further checks."""
         case.history.end()
-        trial.bundle = self._settings.folder / "bundles" / folder_name(trial.test)
+        running.bundle = self._settings.folder / "bundles" / folder_name(running.test)
         bundle.write(
-            trial.bundle,
-            test=trial.test,
+            running.bundle,
+            test=running.test,
             checks=checks,
             history=case.history,
             made=case.made,
@@ -306,15 +311,15 @@ class ClusterBench:
         parts = {f"cluster/{name}": self._cluster.monitor.log(name) for name in TELLING} if self._cluster else {}
         return self.driver.logs() | parts
 
-    def _invariants(self, trial: Trial, case: Case, finished: bool) -> None:
+    def _invariants(self, running: RunningTest, case: Case, finished: bool) -> None:
         """The rules of any history: a broken one fails every test, an unknown one only a test that declares it and
         was not cut short before it could give it something to judge."""
-        declared = trial.checks.declared if finished else ()
+        declared = running.checks.declared if finished else ()
         for verdict in invariants.judge(case.history, excused=case.excused_pods()):
             known = verdict.id in self._registry.requirements
             if known and (verdict.id in declared or verdict.holds is False):
                 at = round(verdict.records[-1].at, 3) if verdict.records else None
-                trial.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
+                running.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
 
     def _revive(self) -> None:
         """A process that ended in an earlier test is started again, so that one crash is not the end of all tests."""

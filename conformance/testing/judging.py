@@ -11,7 +11,7 @@ from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach
 from conformance.grove.scheduling.scenarios import Scenario
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
 from conformance.suite.case import Case
 from conformance.testing.playing import Play, Scene, counted
 
@@ -91,7 +91,7 @@ def judge(case: Case, play: Play, scenes: Sequence[Scene], ids: Sequence[str]) -
     for id, found in wrong.items():
         for scene, breaches in found:
             what = f"{_name(scene)}: {scene.scenario.about or 'the outcome is permitted'}"
-            case.holds(id, what, Verdict("", what, False, explained(scene, breaches)))
+            case.holds(id, what, RuleResult("", what, False, explained(scene, breaches)))
         if not found:
             case.holds(id, f"{len(scenes)} scenarios come to rest where they may", True)
 

@@ -130,7 +130,7 @@ class Play:
         """Plays all scenarios, then the changes of those that have one. Fails `ids` where nothing is bound at all."""
         self.at_once = self.case.roles.pause("gang-scheduler")
         try:
-            self._furnish()
+            self._set_up()
             self._begin()
             # In real time: its start is no part of what is judged.
             what = "the scheduler binds pods of any gang"
@@ -149,7 +149,7 @@ class Play:
 
     # -- making --------------------------------------------------------------------------------------------------
 
-    def _furnish(self) -> None:
+    def _set_up(self) -> None:
         instances = [part.instance for part in self.parts]
         for entry in {c["value"]: c for instance in instances for c in manifests.priority_classes(instance)}.values():
             if self.case.dry_run.ask(self.case.dry_run.create(entry)).accepted:

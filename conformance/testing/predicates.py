@@ -91,7 +91,7 @@ def none_bound(cliques: Sequence[Clique]) -> Predicate:
 def admitted(wanted: Expected, gang: Gang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
     cliques = wanted.of_gang(gang.name)
-    return lambda view: _short(gang.floors, bound(view, cliques), "are bound")
+    return lambda view: _short(gang.minimums, bound(view, cliques), "are bound")
 
 
 def available(set_name: str, replicas: int) -> Predicate:

@@ -21,7 +21,7 @@ def owner(record: Record) -> str:
     return text(controller(record.object), "name")
 
 
-def moments(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
+def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
     """Each record of a pod with the pods as they are then, by uid. The mapping moves on."""
     state = {record.uid: record for record in span.begin().records("pods")}
     for record in span.records("pods"):
@@ -44,7 +44,7 @@ def serving(state: Mapping[str, Record]) -> dict[str, int]:
 def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
     """How many Ready pods each of these cliques lacked at most."""
     worst = dict.fromkeys(sizes, 0)
-    for _, state in moments(span):
+    for _, state in states(span):
         have = serving(state)
         for clique, size in sizes.items():
             worst[clique] = max(worst[clique], size - have.get(clique, 0))
@@ -54,7 +54,7 @@ def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
 def together(span: Span, sizes: Mapping[str, int], part: Part, *, most: int = 1) -> list[str]:
     """Moments at which the cliques of more than `most` parts lacked Ready pods, the first few in words."""
     found: list[str] = []
-    for record, state in moments(span):
+    for record, state in states(span):
         have = serving(state)
         down = {part(clique) for clique, size in sizes.items() if have.get(clique, 0) < size} - {""}
         if len(down) > most and len(found) < 3:
@@ -110,7 +110,7 @@ def places(view: View, cliques: Iterable[str]) -> dict[str, list[str]]:
     return {clique: sorted(own) for clique, own in found.items()}
 
 
-def standing(history: History, revision: int) -> list[Record]:
+def surviving(history: History, revision: int) -> list[Record]:
     """The pods that are not being deleted, as they were when the API server wrote that revision."""
     state: dict[str, Record] = {}
     for record in history.records("pods"):

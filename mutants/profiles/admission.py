@@ -10,6 +10,7 @@ from mutants.registry import mutant
 from mutants.replacement import replace, replace_data
 from reference_impl.admission import authorizer, errors, podcliqueset, topologybinding
 from reference_impl.admission.errors import ErrorType, FieldError
+from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules import (
     cliques,
     groups,
@@ -22,7 +23,6 @@ from reference_impl.admission.rules import (
     topology_updates,
     updates,
 )
-from reference_impl.admission.verdict import Verdict
 from reference_impl.plan import defaults
 
 
@@ -201,9 +201,9 @@ def _policy_warning_untrue() -> None:
 
 @mutant("first-error-only", "operator", "tells the first error only", "ADM-005", "ADM-041")
 def _first_error_only() -> None:
-    from reference_impl.admission import verdict
+    from reference_impl.admission import result
 
-    replace(verdict, "aggregate", lambda found: errors.aggregate(list(found)[:1]))
+    replace(result, "aggregate", lambda found: errors.aggregate(list(found)[:1]))
 
 
 # -- updates -----------------------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def _dots_accepted() -> None:
 
 @mutant("authorizer-asleep", "operator", "lets everybody change what it manages", "ADM-038")
 def _authorizer_asleep() -> None:
-    replace(authorizer, "judge", lambda *arguments: Verdict())
+    replace(authorizer, "judge", lambda *arguments: AdmissionResult())
 
 
 @mutant("protection-stuck", "operator", "cannot be told to leave a set unprotected", "ADM-039")
@@ -366,7 +366,7 @@ def _protection_stuck() -> None:
     "hook-answers-500", "operator", "answers each validation with an error of its own", "ADM-019", "ADM-036", "ADM-037"
 )
 def _hook_answers_500() -> None:
-    def judge(*arguments: Any) -> Verdict:
+    def judge(*arguments: Any) -> AdmissionResult:
         raise RuntimeError("out of order")
 
     replace(podcliqueset, "judge", judge)

@@ -8,8 +8,8 @@ from typing import Any
 from mutants.profiles.resources_names import accept_collisions
 from mutants.registry import variant
 from mutants.replacement import replace
+from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.server import Hooks
-from reference_impl.admission.verdict import Verdict
 
 _GANG_OF_ANOTHER = re.compile(r"(?P<set>.+)-(?:0|[1-9]\d*)-(?P<group>.+)")
 
@@ -23,14 +23,14 @@ def _collisions_reported() -> None:
 def _foreign_gang_refused() -> None:
     right = Hooks._validate_set
 
-    async def validate_set(self: Hooks, request: Any) -> Verdict:
+    async def validate_set(self: Hooks, request: Any) -> AdmissionResult:
         metadata = (request.get("object") or {}).get("metadata") or {}
         found = _GANG_OF_ANOTHER.fullmatch(str(metadata.get("name", "")))
         if found is not None and request.get("operation") == "CREATE":
             other = await self._cluster.pod_clique_set(metadata.get("namespace", ""), found["set"]) or {}
             template = other.get("spec", {}).get("template", {})
             if found["group"] in [group["name"] for group in template.get("podCliqueScalingGroups", ())]:
-                return Verdict(refusal=f"PodGangs of PodCliqueSet {found['set']} have these names")
+                return AdmissionResult(refusal=f"PodGangs of PodCliqueSet {found['set']} have these names")
         return await right(self, request)
 
     replace(Hooks, "_validate_set", validate_set)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from reference_impl.admission.verdict import Verdict
+from reference_impl.admission.result import AdmissionResult
 from reference_impl.plan import labels
 
 UNPROTECTED = "grove.io/disable-managed-resource-protection"
@@ -34,28 +34,28 @@ def parent(request: Mapping[str, Any]) -> tuple[str, str] | None:
     return (_text(metadata, "namespace") or _text(request, "namespace"), name) if name else None
 
 
-def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Collection[str]) -> Verdict:
+def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Collection[str]) -> AdmissionResult:
     """`pcs` is the set that `parent` names, if it exists; `allowed` are user names."""
     operation = request.get("operation")
     metadata = subject(request)
     shown = f"{_text(metadata, 'namespace') or _text(request, 'namespace')}/"
     shown += _text(metadata, "name") or _text(request, "name")
     if operation == "CONNECT":
-        return Verdict()
+        return AdmissionResult()
     of = parent(request)
     if of is None:
         missing = f"missing required label {labels.PART_OF} on resource {shown}"
-        return Verdict(warnings=[f"{missing}, could not determine parent PodCliqueSet"])
+        return AdmissionResult(warnings=[f"{missing}, could not determine parent PodCliqueSet"])
     if pcs is None:
-        return Verdict(warnings=[f"parent PodCliqueSet {of[1]} not found for resource: {shown}"])
+        return AdmissionResult(warnings=[f"parent PodCliqueSet {of[1]} not found for resource: {shown}"])
     if _text(_metadata(pcs).get("annotations"), UNPROTECTED) == "true":
-        return Verdict()
+        return AdmissionResult()
     if _text(request.get("userInfo"), "username") in allowed:
-        return Verdict()
+        return AdmissionResult()
     if operation == "DELETE":
         if _text(request.get("kind"), "kind") == "Pod":
-            return Verdict()
-        return Verdict(refusal=f"admission denied, deletion of resource: {shown} is not allowed")
+            return AdmissionResult()
+        return AdmissionResult(refusal=f"admission denied, deletion of resource: {shown} is not allowed")
     if operation in ("CREATE", "UPDATE"):
-        return Verdict(refusal=f"admission denied, creation/updation of resource: {shown} is not allowed")
-    return Verdict(refusal="Unhandled operation. Admission denied.")
+        return AdmissionResult(refusal=f"admission denied, creation/updation of resource: {shown} is not allowed")
+    return AdmissionResult(refusal="Unhandled operation. Admission denied.")

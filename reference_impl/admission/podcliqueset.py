@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from reference_impl.admission.errors import FieldError, unreadable
+from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules import (
     cliques,
     collisions,
@@ -21,7 +22,6 @@ from reference_impl.admission.rules import (
     topology_updates,
     updates,
 )
-from reference_impl.admission.verdict import Verdict
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.runtime.configuration import Configuration
 
@@ -50,20 +50,20 @@ def bindings(new: Any, old: Any) -> list[str]:
     return [] if isinstance(pcs, FieldError) else topology.bindings(pcs)
 
 
-def judge(new: Any, old: Any, settings: Configuration, known: Mapping[str, topology.Levels]) -> Verdict:
+def judge(new: Any, old: Any, settings: Configuration, known: Mapping[str, topology.Levels]) -> AdmissionResult:
     """Validate a new set or, if `old` is given, an update. `known` are the existing bindings with their levels."""
     pcs = read(new)
     if isinstance(pcs, FieldError):
-        return Verdict([pcs])
+        return AdmissionResult([pcs])
     if old is None:
-        return Verdict(_on_create(pcs, settings, known), list(_warnings(pcs, known)))
+        return AdmissionResult(_on_create(pcs, settings, known), list(_warnings(pcs, known)))
     before = read(old)
     if isinstance(before, FieldError):
-        return Verdict([before])
+        return AdmissionResult([before])
     if new.get("spec") == old.get("spec"):
-        return Verdict(_of_metadata(pcs, before, settings), list(topology.deprecations(pcs)))
+        return AdmissionResult(_of_metadata(pcs, before, settings), list(topology.deprecations(pcs)))
     warnings = [*_warnings(pcs, known), *topology.deprecations(pcs)]
-    return Verdict(_on_update(pcs, before, settings, known), warnings)
+    return AdmissionResult(_on_update(pcs, before, settings, known), warnings)
 
 
 def _warnings(pcs: PodCliqueSet, known: Mapping[str, topology.Levels]) -> Iterator[str]:

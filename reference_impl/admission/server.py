@@ -13,8 +13,8 @@ import orjson
 from aiohttp import web
 
 from reference_impl.admission import authorizer, podcliqueset, topologybinding
+from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules.topology import Levels
-from reference_impl.admission.verdict import Verdict
 from reference_impl.plan import defaults
 from reference_impl.runtime.configuration import Configuration
 
@@ -25,7 +25,7 @@ LIMIT = 2 * OBJECT_LIMIT + 64 * 1024
 """Maximum size in bytes of a review: new object, old object, and the envelope."""
 
 Request = Mapping[str, Any]
-Hook = Callable[[Request], Awaitable[Verdict]]
+Hook = Callable[[Request], Awaitable[AdmissionResult]]
 
 
 class WebhookMetrics(Protocol):
@@ -69,20 +69,22 @@ class Hooks:
         except orjson.JSONDecodeError:
             pass
         if not isinstance(request, dict):
-            return Verdict(refusal="the request is no AdmissionReview", code=400).response("")
+            return AdmissionResult(refusal="the request is no AdmissionReview", code=400).response("")
         uid = request.get("uid")
         try:
             verdict = await hook(request)
         except Exception as error:
             log.exception("a hook failed")
-            verdict = Verdict(refusal=f"the hook failed: {type(error).__name__}: {error}", code=500)
+            verdict = AdmissionResult(refusal=f"the hook failed: {type(error).__name__}: {error}", code=500)
         return verdict.response(uid if isinstance(uid, str) else "")
 
-    async def _default(self, request: Request) -> Verdict:
+    async def _default(self, request: Request) -> AdmissionResult:
         document = request.get("object")
-        return Verdict(patch=defaults.patch(document, request.get("oldObject")) if isinstance(document, dict) else [])
+        return AdmissionResult(
+            patch=defaults.patch(document, request.get("oldObject")) if isinstance(document, dict) else []
+        )
 
-    async def _validate_set(self, request: Request) -> Verdict:
+    async def _validate_set(self, request: Request) -> AdmissionResult:
         new = request.get("object")
         old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
         known = {}
@@ -92,10 +94,10 @@ class Hooks:
                     known[name] = levels
         return podcliqueset.judge(new, old, self._settings, known)
 
-    async def _validate_binding(self, request: Request) -> Verdict:
+    async def _validate_binding(self, request: Request) -> AdmissionResult:
         return topologybinding.judge(request.get("object"), self._settings)
 
-    async def _authorize(self, request: Request) -> Verdict:
+    async def _authorize(self, request: Request) -> AdmissionResult:
         of = authorizer.parent(request)
         pcs = None if of is None else await self._cluster.pod_clique_set(*of)
         return authorizer.judge(request, pcs, self._allowed)

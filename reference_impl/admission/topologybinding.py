@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from reference_impl.admission.errors import FieldError, duplicate, invalid, unreadable
-from reference_impl.admission.verdict import Verdict
+from reference_impl.admission.result import AdmissionResult
 from reference_impl.api.models import ClusterTopologyBinding
 from reference_impl.runtime.configuration import Configuration, Scheduler
 
@@ -16,12 +16,12 @@ TOPOLOGY_AWARE = ("kai-scheduler",)
 """Schedulers with a topology resource of their own (CFG-22)."""
 
 
-def judge(new: Any, settings: Configuration) -> Verdict:
+def judge(new: Any, settings: Configuration) -> AdmissionResult:
     try:
         binding = msgspec.convert(new, ClusterTopologyBinding)
     except msgspec.ValidationError as error:
-        return Verdict([unreadable(error)])
-    return Verdict([*levels(binding), *schedulers(binding, settings.scheduler)])
+        return AdmissionResult([unreadable(error)])
+    return AdmissionResult([*levels(binding), *schedulers(binding, settings.scheduler)])
 
 
 def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:

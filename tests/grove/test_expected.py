@@ -35,14 +35,14 @@ def test_names_are_those_of_the_worked_example():
 
 def test_the_base_gang_holds_standalone_cliques_and_the_replicas_below_min_available():
     found = expected(workload(minAvailable=2))
-    assert found.gangs["p-0"].floors == {
+    assert found.gangs["p-0"].minimums == {
         "p-0-fe": 1,
         "p-0-sg-0-ld": 1,
         "p-0-sg-0-wk": 3,
         "p-0-sg-1-ld": 1,
         "p-0-sg-1-wk": 3,
     }
-    assert found.gangs["p-0-sg-0"].floors == {"p-0-sg-2-ld": 1, "p-0-sg-2-wk": 3}
+    assert found.gangs["p-0-sg-0"].minimums == {"p-0-sg-2-ld": 1, "p-0-sg-2-wk": 3}
     assert [gang.name for gang in found.base_gangs] == ["p-0"]
 
 
@@ -79,8 +79,8 @@ def test_a_set_without_replicas_has_nothing_and_needs_none():
 
 def test_min_available_is_the_replicas_unless_given():
     found = expected(workload())
-    assert found.cliques["p-0-sg-0-wk"].template.floor == 3
-    assert found.cliques["p-0-fe"].template.floor == 1
+    assert found.cliques["p-0-sg-0-wk"].template.min_available == 3
+    assert found.cliques["p-0-fe"].template.min_available == 1
 
 
 def test_template_labels_lose_against_grove_s_own():

@@ -17,25 +17,25 @@ from conformance.grove.expected import expected
 
 
 @pytest.fixture
-def furnished():
-    return workloads.load("furnished")
+def full_featured():
+    return workloads.load("full-featured")
 
 
-def test_each_set_has_four_attendants_whatever_its_replicas(furnished):
-    found = {one.resource: one.name for one in expected_secondary.secondary_resources(furnished)}
+def test_each_set_has_four_secondary_resources_whatever_its_replicas(full_featured):
+    found = {one.resource: one.name for one in expected_secondary.secondary_resources(full_featured)}
     assert found == {
         "serviceaccounts": "p",
         "roles": "grove.io:pcs:p",
         "rolebindings": "grove.io:pcs:p",
         "secrets": "p-ic-sat",
     }
-    assert expected_secondary.secondary_resources(workloads.load("furnished", {"replicas": 0}))
-    [role] = [one for one in expected_secondary.secondary_resources(furnished) if one.resource == "roles"]
+    assert expected_secondary.secondary_resources(workloads.load("full-featured", {"replicas": 0}))
+    [role] = [one for one in expected_secondary.secondary_resources(full_featured) if one.resource == "roles"]
     assert role.labels[labels.NAME] == "grove.io-pcs-p"
 
 
-def test_autoscalers_are_called_like_their_targets(furnished):
-    found = expected_secondary.autoscalers(furnished)
+def test_autoscalers_are_called_like_their_targets(full_featured):
+    found = expected_secondary.autoscalers(full_featured)
     assert {name: one.target[0] for name, one in found.items()} == {
         "p-0-fe": "PodClique",
         "p-0-sg": "PodCliqueScalingGroup",
@@ -43,30 +43,30 @@ def test_autoscalers_are_called_like_their_targets(furnished):
     assert (found["p-0-sg"].least, found["p-0-sg"].most) == (3, 6), "the least is the template's replicas"
 
 
-def test_claims_of_each_level(furnished):
-    found = expected_claims.claims(furnished, expected(furnished))
+def test_claims_of_each_level(full_featured):
+    found = expected_claims.claims(full_featured, expected(full_featured))
     of_set = {"p-all-fabric", "p-0-cache", "p-0-link"}
     of_group = {"p-0-sg-all-link", *(f"p-0-sg-{j}-gpu" for j in range(3))}
     of_clique = {"p-0-fe-all-cache", "p-0-fe-0-gpu", "p-0-fe-1-gpu"}
     assert set(found) == of_set | of_group | of_clique
     assert found["p-0-sg-1-gpu"].owner == ("PodCliqueScalingGroup", "p-0-sg")
     assert found["p-0-sg-1-gpu"].labels[labels.GROUP_INDEX] == "1"
-    assert expected_claims.own_spec(furnished, found["p-0-cache"]) == expected_claims.own_spec(
-        furnished, found["p-0-fe-all-cache"]
+    assert expected_claims.own_spec(full_featured, found["p-0-cache"]) == expected_claims.own_spec(
+        full_featured, found["p-0-fe-all-cache"]
     )
 
 
-def test_filters_decide_which_pod_is_given_what(furnished):
-    cliques = expected(furnished).cliques
-    assert expected_claims.of_pod(furnished, cliques["p-0-fe"], 1) == [
+def test_filters_decide_which_pod_is_given_what(full_featured):
+    cliques = expected(full_featured).cliques
+    assert expected_claims.of_pod(full_featured, cliques["p-0-fe"], 1) == [
         "p-all-fabric",
         "p-0-link",
         "p-0-fe-all-cache",
         "p-0-fe-1-gpu",
     ]
-    leader = expected_claims.of_pod(furnished, cliques["p-0-sg-2-ld"], 0)
+    leader = expected_claims.of_pod(full_featured, cliques["p-0-sg-2-ld"], 0)
     assert leader == ["p-all-fabric", "p-0-cache", "p-0-sg-all-link"]
-    assert expected_claims.of_pod(furnished, cliques["p-0-sg-2-wk"], 1) == [*leader, "p-0-sg-2-gpu"]
+    assert expected_claims.of_pod(full_featured, cliques["p-0-sg-2-wk"], 1) == [*leader, "p-0-sg-2-gpu"]
 
 
 def test_constraints_of_the_worked_example():

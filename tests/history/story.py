@@ -128,10 +128,10 @@ class Story:
         podgroups = [
             {
                 "name": group,
-                "minReplicas": floor,
+                "minReplicas": minimum,
                 "podReferences": [{"namespace": SPACE, "name": pod} for pod in referenced],
             }
-            for group, (floor, referenced) in groups.items()
+            for group, (minimum, referenced) in groups.items()
         ]
         status = {"conditions": [{"type": "Initialized", "status": str(initialized)}]}
         metadata = {"labels": {labels.MANAGED_BY: labels.OPERATOR}, "ownerReferences": self.owners(owner)}

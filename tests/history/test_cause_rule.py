@@ -9,13 +9,13 @@ import pytest
 from conformance import invariants
 from conformance.grove import labels
 from conformance.invariants.deletion_cause import GRACE
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
 
 TAGS = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
 PODS = ("a1", "a2", "a3")
 
 
-def verdict(story, *excused: str) -> Verdict:
+def verdict(story, *excused: str) -> RuleResult:
     [found] = invariants.judge(story.history, only=["INV-009"], excused=excused)
     return found
 
@@ -25,7 +25,7 @@ def own(**changes: Any) -> dict[str, Any]:
 
 
 def standing(story) -> None:
-    """A gang with a floor of two of its three pods, all of which serve."""
+    """A gang with a minimum of two of its three pods, all of which serve."""
     story.node("n1", gpus="8")
     story.owned("podcliquesets", "s", None, replicas=1, template={"x": 1})
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3)

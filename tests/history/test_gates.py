@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from conformance import invariants
 from conformance.grove import labels
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
 
 A = {"gang": "s-0", "clique": "s-0-a"}
 W = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": {labels.BASE_GANG: "s-0"}}
 
 
-def verdict(story, id: str) -> Verdict:
+def verdict(story, id: str) -> RuleResult:
     [found] = invariants.judge(story.history, only=[id])
     return found
 

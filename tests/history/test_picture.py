@@ -55,7 +55,7 @@ def test_a_torn_gang_is_told_in_words_and_in_colour(story):
     first = serve(story)
     text, words = drawn(story.history, (first, FAILED))
     assert "TORN: decode has 0 of 1 bound" in words
-    assert "0 of 2 bound, floor 1" in words and "10 of 10 bound, floor 1" in words
+    assert "0 of 2 bound, minimum 1" in words and "10 of 10 bound, minimum 1" in words
     assert 'class="torn"' in text and "gang TORN: bound in part" in words
     assert FAILED in words and "✗1" in words and 'class="failure"/>' in text
 
@@ -74,7 +74,7 @@ def test_of_two_hundred_pods_each_clique_has_a_row(story):
     text, words = drawn(story.history)
     assert not any(word.startswith("serve-3-prefill-") for word in words)
     assert {"serve-3-prefill", "serve-9-decode"} <= set(words)
-    assert words.count("18 of 18 bound, floor 1") == 10
+    assert words.count("18 of 18 bound, minimum 1") == 10
     assert height(text) < 1200
 
 
@@ -132,7 +132,7 @@ def test_pods_that_have_gone_have_an_end(story):
     assert [bar.state for bar in lane.bars] == ["gated", "waiting", "bound", "ready", "terminating"]
     assert lane.bars[-1].end < scene.end - scene.begin and lane.note == "gone"
     _, words = drawn(story.history)
-    assert "9 of 9 bound, floor 1" in words
+    assert "9 of 9 bound, minimum 1" in words
 
 
 def test_words_of_an_implementation_command_nothing(story):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from conformance import invariants
 from conformance.grove import labels
+from conformance.invariants.result import RuleResult
 from conformance.invariants.settled_gangs import SETTLED
-from conformance.invariants.verdict import Verdict
 
 A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}
@@ -15,7 +15,7 @@ UNLABELLED = {labels.GROUP: "s-0-g", labels.GROUP_INDEX: "1", labels.SET_INDEX: 
 ONE = {"nvidia.com/gpu": "1"}
 
 
-def verdict(story, id: str) -> Verdict:
+def verdict(story, id: str) -> RuleResult:
     [found] = invariants.judge(story.history, only=[id])
     return found
 

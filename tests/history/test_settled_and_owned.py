@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from conformance import invariants
 from conformance.history.gangs import Gangs
-from conformance.invariants.settled_gangs import SETTLED, NothingHeldBelowFloor
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
+from conformance.invariants.settled_gangs import SETTLED, NoGangHeldBelowMinimum
 
 A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}
 
 
-def held(story, *, calm: float = SETTLED + 1) -> Verdict:
+def held(story, *, calm: float = SETTLED + 1) -> RuleResult:
     """INV-003 as it is `calm` seconds after the last record."""
-    rule, gangs = NothingHeldBelowFloor(), Gangs()
+    rule, gangs = NoGangHeldBelowMinimum(), Gangs()
     for record in story.history.records():
         rule.see(record, gangs)
         gangs.apply(record)
-    return rule.verdict(gangs, story.at + calm)
+    return rule.result(gangs, story.at + calm)
 
 
-def owned(story) -> Verdict:
+def owned(story) -> RuleResult:
     [found] = invariants.judge(story.history, only=["INV-004"])
     return found
 

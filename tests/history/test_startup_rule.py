@@ -9,13 +9,13 @@ from conformance.grove import labels
 
 
 class Ordered:
-    """A set `s` InOrder of `a` (floor 2) and `b`, of which pods are told."""
+    """A set `s` InOrder of `a` (minimum 2) and `b`, of which pods are told."""
 
     def __init__(self, story):
         self.story = story
         cliques = [
-            {"name": name, "spec": {"replicas": 3, "minAvailable": floor, "podSpec": {}}}
-            for name, floor in (("a", 2), ("b", 1))
+            {"name": name, "spec": {"replicas": 3, "minAvailable": minimum, "podSpec": {}}}
+            for name, minimum in (("a", 2), ("b", 1))
         ]
         template = {"cliqueStartupType": "CliqueStartupTypeInOrder", "cliques": cliques}
         story.owned("podcliquesets", "s", None, replicas=1, template=template)
@@ -79,7 +79,7 @@ def test_a_pod_that_is_made_later_waits_anew(ordered):
     assert ordered.verdict().holds is False
 
 
-def test_pods_of_the_parent_that_were_ready_one_after_the_other_are_no_floor(ordered):
+def test_pods_of_the_parent_that_were_ready_one_after_the_other_are_no_minimum(ordered):
     ordered.pod("b1")
     ordered.pod("a1", ready=True)
     ordered.pod("a1")

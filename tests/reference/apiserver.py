@@ -15,7 +15,7 @@ import yaml
 from conformance.grove.refusals import FieldError, field_errors
 from conformance.suite.dry_run import Reply
 from reference_impl.admission import podcliqueset, topologybinding
-from reference_impl.admission.verdict import Verdict
+from reference_impl.admission.result import AdmissionResult
 from reference_impl.api import crds
 from reference_impl.plan import defaults
 from reference_impl.runtime.configuration import Configuration, Network, Profile, Scheduler, Topology
@@ -69,7 +69,7 @@ def ask(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None, setting
     return _reply(verdict, made)
 
 
-def _reply(verdict: Verdict, made: dict[str, Any]) -> Reply:
+def _reply(verdict: AdmissionResult, made: dict[str, Any]) -> Reply:
     response = verdict.response("")["response"]
     told = tuple(response.get("warnings", ()))
     if verdict.allowed:

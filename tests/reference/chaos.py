@@ -200,7 +200,7 @@ async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], vict
         stack.callback(recorder.stop)
         connection = config.load(cluster.kubeconfig)
         client = await stack.enter_async_context(Client(connection, user_agent="test"))
-        await _furnish(client)
+        await _set_up(client)
         testbed, right = Testbed(name, connection, client, recorder), dict[str, Any]()
         writes = await play(testbed, story, victim, 0, right)
         killed = {chapter.name: writes[chapter.name] for chapter in story if chapter.killed}
@@ -222,7 +222,7 @@ async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], vict
         return killed
 
 
-async def _furnish(client: Client) -> None:
+async def _set_up(client: Client) -> None:
     for name, value in PRIORITIES.items():
         about = {"apiVersion": CLASSES.api_version, "kind": CLASSES.kind, "metadata": {"name": name}}
         if await client.get_or_none(CLASSES, None, name) is None:

@@ -41,7 +41,14 @@ def complete(manifest: Mapping[str, Any], played: CrashRun, **template: Any) -> 
 
 async def make(played: CrashRun) -> None:
     """A standalone clique and a scaling group with a base and a scaled replica, each clique after the one before."""
-    small = {"routers": 2, "workers": 2, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1, "decodes": 1}
+    small = {
+        "routers": 2,
+        "workers": 2,
+        "workersMinAvailable": 1,
+        "prefills": 1,
+        "prefillsMinAvailable": 1,
+        "decodes": 1,
+    }
     manifest = workloads.load("disaggregated", {"setName": "s", **small, "prefillGpus": 1, "decodeGpus": 1})
     cliques = manifest["spec"]["template"]["cliques"]
     for clique, parent in zip(cliques[1:], cliques, strict=False):
@@ -66,7 +73,14 @@ MAKING = (Chapter("it is made", make, lambda played: made, judge=nothing_was_mad
 
 
 async def make_small(played: CrashRun) -> None:
-    small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+    small = {
+        "alone": 1,
+        "aloneMinAvailable": 1,
+        "groups": 1,
+        "groupsMinAvailable": 1,
+        "members": 1,
+        "membersMinAvailable": 1,
+    }
     manifest = workloads.load("kept", {"setName": "s", "delay": "1s", **small})
     how = {"cliqueStartupType": "CliqueStartupTypeAnyOrder"}
     await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **how))

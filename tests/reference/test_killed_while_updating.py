@@ -26,7 +26,14 @@ SIZES = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-0-c": 1}
 
 
 def the_set(played: CrashRun, tag: str) -> dict[str, Any]:
-    small = {"alone": 2, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+    small = {
+        "alone": 2,
+        "aloneMinAvailable": 1,
+        "groups": 1,
+        "groupsMinAvailable": 1,
+        "members": 1,
+        "membersMinAvailable": 1,
+    }
     manifest = workloads.load("kept", {"setName": "s", **small})
     for clique in manifest["spec"]["template"]["cliques"]:
         if clique["name"] != "c":

@@ -85,7 +85,7 @@ class Driver:
                 name = f"{item.name}-{group.name}-new-{number}"
                 if len(members) + len(waiting) < group.desired and name not in self.bound:
                     waiting.append(made(name, group.asks, group.demands, item.priority))
-            groups.append(ours.Group(group.name, group.floor, waiting, members))
+            groups.append(ours.Group(group.name, group.minimum, waiting, members))
         names = [group.name for group in item.groups]
         levels = ((scope.groups, scope.required, scope.preferred) for scope in item.scopes)
         return ours.Gang(item.name, groups, ours.scopes(names, *levels), item.priority, item.base, self.levels)

@@ -73,7 +73,7 @@ def test_a_torn_gang_is_told_with_its_rule():
 SPARES = """
 scenarios:
 - id: spares
-  about: A pod above its floor has a higher priority than a gang that would do as well.
+  about: A pod above its minimum has a higher priority than a gang that would do as well.
   nodes:
   - {name: n0, gpus: 2}
   - {name: n1, gpus: 2}
@@ -89,17 +89,17 @@ scenarios:
 
 
 @pytest.mark.parametrize(
-    ("floor", "evicted", "wrong"),
+    ("minimum", "evicted", "wrong"),
     [
         ("1", "big-0", ""),
-        ("1", "low-0", "evicted a gang where pods above floors would have done"),
+        ("1", "low-0", "evicted a gang where pods above minimums would have done"),
         ("0", "low-0", ""),
         ("0", "big-0", "evicted pods of a higher priority than it had to"),
     ],
 )
-def test_pods_above_floors_are_evicted_before_gangs_and_then_the_lowest_priority(tmp_path, floor, evicted, wrong):
+def test_pods_above_floors_are_evicted_before_gangs_and_then_the_lowest_priority(tmp_path, minimum, evicted, wrong):
     path = tmp_path / "spares.yaml"
-    path.write_text(SPARES.replace("LOW", floor))
+    path.write_text(SPARES.replace("LOW", minimum))
     [scenario] = scenarios.read(path)
     node = "n0" if evicted == "big-0" else "n1"
     placed = {"n1": 2} if node == "n1" else {"n0": 1, "n1": 1}

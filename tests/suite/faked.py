@@ -1,4 +1,5 @@
-"""Conformance runs without a cluster: real pytest, real workers, a fake bench. `python faked.py '{…}'` is one run."""
+"""Conformance runs without a cluster: real pytest, real workers, a fake environment. `python faked.py '{…}'` is one
+run."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 
 import yaml
 
-BENCH = """
+CONFTEST = """
 import contextlib, os, signal
 from conformance.errors import HarnessError
 from conformance.history.log import Log
@@ -22,15 +23,15 @@ from conformance.suite.checks import Blocked
 from conformance.suite.scene import SceneEnded, Step
 
 class Case:
-    def __init__(self, trial):
-        self.trial = trial
+    def __init__(self, running):
+        self.running = running
         self.log, self.steps, self.revision = Log(), {}, 0
         self.history = History(self.log, "fake")
-        self.expect, self.holds = trial.checks.expect, trial.checks.holds
+        self.expect, self.holds = running.checks.expect, running.checks.holds
     def until(self, ids, what, seen):
         if seen is not True:
-            raise self.trial.checks.fail(ids, what, what, seen, at=1.5)
-        self.trial.checks.passed(ids, what)
+            raise self.running.checks.fail(ids, what, what, seen, at=1.5)
+        self.running.checks.passed(ids, what)
     def tell(self, resource, name):
         self.revision += 1
         about = dict(namespace="fake", name=name, uid=name, version=str(self.revision), raw=b"{}")
@@ -44,28 +45,28 @@ class Case:
             raise SceneEnded(step, f"not seen within 1 s: {step}\\nnearest: {seen}", 1.5)
         self.mark(step)
     def refused(self):
-        raise self.trial.checks.fail(self.trial.checks.due(), "a set is accepted", "accepted", "refused")
+        raise self.running.checks.fail(self.running.checks.due(), "a set is accepted", "accepted", "refused")
 
-class Bench:
+class FakeEnvironment:
     def __init__(self, settings, worker, ledger):
         self.mark = settings.folder / f"closed-{worker}"
         OPENING
     @contextlib.contextmanager
-    def play(self, trial):
-        trial.namespace = "fake"
+    def play(self, running):
+        running.namespace = "fake"
         def keep(checks, tests):
-            trial.bundle = self.mark.parent / "bundles" / "one"
-            trial.bundle.mkdir(parents=True, exist_ok=True)
-            (trial.bundle / "timeline.txt").write_text("a line")
-        trial.keep = keep
-        yield Case(trial)
-        if trial.wrong and not trial.bundle:
-            keep(trial.checks.made, [trial.test])
+            running.bundle = self.mark.parent / "bundles" / "one"
+            running.bundle.mkdir(parents=True, exist_ok=True)
+            (running.bundle / "timeline.txt").write_text("a line")
+        running.keep = keep
+        yield Case(running)
+        if running.wrong and not running.bundle:
+            keep(running.checks.made, [running.test])
     def close(self):
         self.mark.write_text("")
 
-def pytest_conformance_bench(config):
-    return Bench
+def pytest_conformance_environment(config):
+    return FakeEnvironment
 """
 
 
@@ -135,7 +136,7 @@ class Faked:
             (registry / f"{profile}.yaml").write_text(yaml.safe_dump(document))
         place = self.folder / "tests"
         place.mkdir(exist_ok=True)
-        (place / "conftest.py").write_text(BENCH.replace("OPENING", opening))
+        (place / "conftest.py").write_text(CONFTEST.replace("OPENING", opening))
         head = "import os, signal, time\nfrom conformance.suite.requirement import requirements\n"
         (place / "test_fake.py").write_text(head + textwrap.dedent(tests))
 

@@ -15,7 +15,7 @@ from conformance.errors import HarnessError
 from conformance.implementation import loading
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.scene_environment import CALM, OWN
@@ -265,8 +265,8 @@ def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> Non
 def test_a_verdict_without_records_is_of_the_moment_in_which_it_fell(story: Story) -> None:
     story.pod("a1")
     case = play(story)
-    case.holds("AA-001", "a rule", Verdict("", "a rule", False, "because"))
-    case.holds("AA-001", "a rule", Verdict("", "a rule", True))
+    case.holds("AA-001", "a rule", RuleResult("", "a rule", False, "because"))
+    case.holds("AA-001", "a rule", RuleResult("", "a rule", True))
     case.holds("AA-001", "a rule", False)
     case.holds("AA-001", "a rule", True)
     now = round(story.history.now(), 3)

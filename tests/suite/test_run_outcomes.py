@@ -1,4 +1,4 @@
-"""Whole runs on a fake bench: outcomes, exit codes, and what a run leaves behind."""
+"""Whole runs on a fake environment: outcomes, exit codes, and what a run leaves behind."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_repeated_tests_are_runs_of_their_own_and_give_a_rate(faked: Faked) -> N
 
         @requirements("AA-002")
         def test_two(case):
-            case.until("AA-002", "y", not case.trial.test.endswith("[3 of 20]"))
+            case.until("AA-002", "y", not case.running.test.endswith("[3 of 20]"))
         """
     )
     ran = faked.run(workers=2, repeat=20)

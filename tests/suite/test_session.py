@@ -1,4 +1,4 @@
-"""Parts of the real bench that need no cluster."""
+"""Parts of the real environment that need no cluster."""
 
 from __future__ import annotations
 

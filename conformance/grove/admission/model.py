@@ -84,15 +84,15 @@ def _clique(clique: Document) -> Iterator[Violation]:
     if not all(_KEY.fullmatch(key.lower()) for key in clique.get("annotations") or {}):
         yield Violation("VAL-15", "annotations")
     spec = clique["spec"]
-    replicas, floor, scale = spec["replicas"], spec["minAvailable"], spec.get("autoScalingConfig")
+    replicas, min_available, scale = spec["replicas"], spec["minAvailable"], spec.get("autoScalingConfig")
     if replicas < 1:
         yield Violation("VAL-30", "replicas")
-    if floor < 1:
+    if min_available < 1:
         yield Violation("VAL-32", "minAvailable")
-    elif floor > replicas:
+    elif min_available > replicas:
         yield Violation("VAL-33", "minAvailable")
     if scale is not None:
-        if scale["minReplicas"] < floor:
+        if scale["minReplicas"] < min_available:
             yield Violation("VAL-34", "autoScalingConfig.minReplicas")
         if scale["maxReplicas"] < scale["minReplicas"]:
             yield Violation("VAL-35", "autoScalingConfig.maxReplicas")
@@ -127,15 +127,15 @@ def _groups(whole: Document) -> Iterator[Violation]:
     for group in groups(whole):
         if not known.issuperset(group["cliqueNames"]):
             yield Violation("VAL-51", "cliqueNames")
-        replicas, floor, scale = group["replicas"], group["minAvailable"], group.get("scaleConfig")
+        replicas, min_available, scale = group["replicas"], group["minAvailable"], group.get("scaleConfig")
         if replicas < 1:
             yield Violation("VAL-53", "replicas")
-        if floor < 1:
+        if min_available < 1:
             yield Violation("VAL-54", "minAvailable")
-        elif floor > replicas:
+        elif min_available > replicas:
             yield Violation("VAL-55", "minAvailable")
         if scale is not None:
-            if scale["minReplicas"] < floor:
+            if scale["minReplicas"] < min_available:
                 yield Violation("VAL-56", "scaleConfig.minReplicas")
             if scale["maxReplicas"] < max(scale["minReplicas"], replicas):
                 yield Violation("DFT-04", "scaleConfig.maxReplicas")

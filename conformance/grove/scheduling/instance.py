@@ -37,11 +37,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Group:
-    """A pod group: at least `floor`, at best `desired` pods, each of which asks for `asks`. Where pods are gated or
-    missing, the floor may be out of reach."""
+    """A pod group: at least `minimum`, at best `desired` pods, each of which asks for `asks`. Where pods are gated or
+    missing, the minimum may be out of reach."""
 
     name: str
-    floor: int
+    minimum: int
     desired: int
     asks: Resources
     required: str = ""
@@ -188,8 +188,8 @@ def members(instance: Instance, outcome: Outcome, gang: str, group: str) -> Coun
 
 
 def admitted(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether each group has its floor at the end. A gang without any floor always is (GS-45)."""
-    return all(members(instance, outcome, gang.name, group.name).total() >= group.floor for group in gang.groups)
+    """Whether each group has its minimum at the end. A gang without any minimum always is (GS-45)."""
+    return all(members(instance, outcome, gang.name, group.name).total() >= group.minimum for group in gang.groups)
 
 
 def free(instance: Instance, outcome: Outcome) -> dict[str, dict[str, int]]:

@@ -204,7 +204,7 @@ def _podgroup(instance: Instance, gang: Gang, group: Group, testbed: Testbed) ->
     all_of_them = [*old, *_waiting(instance, gang, group, testbed), *_held(gang, group, testbed), *missing]
     return {
         "name": testbed.name(gang.name, group.name),
-        "minReplicas": group.floor,
+        "minReplicas": group.minimum,
         "podReferences": [{"namespace": testbed.namespace, "name": name} for name in sorted(all_of_them)],
         **_constraint(group, testbed),
     }

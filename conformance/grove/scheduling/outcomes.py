@@ -51,7 +51,7 @@ def _evictions(instance: Instance) -> Iterator[frozenset[str]]:
 
 
 def _placements(instance: Instance, gangs: list[Gang], so_far: Outcome) -> Iterator[Placed]:
-    """Each gang in turn: nothing new, or any counts from its floors to what is desired, anywhere they fit."""
+    """Each gang in turn: nothing new, or any counts from its minimums to what is desired, anywhere they fit."""
     if not gangs:
         yield so_far.placed
         return
@@ -67,7 +67,7 @@ def _placements(instance: Instance, gangs: list[Gang], so_far: Outcome) -> Itera
 
 def _of_gang(instance: Instance, gang: Gang, so_far: Outcome) -> Iterator[Mapping[str, Spread]]:
     old = {group.name: survivors(instance, so_far, gang.name, group.name).total() for group in gang.groups}
-    ranges = [range(max(0, g.floor - old[g.name]), max(0, g.desired - old[g.name]) + 1) for g in gang.groups]
+    ranges = [range(max(0, g.minimum - old[g.name]), max(0, g.desired - old[g.name]) + 1) for g in gang.groups]
     left, domains = room(instance, so_far), settled_domains(instance, so_far, gang)
     for counts in product(*ranges):
         named = {group.name: count for group, count in zip(gang.groups, counts, strict=True) if count}

@@ -110,7 +110,7 @@ def _base(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
     if not gang.base or not outcome.placed.get(gang.name) or _base_stands(instance, outcome, gang):
         return
     if not any(survivors(instance, outcome, gang.base, group) for group in _groups(instance, gang.base)):
-        yield Breach("GS-03", gang.name, f"has pods bound, and its base gang {gang.base} has not its floors")
+        yield Breach("GS-03", gang.name, f"has pods bound, and its base gang {gang.base} has not its minimums")
 
 
 def _groups(instance: Instance, gang: str) -> list[str]:
@@ -127,15 +127,15 @@ def _base_stands(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
 
 
 def whole(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    """Floors whole or not at all; a gang that has lost pods may rest below its floors (GS-41)."""
+    """A gang has its whole minimum or nothing; one that has lost pods may stay below its minimum (GS-41)."""
     for gang in instance.gangs:
         if not any(outcome.placed.get(gang.name, {}).values()) or admitted(instance, outcome, gang):
             continue
         if any(survivors(instance, outcome, gang.name, group.name) for group in gang.groups):
             continue
         counts = [(group, members(instance, outcome, gang.name, group.name).total()) for group in gang.groups]
-        short = [f"{group.name} {count} of {group.floor}" for group, count in counts if count < group.floor]
-        surplus = any(count > group.floor for group, count in counts)
+        short = [f"{group.name} {count} of {group.minimum}" for group, count in counts if count < group.minimum]
+        surplus = any(count > group.minimum for group, count in counts)
         yield Breach("GS-21" if surplus else "GS-20", gang.name, f"is bound in part: {', '.join(short)}")
 
 
@@ -171,7 +171,7 @@ def _torn(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
         if not gone or gone == {pod.name for pod in mine}:
             continue
         before, after = Counter(p.group for p in mine), Counter(p.group for p in mine if p.name not in gone)
-        torn = [g for g in gang.groups if after[g.name] < min(g.floor, before[g.name])]
+        torn = [g for g in gang.groups if after[g.name] < min(g.minimum, before[g.name])]
         if torn:
             yield Breach("GS-31", gang.name, f"was evicted in part: {torn[0].name} is left with {after[torn[0].name]}")
 
@@ -196,7 +196,7 @@ def _needless(instance: Instance, outcome: Outcome, victims: list[Running], boun
         less = Outcome({}, frozenset(pod.name for pod in part))
         if any(_torn(instance, [pod for pod in victims if pod in part])):
             continue
-        if _floor_fits(instance, replace(less, placed=others), preemptor):
+        if _minimum_fits(instance, replace(less, placed=others), preemptor):
             names = ", ".join(sorted(less.evicted)) or "no victim at all"
             yield Breach("GS-32", preemptor.name, f"evicted more than it needs: {names} would do", "SHOULD")
             return
@@ -213,12 +213,12 @@ def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, gone: se
 def _progress(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     """Nothing waits that could be placed, and nobody waits for room that a lower gang was given."""
     for gang in waiting(instance, outcome):
-        if _floor_fits(instance, outcome, gang):
-            yield Breach("GS-26", gang.name, "waits, though its floors fit into what is free")
+        if _minimum_fits(instance, outcome, gang):
+            yield Breach("GS-26", gang.name, "waits, though its minimums fit into what is free")
             continue
         lower = {other.name for other in instance.gangs if other.priority < gang.priority}
         upper = {name: groups for name, groups in outcome.placed.items() if name not in lower}
-        if upper.keys() != outcome.placed.keys() and _floor_fits(instance, replace(outcome, placed=upper), gang):
+        if upper.keys() != outcome.placed.keys() and _minimum_fits(instance, replace(outcome, placed=upper), gang):
             yield Breach("GS-28", gang.name, "waits, and would fit without gangs of lower priority that were placed")
         elif _fits_without_extras(instance, outcome, gang):
             yield Breach("OR-6", gang.name, "waits, and would fit if other gangs had no extra pods", "SHOULD")
@@ -231,7 +231,7 @@ def _progress(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
 
 
 def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
-    """Gangs whose floors are not reached and that could be placed: a scaled gang only once its base stands (OR-7)."""
+    """Gangs whose minimums are not reached and that could be placed: a scaled gang only once its base stands (OR-7)."""
     return [
         gang
         for gang in instance.gangs
@@ -243,14 +243,14 @@ def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
 
 def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
     """Whether the pods that it lacks are there: those of evicted gangs only if somebody has made them anew."""
-    if any(group.floor > group.desired for group in gang.groups):
+    if any(group.minimum > group.desired for group in gang.groups):
         return False
     lost = any(pod.gang == gang.name and pod.name in outcome.evicted for pod in instance.running)
     return (outcome.recreated or not lost) and _base_stands(instance, outcome, gang)
 
 
 def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    """Of several that could have been evicted for one gang, pods above floors rather than gangs, then those of the
+    """Of several that could have been evicted for one gang, pods above minimums rather than gangs, then those of the
     lowest priority (OR-8, GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.evicted]
     bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
@@ -258,45 +258,45 @@ def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     if not victims or len(pending) != 1 or outcome.recreated:
         return
     gang = pending[0]
-    ended = [pod for pod in victims if not _above_its_floor(instance, outcome, pod)]
+    ended = [pod for pod in victims if not _above_its_minimum(instance, outcome, pod)]
     highest = max(instance.priority(pod) for pod in ended or victims)
-    if ended and any(_floor_fits(instance, spared, gang) for spared in _without_spares(instance, gang.priority)):
-        yield Breach("GS-32", gang.name, "evicted a gang where pods above floors would have done", "SHOULD")
+    if ended and any(_minimum_fits(instance, spared, gang) for spared in _without_spares(instance, gang.priority)):
+        yield Breach("GS-32", gang.name, "evicted a gang where pods above minimums would have done", "SHOULD")
     cheaper = _without_spares(instance, highest)
     if ended:
         lower = {pod.name for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"}
         cheaper = iter([Outcome(evicted=frozenset(lower | {pod.name for pod in victims if pod not in ended}))])
-    if any(each.evicted and _floor_fits(instance, each, gang) for each in cheaper):
+    if any(each.evicted and _minimum_fits(instance, each, gang) for each in cheaper):
         yield Breach("GS-32", gang.name, "evicted pods of a higher priority than it had to", "SHOULD")
 
 
-def _above_its_floor(instance: Instance, outcome: Outcome, pod: Running) -> bool:
-    """Whether an evicted pod's group keeps its floor without it."""
+def _above_its_minimum(instance: Instance, outcome: Outcome, pod: Running) -> bool:
+    """Whether an evicted pod's group keeps its minimum without it."""
     group = next((g for own in instance.gangs if own.name == pod.gang for g in own.groups if g.name == pod.group), None)
-    return group is not None and survivors(instance, outcome, pod.gang, pod.group).total() >= group.floor
+    return group is not None and survivors(instance, outcome, pod.gang, pod.group).total() >= group.minimum
 
 
 def _without_spares(instance: Instance, priority: int) -> Iterator[Outcome]:
-    """Each way to evict all that gangs below a priority have above their floors."""
+    """Each way to evict all that gangs below a priority have above their minimums."""
     choices: list[list[tuple[str, ...]]] = []
     for gang in instance.gangs:
         for group in gang.groups if gang.priority < priority else ():
             mine = [p.name for p in instance.running if (p.gang, p.group) == (gang.name, group.name) and p.counts]
-            if len(mine) > group.floor:
-                choices.append(list(combinations(mine, len(mine) - group.floor)))
+            if len(mine) > group.minimum:
+                choices.append(list(combinations(mine, len(mine) - group.minimum)))
     for chosen in product(*choices) if choices else ():
         yield Outcome(evicted=frozenset(chain.from_iterable(chosen)))
 
 
 def _fits_without_extras(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether its floors fit if gangs of no higher priority give up some choice of their new extra pods."""
+    """Whether its minimums fit if gangs of no higher priority give up some choice of their new extra pods."""
     choices: list[list[tuple[str, str, Mapping[str, int]]]] = []
     for other in instance.gangs:
         if other.priority <= gang.priority and admitted(instance, outcome, other):
             for group in other.groups:
                 spread = outcome.of(other.name, group.name)
                 old = survivors(instance, outcome, other.name, group.name).total()
-                surplus = min(sum(spread.values()), old + sum(spread.values()) - group.floor)
+                surplus = min(sum(spread.values()), old + sum(spread.values()) - group.minimum)
                 if surplus > 0:
                     kept = {tuple(sorted(part)) for part in _parts(spread, sum(spread.values()) - surplus)}
                     choices.append([(other.name, group.name, dict(Counter(part))) for part in sorted(kept)])
@@ -304,7 +304,7 @@ def _fits_without_extras(instance: Instance, outcome: Outcome, gang: Gang) -> bo
         placed = {name: dict(groups) for name, groups in outcome.placed.items()}
         for name, group_name, spread in choice:
             placed[name][group_name] = spread
-        if _floor_fits(instance, replace(outcome, placed=placed), gang):
+        if _minimum_fits(instance, replace(outcome, placed=placed), gang):
             return True
     return False
 
@@ -313,14 +313,14 @@ def _parts(spread: Mapping[str, int], size: int) -> Iterator[tuple[str, ...]]:
     return combinations(chain.from_iterable([node] * count for node, count in spread.items()), size)
 
 
-def _floor_fits(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether all that a gang lacks to its floors can be placed beside what an outcome has placed."""
+def _minimum_fits(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+    """Whether all that a gang lacks to its minimums can be placed beside what an outcome has placed."""
     lacking = {g.name: _lacking(instance, outcome, gang, g) for g in gang.groups}
     return _fits(instance, outcome, gang, lacking)
 
 
 def _lacking(instance: Instance, outcome: Outcome, gang: Gang, group: Group) -> int:
-    return max(0, group.floor - members(instance, outcome, gang.name, group.name).total())
+    return max(0, group.minimum - members(instance, outcome, gang.name, group.name).total())
 
 
 def _fits(instance: Instance, outcome: Outcome, gang: Gang, counts: Mapping[str, int]) -> bool:

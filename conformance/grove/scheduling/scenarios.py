@@ -194,7 +194,7 @@ def _resources(entry: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
-    """What the schema cannot say: names that must exist, floors not above what is desired."""
+    """What the schema cannot say: names that must exist, minimums not above what is desired."""
     gangs = {gang["name"]: {group["name"] for group in gang["groups"]} for gang in entry["gangs"]}
     nodes = {node.name for item in entry["nodes"] for node in _nodes(item)}
 
@@ -252,7 +252,7 @@ def _gang_entry(gang: Gang) -> dict[str, Any]:
     entry["groups"] = [
         {
             "name": group.name,
-            "min": group.floor,
+            "min": group.minimum,
             "desired": group.desired,
             **group.asks,
             **_keys(group),

@@ -26,7 +26,7 @@ MOST_PODS = 9
 
 _keys = st.sampled_from(("", "", RACK, BLOCK, HOST))
 _soft_keys = st.sampled_from(("", "", "", RACK, HOST))
-_floors = st.sampled_from((1, 2, 1, 1, 2, 3, 0))
+_minimums = st.sampled_from((1, 2, 1, 1, 2, 3, 0))
 _states: SearchStrategy[Literal["running", "terminating", "finished"]] = st.sampled_from(
     ("running", "running", "terminating", "finished")
 )
@@ -44,7 +44,7 @@ def preferences(draw: DrawFn) -> Instance:
     nodes = tuple(draw(_plain_node(number)) for number in range(draw(st.integers(3, 5))))
     sizes = draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=2, max_size=3))
     groups = tuple(
-        Group(letter, floor, floor, {"gpus": gpus}) for letter, (floor, gpus) in zip("pqr", sizes, strict=False)
+        Group(letter, minimum, minimum, {"gpus": gpus}) for letter, (minimum, gpus) in zip("pqr", sizes, strict=False)
     )
     return Instance(nodes, (Gang("g0", groups, preferred=draw(st.sampled_from((HOST, HOST, RACK)))),), name="generated")
 
@@ -105,7 +105,7 @@ def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
 
 @st.composite
 def _group(draw: DrawFn, name: str) -> Group:
-    floor = draw(_floors)
+    minimum = draw(_minimums)
     asks = {"gpus": draw(st.sampled_from((1, 1, 1, 2, 2, 0, 3)))}
     if draw(st.integers(0, 3)) == 3:
         asks["cpu"] = draw(st.integers(1, 2))
@@ -118,13 +118,15 @@ def _group(draw: DrawFn, name: str) -> Group:
     if draw(st.integers(0, 3)) == 3:
         demands["tolerations"] = [{"key": POOL, "operator": "Exists"}]
     required = draw(st.sampled_from(("", "", "", RACK, HOST)))
-    return Group(name, floor, floor + draw(st.sampled_from((0, 1, 0, 2))) + (not floor), asks, required, "", demands)
+    return Group(
+        name, minimum, minimum + draw(st.sampled_from((0, 1, 0, 2))) + (not minimum), asks, required, "", demands
+    )
 
 
 def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
     """A gang that was placed before, in any way that fits; it may have lost a pod since."""
     gang = replace(draw(_gang(name, [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
-    counts = {group.name: draw(st.integers(group.floor, group.desired)) for group in gang.groups}
+    counts = {group.name: draw(st.integers(group.minimum, group.desired)) for group in gang.groups}
     ways = list(islice(distributions(instance, gang, counts, room(instance, Outcome()), {}), 20))
     if not ways or not 0 < sum(counts.values()) < 6:
         return instance

@@ -21,7 +21,7 @@ def minimums(wanted: Expected, view: View) -> Comparison:
     for gang in wanted.gangs.values():
         found = view.get(GANGS, gang.name)
         groups = items(found, "spec", "podgroups")
-        right[gang.name] = sorted([group, minimum] for group, minimum in gang.floors.items())
+        right[gang.name] = sorted([group, minimum] for group, minimum in gang.minimums.items())
         seen[gang.name] = of(found, sorted([text(g, "name"), number(g, "minReplicas")] for g in groups))
     return right, seen
 
@@ -34,7 +34,7 @@ def references(wanted: Expected, view: View) -> Comparison:
         found = view.get(GANGS, gang.name)
         groups = items(found, "spec", "podgroups")
         listed = {text(group, "name"): [_spelled(pod) for pod in items(group, "podReferences")] for group in groups}
-        for clique in gang.floors:
+        for clique in gang.minimums:
             own = predicates.pods_of(view, clique)
             right[clique] = sorted(_spelled(at(pod, "metadata")) for pod in own)
             seen[clique] = of(found, listed.get(clique))

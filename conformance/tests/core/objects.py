@@ -90,7 +90,7 @@ def specs(wanted: Expected, view: View) -> Comparison:
         found = view.get("podcliques", clique.name)
         right[clique.name] = {
             "replicas": clique.template.replicas,
-            "minAvailable": clique.template.floor,
+            "minAvailable": clique.template.min_available,
             "roleName": clique.template.role,
             "podSpec": clique.template.pod_spec,
         }
@@ -99,7 +99,7 @@ def specs(wanted: Expected, view: View) -> Comparison:
         found = view.get("podcliquescalinggroups", group.name)
         right[group.name] = {
             "replicas": group.replicas,
-            "minAvailable": group.floor,
+            "minAvailable": group.min_available,
             "cliqueNames": sorted(group.cliques),
         }
         seen[group.name] = of(found, {**_sizes(found), "cliqueNames": sorted(texts(found, "spec", "cliqueNames"))})

@@ -24,8 +24,8 @@ class PodsLosingReadiness(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        sizes = {"routers": 2, "workers": 3, "workersFloor": 1, "prefills": 1, "prefillsFloor": 1}
-        sizes |= {"prefillGpus": 1, "decodes": 1, "decodesFloor": 1, "decodeGpus": 1}
+        sizes = {"routers": 2, "workers": 3, "workersMinAvailable": 1, "prefills": 1, "prefillsMinAvailable": 1}
+        sizes |= {"prefillGpus": 1, "decodes": 1, "decodesMinAvailable": 1, "decodeGpus": 1}
         env.create(env.workload("disaggregated", setName="s", **sizes))
         all_available = all_of(reports.available(SETS, "s", 1), reports.available(GROUPS, GROUP, 3))
         env.wait_for("all available", all_available)

@@ -134,7 +134,7 @@ def _workload(env: SceneEnvironment, cases: Mapping[str, Health]) -> Object:
     for case in cases.values():
         clique = copy.deepcopy(pattern)
         clique["name"] = clique["spec"]["roleName"] = case.name
-        clique["spec"] |= {"replicas": len(case.pods), "minAvailable": case.floor}
+        clique["spec"] |= {"replicas": len(case.pods), "minAvailable": case.min_available}
         cliques.append(clique)
     return workload
 

@@ -32,9 +32,9 @@ class BaseGangShortOfNodes(Scene):
             "disaggregated",
             routers=1,
             workers=4,
-            workersFloor=2,
+            workersMinAvailable=2,
             prefills=2,
-            prefillsFloor=1,
+            prefillsMinAvailable=1,
             prefillGpus=4,
             decodeGpus=4,
         )

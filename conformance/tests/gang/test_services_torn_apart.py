@@ -41,7 +41,7 @@ class OneNodeShort(ServiceThatDoesNotFit):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("single", 5)
-        self.create(env, env.workload("serve", prefills=4, prefillsFloor=4, decodes=2, decodesFloor=2))
+        self.create(env, env.workload("serve", prefills=4, prefillsMinAvailable=4, decodes=2, decodesMinAvailable=2))
         env.nodes("single", 1)
         env.wait_for("service bound on six nodes", predicates.all_bound(self.service))
 

@@ -22,10 +22,10 @@ class GangLargerThanThePool(Scene):
             routers=1,
             workers=1,
             prefills=3,
-            prefillsFloor=2,
+            prefillsMinAvailable=2,
             prefillGpus=GPUS,
             decodes=2,
-            decodesFloor=1,
+            decodesMinAvailable=1,
             decodeGpus=GPUS,
         )
         wanted = expected(large)
@@ -102,7 +102,7 @@ def test_pods_above_the_minimum_take_no_room_of_the_minimum(run: Recorded[GangLa
     """Pods above minReplicas MUST NOT take capacity that the minimum of their own gang needs."""
     run.reached("large gang's minimum bound")
     bound = predicates.bound(run.at("room for all pods"), run.scene.large)
-    run.expect("bound pods where only the minimum fits", dict(run.scene.gang.floors), bound)
+    run.expect("bound pods where only the minimum fits", dict(run.scene.gang.minimums), bound)
 
 
 @requirement("SCHED-004")

@@ -24,7 +24,14 @@ class ObjectsDeletedByHand(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        small = {"alone": 1, "aloneFloor": 1, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+        small = {
+            "alone": 1,
+            "aloneMinAvailable": 1,
+            "groups": 1,
+            "groupsMinAvailable": 1,
+            "members": 1,
+            "membersMinAvailable": 1,
+        }
         shapes = {each: env.workload("kept", setName=each, **({} if each == "hands" else small)) for each in ALL}
         for workload in shapes.values():
             env.create(workload)

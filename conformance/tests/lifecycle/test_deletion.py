@@ -15,7 +15,13 @@ from conformance.suite.api import Object
 from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, Span, invariants, requirement
 
-SMALL: Mapping[str, object] = {"workers": 2, "prefills": 1, "prefillsFloor": 1, "prefillGpus": 1, "decodeGpus": 1}
+SMALL: Mapping[str, object] = {
+    "workers": 2,
+    "prefills": 1,
+    "prefillsMinAvailable": 1,
+    "prefillGpus": 1,
+    "decodeGpus": 1,
+}
 DOOMED, NEIGHBOUR = "a", "a-0"
 """The neighbour has the name of the deleted set's base gang: who deletes by prefix deletes it, too."""
 

@@ -29,7 +29,7 @@ class SetScaledByOthers(Scene):
     nodes: no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.workload = workload = env.workload("furnished", replicas=2)
+        self.workload = workload = env.workload("full-featured", replicas=2)
         self.wanted = expected(workload)
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(self.wanted.cliques.values())))

@@ -40,7 +40,7 @@ class ScaledInClique(Scene):
     lowest index is the one to delete: the only one that is not ready. No nodes: no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
-        workload = env.workload("furnished", fronts=3, groupReplicas=1)
+        workload = env.workload("full-featured", fronts=3, groupReplicas=1)
         env.create(workload)
         clique = expected(workload).cliques["p-0-fe"]
         self.clique = clique.name

@@ -20,7 +20,7 @@ class GangsThatSomebodyChanges(Scene):
     Nothing but the trigger has the operator reconcile the set. No nodes: no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
-        workload = env.workload("furnished")
+        workload = env.workload("full-featured")
         wanted = expected(workload)
         self.reservation = {"namespace": env.namespace, "name": "kept"}
         env.create(workload)

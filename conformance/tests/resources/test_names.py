@@ -212,7 +212,7 @@ def test_an_error_of_a_scaling_group_is_reported_while_its_gang_waits(run: Recor
 def _from_template(clique: Clique) -> dict[str, object]:
     return {
         "replicas": clique.template.replicas,
-        "minAvailable": clique.template.floor,
+        "minAvailable": clique.template.min_available,
         "roleName": clique.template.role,
         TIER: clique.labels.get(TIER, ""),
         "images": [text(container, "image") for container in items(clique.template.pod_spec, "containers")],

@@ -34,7 +34,7 @@ class ScaledAtEveryLevel(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        workload = env.workload("kept", setName="s", aloneFloor=1, groupsFloor=1, membersFloor=1)
+        workload = env.workload("kept", setName="s", aloneMinAvailable=1, groupsMinAvailable=1, membersMinAvailable=1)
         env.create(workload)
         env.wait_for("set available", predicates.available("s", 1))
         env.mark("before the scale-out")

@@ -15,7 +15,7 @@ from conformance.testing import predicates
 def test_gap_1_so_many_complete_replicas_of_several_nodes_or_none(case: Case) -> None:
     # Each worker takes three nodes; two workers are the minimum, and there is room for one and two thirds.
     case.nodes("tiny", 5)
-    workload = case.workload("disaggregated", routers=1, workers=3, workersFloor=2, prefills=2, prefillGpus=2,
+    workload = case.workload("disaggregated", routers=1, workers=3, workersMinAvailable=2, prefills=2, prefillGpus=2,
                              decodes=1, decodeGpus=2)  # fmt: skip
     wanted = expected(workload)
     [base] = wanted.base_gangs
@@ -57,7 +57,7 @@ def test_minimum_of_all_groups_before_extras(case: Case) -> None:
     cliques = wanted.of_gang(gang.name)
     case.create(workload)
     case.until("SCHED-063", "one of each is placed where two pods fit", predicates.admitted(wanted, gang))
-    case.expect("SCHED-063", "bound pods where two fit", dict(gang.floors), predicates.bound(case.quiet(1), cliques))
+    case.expect("SCHED-063", "bound pods where two fit", dict(gang.minimums), predicates.bound(case.quiet(1), cliques))
 
 
 def _waits(case: Case, id: str, cliques: Sequence[Clique], what: str) -> None:

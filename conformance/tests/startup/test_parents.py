@@ -29,10 +29,12 @@ class SetsOfEachStartupType(Scene):
         types = {"any": "AnyOrder", "order": "InOrder", "explicit": "Explicit"}
         self.workloads = [
             *(
-                env.workload("chain", setName=short, startup=f"CliqueStartupType{type_}", frontsFloor=2, groups=3)
+                env.workload(
+                    "chain", setName=short, startup=f"CliqueStartupType{type_}", frontsMinAvailable=2, groups=3
+                )
                 for short, type_ in types.items()
             ),
-            env.workload("chain", setName="order2", groups=3, groupsFloor=2, leaders=2),
+            env.workload("chain", setName="order2", groups=3, groupsMinAvailable=2, leaders=2),
             env.workload("after-group"),
             env.workload(ALIKE),
         ]
@@ -150,10 +152,10 @@ class _Place:
     def taken_for_others(self, pod: Document) -> list[str]:
         """The arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
         namesakes = {
-            f"--podcliques={parent}:{clique.floor}"
-            for parent, floor in self.parents.items()
+            f"--podcliques={parent}:{clique.min_available}"
+            for parent, min_available in self.parents.items()
             for clique in self.set.cliques
-            if parent.endswith(clique.name) and clique.floor != floor
+            if parent.endswith(clique.name) and clique.min_available != min_available
         }
         return sorted(namesakes.intersection(texts(startup.waiter(pod), "args")))
 

@@ -78,7 +78,9 @@ class ParentsReadyOneByOne(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        workload = hold(env.workload("chain", fronts=3, frontsFloor=2, leaders=2, leadersFloor=1), "fe", "ld")
+        workload = hold(
+            env.workload("chain", fronts=3, frontsMinAvailable=2, leaders=2, leadersMinAvailable=1), "fe", "ld"
+        )
         wanted = expected(workload)
         self.cliques = [_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk")]
         front, leaders, workers = self.cliques
@@ -103,7 +105,7 @@ class FrontsLost(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        workload = env.workload("chain", fronts=2, frontsFloor=2, leaders=2, groups=1)
+        workload = env.workload("chain", fronts=2, frontsMinAvailable=2, leaders=2, groups=1)
         wanted, every = expected(workload), list(expected(workload).cliques.values())
         front, self.leaders, self.workers = (_clique(wanted, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
         env.create(workload)

@@ -18,9 +18,21 @@ from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Scene, SceneEnvironment
 
 LATER, SECONDS, PAIR = "1h0m0s", 6, 2
-LOOSE: Mapping[str, object] = {"aloneFloor": 1, "groupsFloor": 1, "membersFloor": 1, "delay": LATER}
+LOOSE: Mapping[str, object] = {
+    "aloneMinAvailable": 1,
+    "groupsMinAvailable": 1,
+    "membersMinAvailable": 1,
+    "delay": LATER,
+}
 SHAPES: Mapping[str, Mapping[str, object]] = {
-    "pair": {"replicas": PAIR, "groups": 1, "groupsFloor": 1, "members": 1, "membersFloor": 1, "delay": LATER},
+    "pair": {
+        "replicas": PAIR,
+        "groups": 1,
+        "groupsMinAvailable": 1,
+        "members": 1,
+        "membersMinAvailable": 1,
+        "delay": LATER,
+    },
     "strict": {"delay": LATER},
     "loose": LOOSE,
     "torn": LOOSE,

@@ -20,7 +20,11 @@ class PodsRefusedAtFirst(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         limit_pods(env, "none", 0)
-        env.create(env.workload("kept", setName="late", groups=1, groupsFloor=1, members=1, membersFloor=1, delay="1s"))
+        env.create(
+            env.workload(
+                "kept", setName="late", groups=1, groupsMinAvailable=1, members=1, membersMinAvailable=1, delay="1s"
+            )
+        )
         env.wait_for("cliques exist", observed.there(CLIQUES, NAMES))
         created = env.history.now()
         while (rest := created + REFUSED - env.history.now()) > 0:

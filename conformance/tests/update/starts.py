@@ -34,7 +34,7 @@ class ChangesOfAllKinds(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         starting = {each: env.workload("frontend", setName=each, pods=1) for each in STARTING}
-        other = env.workload("kept", setName="other", aloneFloor=1, groupsFloor=1)
+        other = env.workload("kept", setName="other", aloneMinAvailable=1, groupsMinAvailable=1)
         waiting = {each: _on_delete(env, each) for each in WAITING}
         for workload in (*starting.values(), other, *waiting.values()):
             env.create(workload)
@@ -114,7 +114,7 @@ def misplaced(view: View) -> list[str]:
 
 
 def _on_delete(env: SceneEnvironment, each: str) -> Object:
-    workload = env.workload("rolling", setName=each, replicas=2 if each == "o" else 1, groups=1, groupsFloor=1)
+    workload = env.workload("rolling", setName=each, replicas=2 if each == "o" else 1, groups=1, groupsMinAvailable=1)
     workload["spec"]["updateStrategy"] = {"type": changes.ON_DELETE}
     return workload
 

@@ -24,7 +24,14 @@ class GroupsInDifferentStates(Scene):
         env.nodes("tiny", 1)
         sets, before = {}, {}
         for each, size in GROUPED.items():
-            values = {"alone": 1, "aloneFloor": 1, "groups": size, "groupsFloor": 1, "members": 1, "membersFloor": 1}
+            values = {
+                "alone": 1,
+                "aloneMinAvailable": 1,
+                "groups": size,
+                "groupsMinAvailable": 1,
+                "members": 1,
+                "membersMinAvailable": 1,
+            }
             sets[each] = env.workload("kept", setName=each, **values)
             env.create(sets[each])
         members = {each: [f"{each}-0-g-{j}-b" for j in range(size)] for each, size in GROUPED.items()}

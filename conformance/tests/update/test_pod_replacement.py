@@ -299,7 +299,7 @@ def test_invariants(run: Recorded[CliquesInDifferentStates], invariant: str) -> 
 
 
 def _workload(env: SceneEnvironment, each: str) -> Object:
-    workload = env.workload("waiting", setName=each, pods=SIZES[each], floor=MINIMUMS.get(each, 1))
+    workload = env.workload("waiting", setName=each, pods=SIZES[each], minAvailable=MINIMUMS.get(each, 1))
     changes.template(workload, "web").pop("annotations")
     return workload
 

@@ -31,7 +31,9 @@ class SetsInDifferentStates(Scene):
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
         sets = {each: _workload(env, each, replicas) for each, replicas in REPLICAS.items()}
-        sets[RECYCLED] = env.workload("rolling", setName=RECYCLED, groups=1, groupsFloor=1, aloneFloor=1, delay="2s")
+        sets[RECYCLED] = env.workload(
+            "rolling", setName=RECYCLED, groups=1, groupsMinAvailable=1, aloneMinAvailable=1, delay="2s"
+        )
         for workload in sets.values():
             env.create(workload)
         available = [predicates.available(each, REPLICAS.get(each, 1)) for each in sets]
@@ -177,7 +179,7 @@ def test_invariants(run: Recorded[SetsInDifferentStates], invariant: str) -> Non
 
 
 def _workload(env: SceneEnvironment, each: str, replicas: int) -> Object:
-    workload = env.workload("waiting", setName=each, pods=2, floor=2 if each == "sound" else 1)
+    workload = env.workload("waiting", setName=each, pods=2, minAvailable=2 if each == "sound" else 1)
     changes.template(workload, "web").pop("annotations")
     workload["spec"]["replicas"] = replicas
     return workload

@@ -115,7 +115,7 @@ def test_the_end_is_reported_when_pods_are_updated(run: Recorded[SetUpdatedThree
     end = update.end()
     if not run.holds("the end is reported", end is not None) or end is None:
         return
-    pods = replay.standing(run.history, end.revision)
+    pods = replay.surviving(run.history, end.revision)
     of = hashes(update.span.view(), sizes)
     old = [record.name for record in pods if changes.hash_of(record.object) != of.get(replay.owner(record))]
     run.expect("pods of an old template when the end was reported", [], old)

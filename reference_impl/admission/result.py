@@ -15,7 +15,7 @@ _STATUS = {400: "BadRequest", 403: "Forbidden", 500: "InternalError"}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AdmissionResult:
     """Allowed, unless there are errors or a `refusal`, which is answered with the HTTP status `code`."""
 
     errors: Sequence[FieldError] = ()

@@ -8,7 +8,7 @@ from conformance.history.record import Record
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RuleResult:
     """`holds`: True, False, or None where there was nothing to judge. `reason` says why it is not true; `records` are
     the counter-example, in order."""
 

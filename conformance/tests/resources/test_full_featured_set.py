@@ -27,7 +27,7 @@ class FullFeaturedSet(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.namespace = env.namespace
-        self.workload = workload = env.workload("furnished", replicas=2)
+        self.workload = workload = env.workload("full-featured", replicas=2)
         self.owner = ("PodCliqueSet", name(workload))
         self.wanted = expected(workload)
         self.claims = expected_claims.claims(workload, self.wanted)
