@@ -1,34 +1,72 @@
-"""`grove-conformance`: the commands, and how errors become exit codes (errors.Exit). Thin: parses, calls, prints."""
+"""`grove-conformance`: the commands, and how errors become exit codes (`errors.Exit`).
+
+The module of a command is imported when the command is called: most commands do not need what a cluster needs.
+"""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
-from importlib import metadata
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module, metadata
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from conformance.commands import cluster
-from conformance.commands import run as suite_commands
-from conformance.commands.scale import scale
 from conformance.errors import Exit, HarnessError, UsageError
-from conformance.validate import validate
+
+COMMANDS = {
+    "cluster": ("conformance.commands.cluster", "app"),
+    "assets": ("conformance.commands.cluster", "assets"),
+    "validate": ("conformance.validate", "validate"),
+    "scale": ("conformance.commands.scale", "scale"),
+    "run": ("conformance.commands.run", "run"),
+    "list": ("conformance.commands.requirements", "list_requirements"),
+    "explain": ("conformance.commands.requirements", "explain"),
+    "docs": ("conformance.commands.requirements", "docs"),
+    "checklist": ("conformance.commands.checklist", "write_checklist"),
+}
+"""Command → module and name of the function, or of the typer application with its subcommands."""
+
+
+class _Imported(Mapping[str, Any]):
+    """The commands of `COMMANDS`. Reading one imports its module."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, attribute = COMMANDS[name]
+        found = getattr(import_module(module), attribute)
+        if not isinstance(found, typer.Typer):
+            function, found = found, typer.Typer(add_completion=False)
+            found.command(name)(function)
+        command = typer.main.get_command(found)
+        command.name = name
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class LazyCommands(TyperGroup):
+    """A command group that imports a command when it is called. Its help imports all of them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = cast(Any, _Imported())
+
 
 app = typer.Typer(
+    cls=LazyCommands,
     help="Judge implementations of the Grove API on a fake GPU cluster.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(cluster.app, name="cluster")
-app.command()(cluster.assets)
-app.command("validate")(validate)
-app.command("scale")(scale)
-suite_commands.mount(app)
 
 
 def _version(wanted: bool) -> None:

@@ -24,7 +24,9 @@ from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.parameters import assignments
 from kube.client import Client
 
-app = typer.Typer(help="Start, inspect and stop fake GPU clusters of your own.", no_args_is_help=True)
+app = typer.Typer(
+    help="Start, inspect and stop fake GPU clusters of your own.", no_args_is_help=True, add_completion=False
+)
 
 Name = Annotated[str, typer.Argument(help="Name of the cluster.")]
 

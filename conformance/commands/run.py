@@ -1,5 +1,4 @@
-"""`grove-conformance run | list | explain | docs | checklist`. Arguments are checked here; each error is one line, exit
-code 4."""
+"""`grove-conformance run`: check the arguments, then launch the run."""
 
 from __future__ import annotations
 
@@ -10,7 +9,6 @@ import secrets
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from importlib import metadata
@@ -30,8 +28,7 @@ from conformance.errors import UsageError
 from conformance.implementation import parameters
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import launch
-from conformance.suite import catalogue, checklist, existing, ledger, requirement, session
-from conformance.suite import explain as explanation
+from conformance.suite import existing, ledger, requirement, session
 from conformance.suite.selection import Scope, scope
 from conformance.suite.settings import RunSettings
 
@@ -144,83 +141,6 @@ def run(
         out=Console(file=sys.stdout, highlight=False),
         err=err,
     )
-
-
-def list_requirements(
-    profile: Annotated[list[str] | None, typer.Option(help="List only this profile (repeatable).")] = None,
-    level: Annotated[str, typer.Option(help="List only requirements of this level: MUST, SHOULD or MAY.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
-) -> None:
-    """List the requirements."""
-    registry = requirement.load()
-    scope(registry, profile or (), (), tuple(Role), registry.features)
-    if level and level not in list(requirement.Level):
-        raise UsageError(f"unknown level {level!r}", where="--level", hint=suggestion(level, requirement.Level))
-    for entry in registry.requirements.values():
-        if (not profile or entry.profile in profile) and level in ("", entry.level):
-            typer.echo(
-                catalogue.json_line(entry) if json else f"{entry.id}  {entry.profile}  {entry.level}  {entry.text}"
-            )
-
-
-def explain(
-    id: Annotated[
-        str, typer.Argument(help="Requirement such as GANG-001, or row of the specification such as OBJ-123.")
-    ],
-) -> None:
-    """Explain a requirement: its text, sources, tests, mutants, and how to run it or see it by hand.
-
-    For an id of the specification, show its row and the requirements that rest on it.
-    """
-    typer.echo(explanation.explain(id))
-
-
-def docs(
-    check: Annotated[bool, typer.Option("--check", help="Only check that the file is up to date.")] = False,
-    to: Annotated[
-        Path | None, typer.Option(help="File to write; by default docs/requirements.md of this checkout.")
-    ] = None,
-) -> None:
-    """Write docs/requirements.md from the registry."""
-    to = to or data.page("requirements.md")
-    text = catalogue.markdown(requirement.load())
-    if check:
-        if not to.is_file() or to.read_text("utf-8") != text:
-            raise UsageError("is not up to date", where=str(to), hint="run: grove-conformance docs")
-        return
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(text, "utf-8")
-    typer.echo(str(to))
-
-
-def write_checklist(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, such as reports/r1122-130002-612d.")],
-    check: Annotated[bool, typer.Option("--check", help="Only check that the runs agree with the list.")] = False,
-) -> None:
-    """Update the list of checks that each test makes (checklist.yaml) from runs in which the tests passed."""
-    known = checklist.load()
-    with tempfile.TemporaryDirectory() as folder:
-        plan = launch.collect(RunSettings(run="checklist", directory=folder, implementation=""))
-    seen = known
-    for run in runs:
-        if not (run / "ledger").is_dir():
-            raise UsageError("has no ledger", where=str(run), hint="name the folder of a run")
-        seen = checklist.merged(seen, checklist.of_run(ledger.read(run / "ledger")), plan.collected)
-    if check and (late := checklist.differing(known, seen)):
-        more = f" (and {len(late) - 1} more)" if len(late) > 1 else ""
-        raise UsageError(f"is not up to date: {late[0]}{more}", where="checklist.yaml", hint="run: make checklist")
-    if not check:
-        checklist.FILE.write_text(checklist.render(seen), "utf-8")
-        typer.echo(str(checklist.FILE))
-
-
-def mount(app: typer.Typer) -> None:
-    """Adds the commands to the program."""
-    app.command("run")(run)
-    app.command("list")(list_requirements)
-    app.command("explain")(explain)
-    app.command("docs")(docs)
-    app.command("checklist")(write_checklist)
 
 
 def suite_digest() -> str:

@@ -14,7 +14,7 @@ from conformance.errors import HarnessError
 from conformance.run import launch
 from conformance.suite.settings import RunSettings
 
-for _name in ("conformance.cli", "allure_pytest.plugin", "hypothesis", "xdist.plugin"):
+for _name in ("conformance.cli", "conformance.commands.run", "allure_pytest.plugin", "hypothesis", "xdist.plugin"):
     import_module(_name)
 # Tests that cannot be collected are reported by each run, where the user sees it.
 with contextlib.suppress(HarnessError), tempfile.TemporaryDirectory() as _folder:
