@@ -5,16 +5,14 @@ The one invariant: `seq` rises by one with each record, and a record that `beyon
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 import time
 from bisect import bisect_left, bisect_right
 from heapq import merge
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from conformance.history.order import LAG
-from conformance.history.record import DELETED, Record, Spilled, release
+from conformance.history.record import DELETED, Record, Spilled, SpillFile, release
 
 CLUSTER = ""
 """The namespace of cluster-scoped objects, which belong to every namespace's history."""
@@ -44,7 +42,7 @@ class Log:
         self._failure: BaseException | None = None
         self._opened: set[str] | None = None
         """The namespaces whose records are kept; None for all."""
-        self._spilled: dict[str, IO[bytes]] = {}
+        self._spilled: dict[str, SpillFile] = {}
         self._clock: list[tuple[int, float]] = []
         """Revisions that the server was seen to have reached, with the moment."""
 
@@ -164,14 +162,11 @@ class Log:
             return next((r for r in records if (r.resource, r.name) == (resource, name)), None)
 
     def _spill(self, namespace: str, raw: bytes) -> Spilled:
-        """Puts a large object into a file, so that a talkative implementation fills a disk and not the memory."""
+        """Write a large object to a file, so that an implementation with many writes does not fill the memory."""
         file = self._spilled.get(namespace)
         if file is None:
-            # It goes with the last record that refers to it.
-            file = self._spilled[namespace] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-        begin = os.lseek(file.fileno(), 0, os.SEEK_END)
-        os.write(file.fileno(), raw)
-        return Spilled(file, begin, len(raw))
+            file = self._spilled[namespace] = SpillFile()
+        return file.append(raw)
 
     def _moment(self, version: str, arrival: float) -> float:
         """When a change was made at the latest. A revision that was passed longer than LAG ago is no late record: it

@@ -1,48 +1,73 @@
-"""One thing that happened to one object, with every byte that was received."""
+"""Watch events: one change of one object, with the bytes that the API server sent."""
 
 from __future__ import annotations
 
 import os
+import tempfile
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import IO, Any
+from typing import Any
 
 import orjson
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
+class SpillFile:
+    """An unnamed temporary file for large objects. It is closed once nothing refers to it any more."""
+
+    def __init__(self) -> None:
+        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the finalizer closes it
+        self._descriptor = file.fileno()
+        weakref.finalize(self, file.close)
+
+    def append(self, raw: bytes) -> Spilled:
+        """Write an object at the end of the file and return its place."""
+        begin = os.lseek(self._descriptor, 0, os.SEEK_END)
+        os.write(self._descriptor, raw)
+        return Spilled(self, begin, len(raw))
+
+    def read(self, begin: int, size: int) -> bytes:
+        """Return `size` bytes from the offset `begin`."""
+        return os.pread(self._descriptor, size, begin)
+
+
 @dataclass(frozen=True)
 class Spilled:
-    """Bytes in a file that has no name."""
+    """The place of one object in a file."""
 
-    file: IO[bytes]
+    file: SpillFile
     begin: int
     size: int
 
     def read(self) -> bytes:
-        return os.pread(self.file.fileno(), self.size, self.begin)
+        """Return the bytes of the object."""
+        return self.file.read(self.begin, self.size)
 
 
 @lru_cache(maxsize=8)
 def _large(spilled: Spilled) -> Mapping[str, Any]:
-    """A large object, of which few are kept as decoded."""
+    """Decode a large object. Only a few decoded ones are kept."""
     decoded: Mapping[str, Any] = orjson.loads(spilled.read())
     return decoded
 
 
 def release() -> None:
-    """Let go of the large objects that are kept as decoded, and with them of their files."""
+    """Drop the decoded large objects that are kept, and with them the references to their files."""
     _large.cache_clear()
 
 
 class Record:
-    """A watch event. `seq` counts arrivals from 1 over all resources; `at` is the arrival in seconds since the
-    recorder started (monotonic; earlier where the server was known to be past the change by then), `wall` the same
-    moment in seconds since the epoch. `version` is the resource version, for a deletion that of the deletion. `listed`
-    says that the record comes from a list and not from the watch: versions in between may have been missed, and the
-    arrival says nothing about when the change happened."""
+    """A watch event.
+
+    `seq` counts arrivals from 1 over all resources. `at` is the time of arrival in seconds since the recorder started
+    (monotonic), or an earlier time if the server is known to have made the change by then; `wall` is the same time in
+    seconds since the epoch. `version` is the resource version; of a deletion, the version of the deletion. `listed`
+    means that the record comes from a list instead of the watch: versions may have been missed, and the arrival does
+    not tell when the change happened.
+    """
 
     def __init__(
         self,
@@ -66,12 +91,12 @@ class Record:
 
     @property
     def raw(self) -> bytes:
-        """The object, byte for byte."""
+        """The object as the API server sent it."""
         return self._raw if isinstance(self._raw, bytes) else self._raw.read()
 
     @property
     def object(self) -> Mapping[str, Any]:
-        """The object as decoded from its bytes. Not to be changed."""
+        """The decoded object. Do not modify it."""
         return self._small if isinstance(self._raw, bytes) else _large(self._raw)
 
     @cached_property
@@ -81,7 +106,7 @@ class Record:
 
     @property
     def revision(self) -> int:
-        """`version` as a number, 0 where it is none."""
+        """`version` as a number; 0 if it is not a number."""
         return int(self.version) if self.version.isdigit() else 0
 
     def __str__(self) -> str:
