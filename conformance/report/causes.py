@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from conformance.evidence.values import brief
 from conformance.history.differences import reduced
 from conformance.report.model import Failure, Outcome, Report, Result
-from conformance.suite.checks import brief
 from conformance.suite.requirement import Level
 
 NEAREST, IN_VAIN = "nearest: ", "not seen within "

@@ -14,9 +14,9 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from conformance.errors import Exit
+from conformance.evidence.values import brief
 from conformance.suite import checklist
 from conformance.suite.checklist import Checklist
-from conformance.suite.checks import brief
 from conformance.suite.ledger import (
     AnyEvent,
     Cause,

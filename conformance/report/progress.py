@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from conformance.evidence.values import brief
 from conformance.history.differences import reduced
 from conformance.report import causes
 from conformance.report.terminal import clean
-from conformance.suite.checks import brief
 from conformance.suite.ledger import (
     AnyEvent,
     Check,

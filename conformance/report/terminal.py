@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conformance.evidence.bundle import PICTURE
+from conformance.evidence.values import brief
 from conformance.history.differences import reduced
 from conformance.report import causes, repetitions
 from conformance.report.causes import Cause
 from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, RunVerdict
-from conformance.suite.bundle import PICTURE
-from conformance.suite.checks import brief
 from conformance.suite.requirement import Level
 
 _MARK = {

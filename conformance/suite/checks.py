@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, is_dataclass
 from enum import Enum
 from typing import Literal
 
-import msgspec
-
 from conformance.errors import HarnessError
+from conformance.evidence.values import brief, plain
 from conformance.history import redaction
 from conformance.suite import ledger
 
@@ -147,34 +145,6 @@ class Checks:
         self._tell(check)
         if outcome == "failed" and self.settled:
             raise CheckFailed(f"{id}: {what}: {brief(seen)}")
-
-
-def plain(value: object) -> object:
-    """A value as JSON can say it: sets and the keys of mappings sorted, everything unknown as its text."""
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if isinstance(value, msgspec.Struct):
-        return plain(msgspec.structs.asdict(value))
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in sorted(value.items(), key=lambda pair: str(pair[0]))}
-    if isinstance(value, AbstractSet):
-        return sorted((plain(v) for v in value), key=str)
-    if isinstance(value, Sequence):
-        return [plain(v) for v in value]
-    return str(value)
-
-
-def brief(value: object, limit: int = 300) -> str:
-    """A value in one line."""
-    text = value if isinstance(value, str) else msgspec.json.encode(plain(value)).decode()
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _each(ids: Ids) -> Sequence[str]:

@@ -17,7 +17,8 @@ from typing import Literal
 import pytest
 
 from conformance.errors import HarnessError
-from conformance.suite import bundle, hooks, ledger, repeated, requirement, settings
+from conformance.evidence import bundle
+from conformance.suite import hooks, ledger, repeated, requirement, settings
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, RunningTest
 from conformance.suite.recorded import Recorded

@@ -24,6 +24,7 @@ from conformance.cluster.nodes import POOL
 from conformance.cluster.outages import Outage, Watcher
 from conformance.cluster.settings import ClusterSettings
 from conformance.errors import HarnessError, UsageError
+from conformance.evidence import bundle
 from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, RESOURCE_CLAIMS
 from conformance.grove.labels import PART_OF
 from conformance.history import redaction
@@ -32,7 +33,7 @@ from conformance.history.recorder import WATCHED, Recorder, Watched
 from conformance.implementation import deployment, loading, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.suite import bundle, existing, requirement
+from conformance.suite import existing, requirement
 from conformance.suite.api import Api, Loop, words
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked

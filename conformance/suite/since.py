@@ -6,10 +6,10 @@ import re
 
 import msgspec
 
+from conformance.evidence.values import plain
 from conformance.history.differences import reduced
 from conformance.history.query import UNASKED, History
 from conformance.history.record import Record
-from conformance.suite.checks import plain
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from conformance.evidence import bundle
 from conformance.grove.kinds import SECRETS
 from conformance.history import redaction
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.history.recorder import Recorder, Watched, _Feed
-from conformance.suite import bundle
 from conformance.suite.checks import Checks
 from conformance.suite.ledger import Check, Ledger, Phase
 from conformance.suite.settings import RunSettings

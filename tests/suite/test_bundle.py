@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from conformance.suite import bundle
+from conformance.evidence import bundle
 from conformance.suite.ledger import Check
 from tests.history.story import Story
 

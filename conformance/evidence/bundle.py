@@ -1,4 +1,4 @@
-"""The failure bundle: everything about a failed test that is worth keeping, in one folder with an index."""
+"""The failure bundle: a folder with the evidence of one failed test, and an index."""
 
 from __future__ import annotations
 
@@ -6,34 +6,50 @@ import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import yaml
 
 from conformance.cluster.nodes import POOL
 from conformance.evidence import events, picture, timeline
+from conformance.evidence.values import brief
 from conformance.history import redaction
 from conformance.history.query import History
-from conformance.suite.checks import brief
-from conformance.suite.ledger import Check
 
 MOST_LOG = 2_000_000
-"""Bytes of a log that are kept: its end."""
+"""Maximum bytes that are kept of a log, counted from its end."""
 INDEX, PICTURE = "README.md", "timeline.svg"
 MEANING = {
-    PICTURE: "the picture: each gang and pod on one time axis, with the failed checks (any browser shows it)",
-    "timeline.txt": "every object of the test with its states and their instants, and the failed checks",
-    "events.txt": "the events of the namespace: what schedulers and controllers said of it",
-    "objects.yaml": "what existed in the end",
-    "checks.yaml": "what was judged, with expected and seen values",
-    "history.jsonl": "every watch event of the test's namespace and nodes, byte for byte but for the data of Secrets",
-    "reproduce.txt": "the command that runs the test again, and how to see it by hand",
-    "manifests": "what the test wrote, in order",
-    "logs": "what the implementation's processes said during the test",
-    "logs/cluster": "what the cluster's own components said during the test",
+    PICTURE: "each gang and pod on one time axis, with the failed checks (open it in a browser)",
+    "timeline.txt": "every object of the test with its states and their times, and the failed checks",
+    "events.txt": "the events of the namespace, written by schedulers and controllers",
+    "objects.yaml": "all objects that existed at the end",
+    "checks.yaml": "all checks, with expected and seen values",
+    "history.jsonl": "every watch event of the test's namespace and nodes, unchanged except for the data of Secrets",
+    "reproduce.txt": "the command that runs the test again, and how to reproduce the failure by hand",
+    "manifests": "the objects that the test wrote, in order",
+    "logs": "logs of the implementation's processes during the test",
+    "logs/cluster": "logs of the cluster's own components during the test",
 }
-"""Files and folders of a bundle, the most telling ones first."""
+"""Files and folders of a bundle, the most useful ones first."""
+
+
+class Check(Protocol):
+    """A check as the ledger records it, a msgspec struct. `at` is in seconds of the history; None if unknown."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def expected(self) -> object: ...
+    @property
+    def seen(self) -> object: ...
+    @property
+    def at(self) -> float | None: ...
 
 
 def write(
@@ -47,8 +63,11 @@ def write(
     reproduce: Iterable[str],
     steps: Sequence[tuple[float, str]] = (),
 ) -> None:
-    """Writes a bundle; of one that is there already, what was judged is written again. `logs`: name → file and the
-    offset at which the test began; `steps`: the moments of a scene's steps."""
+    """Write a bundle. If it exists, only the files about checks are written again.
+
+    `made` are the requests of the test, `logs` maps a name to a log file and the offset at which the test began, and
+    `steps` are the steps of a scene with their times.
+    """
     if not folder.exists():
         _recorded(folder, history, made, logs)
     failed = [check for check in checks if check.outcome != "passed"]
@@ -69,7 +88,7 @@ def _recorded(
     made: Sequence[tuple[str, Mapping[str, Any]]],
     logs: Mapping[str, tuple[Path, int]],
 ) -> None:
-    """Writes what is the same whatever was judged."""
+    """Write the files that do not depend on checks."""
     folder.mkdir(parents=True)
     history.save(folder / "history.jsonl")
     if told := events.render(history):
@@ -88,7 +107,7 @@ def _recorded(
 
 
 def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[str]) -> str:
-    """What failed, how to see it again, and every file of the bundle."""
+    """Return the index: the failed checks, the command that reproduces them, and all files of the bundle."""
     lines = [f"# {test}", "", *(f"- {_plain(_sentence(check))}" for check in failed)]
     lines += ["", "```sh", *commands, "```", "", "| file | what it is |", "|---|---|"]
     found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
@@ -100,8 +119,8 @@ def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[
 
 
 def _sentence(check: Check) -> str:
-    """A failed check in one line."""
-    if isinstance(check.seen, str) and check.seen.startswith(check.id):  # a verdict, which says it all
+    """Return a failed check as one line."""
+    if isinstance(check.seen, str) and check.seen.startswith(check.id):  # the text of an invariant, which is complete
         return brief(check.seen)
     expected = "" if check.expected in (None, check.what) else f": expected {brief(check.expected, 120)}"
     seen = f", seen {brief(check.seen, 240)}" if expected else f": {brief(check.seen, 300)}"
@@ -109,7 +128,7 @@ def _sentence(check: Check) -> str:
 
 
 def _plain(words: str) -> str:
-    """Words of an implementation must not become Markdown or control anything."""
+    """Escape text of an implementation: it must not become Markdown or control characters."""
     return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", "".join(c if c.isprintable() else "�" for c in words))
 
 
@@ -123,7 +142,7 @@ def _dump(path: Path, value: Any, *, many: bool = False) -> None:
 
 
 def copy_log(log: Path, offset: int, to: Path) -> None:
-    """Copies what stands behind `offset`, at most the last `MOST_LOG` bytes, without tokens. Raises
+    """Copy what a log contains after `offset`, at most its last `MOST_LOG` bytes, without tokens. Raises
     FileNotFoundError."""
     with log.open("rb") as file:
         end = file.seek(0, 2)
