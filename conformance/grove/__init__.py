@@ -1,1 +1,1 @@
-"""The Grove API as an outsider knows it: names, labels, expected objects. The suite's own oracle; no I/O."""
+"""The Grove API as its specification describes it: names, labels, expected objects. The suite's own oracle; no I/O."""

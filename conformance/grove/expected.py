@@ -1,7 +1,7 @@
-"""The objects that a PodCliqueSet must become: the suite's own oracle, read from the specification.
+"""The objects that an operator must create for a PodCliqueSet: the suite's own oracle, read from the specification.
 
-Pure: a set goes in, names, labels, owners and pods come out (docs/spec/objects.md, sections 1, 2 and 4). It knows
-nothing of the reference, and the reference nothing of it; that the two agree is worth something only so.
+Pure: a set goes in; names, labels, owners and pods come out (docs/spec/objects.md, sections 1, 2 and 4). The oracle and
+the reference do not know each other: otherwise their agreement would prove nothing.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Gang:
 
 @dataclass(frozen=True)
 class Expected:
-    """Everything that a set becomes, by name."""
+    """All objects of a set, by name."""
 
     services: Mapping[str, Service]
     groups: Mapping[str, ScalingGroup]
@@ -89,23 +89,26 @@ class Expected:
 
     @property
     def base_gangs(self) -> list[Gang]:
+        """Return the base gangs, one for each replica of the set."""
         return [gang for gang in self.gangs.values() if gang.base]
 
     @property
     def scaled_gangs(self) -> list[Gang]:
+        """Return the gangs of scaling group replicas whose index is `minAvailable` or higher."""
         return [gang for gang in self.gangs.values() if not gang.base]
 
     @property
     def pods(self) -> int:
-        """How many pods there are in the end."""
+        """Return how many pods the set has once all exist."""
         return sum(clique.template.replicas for clique in self.cliques.values())
 
     def of_gang(self, gang: str) -> list[Clique]:
+        """Return the cliques of a gang."""
         return [clique for clique in self.cliques.values() if clique.gang == gang]
 
 
 def expected(workload: Document) -> Expected:
-    """What a valid PodCliqueSet becomes, freshly made and not scaled since."""
+    """Return the objects of a valid PodCliqueSet that has just been created and was never scaled."""
     wanted = template.read(workload)
     services, groups, cliques = {}, {}, {}
     gangs: dict[str, Gang] = {}

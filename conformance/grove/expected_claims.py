@@ -20,13 +20,13 @@ class Claim:
     labels: Mapping[str, str]
     owner: Owner
     template: str
-    """Name of the template that it is made from."""
+    """Name of its template."""
     namespace: str
-    """Namespace that the set names for the template, empty where it names none."""
+    """Namespace of the template as the set names it; empty if it names none."""
 
 
 def claims(workload: Document, wanted: Expected) -> dict[str, Claim]:
-    """All claims of a set whose objects are these, by name (OBJ-822)."""
+    """Return all ResourceClaims of a set, by name (OBJ-822). `wanted` are the objects of the set."""
     return {claim.name: claim for claim in _claims(template.read(workload), wanted)}
 
 
@@ -68,7 +68,7 @@ def _of(
 
 
 def of_pod(workload: Document, clique: Clique, index: int) -> list[str]:
-    """The names of the claims that the pod of a clique with that index is given (OBJ-824, OBJ-825)."""
+    """Return the names of the claims that a pod of a clique uses, by the pod's index (OBJ-824, OBJ-825)."""
     wanted = template.read(workload)
     config = next((group for group in wanted.groups if clique.template.name in group.cliques), None)
     of_set = [
@@ -99,7 +99,8 @@ def _used(owner: str, sharing: list[Document], index: int) -> list[str]:
 
 
 def own_spec(workload: Document, claim: Claim) -> object:
-    """The spec that a template inside the set gives a claim; None where it is an object (OBJ-820, OBJ-821)."""
+    """Return the spec of a claim whose template is inside the set; None if the template is an object (OBJ-820,
+    OBJ-821)."""
     if claim.namespace:
         return None
     for entry in items(workload, "spec", "template", "resourceClaimTemplates"):

@@ -1,4 +1,5 @@
-"""ComputeDomains that a set with linked GPUs becomes, and who uses which (docs/spec/statuses.md, section 9.2). Pure."""
+"""The ComputeDomains of a set with linked GPUs, and the cliques that use them (docs/spec/statuses.md, section 9.2).
+Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Domain:
-    """A ComputeDomain (OBJ-114, OBJ-220, OBJ-843). Its driver is asked for a template of the same name."""
+    """A ComputeDomain (OBJ-114, OBJ-220, OBJ-843). It asks its driver for a template of the same name."""
 
     name: str
     labels: Mapping[str, str]
 
 
 def domains(workload: Document) -> dict[str, Domain]:
-    """By name: one for each group that some clique is in, in each replica of the set."""
+    """Return the domains by name: in each replica of the set, one for each group that has cliques."""
     wanted = template.read(workload)
     groups = {group for clique in wanted.cliques if (group := _group(wanted, clique))}
     found = [_domain(wanted, i, group) for i in range(wanted.replicas) for group in sorted(groups)]
@@ -33,19 +34,21 @@ def domains(workload: Document) -> dict[str, Domain]:
 
 
 def of_clique(workload: Document, clique: Clique) -> str:
-    """The domain of a clique's pods, empty for those in none (OBJ-841, OBJ-842)."""
+    """Return the domain of a clique's pods; empty if they are in none (OBJ-841, OBJ-842)."""
     wanted = template.read(workload)
     group = _group(wanted, clique.template)
     return names.compute_domain(wanted.name, clique.set_index, group) if group else ""
 
 
 def has_gpu(container: Document) -> bool:
+    """Return whether a container requests GPUs."""
     amounts = [at(container, "resources", kind, GPU) for kind in ("limits", "requests")]
     return any(amount not in (None, "", "0", 0) for amount in amounts)
 
 
 def annotation_of_group(workload: Document, group: str) -> str:
-    """What a PodCliqueScalingGroup says about its group (OBJ-213)."""
+    """Return the MNNVL annotation of a PodCliqueScalingGroup, its own or that of the set; empty if there is none
+    (OBJ-213)."""
     wanted = template.read(workload)
     [config] = [g for g in wanted.groups if g.name == group]
     own = mapping(config.entry, "annotations").get(labels.MNNVL)

@@ -20,7 +20,7 @@ class Pod:
     hostname: str
     subdomain: str
     environment: Mapping[str, str]
-    """Variable → the value that the container sees, whether a literal or read from a field of the pod."""
+    """Variable → the value that the container sees, be it a literal or the value of a field of the pod."""
 
 
 def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
@@ -49,7 +49,7 @@ def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
 
 
 def without_variables(pod_spec: Document, names: Container[str]) -> dict[str, Any]:
-    """A pod spec whose containers do not set these variables."""
+    """Return a pod spec without these variables."""
 
     def stripped(container: Document) -> Document:
         if "env" not in container:
@@ -66,15 +66,18 @@ def containers(pod_spec: object) -> list[Document]:
 
 
 def index(seen: Document) -> int | None:
-    """The index that a pod's hostname ends in (OBJ-260), None where it ends in none."""
+    """Return the index at the end of a pod's hostname (OBJ-260); None if there is none."""
     number = text(seen, "spec", "hostname").rpartition("-")[2]
     return int(number) if number.isascii() and number.isdigit() else None
 
 
 def kept(wanted: object, seen: object) -> object:
-    """`seen` reduced to what `wanted` names: what others added (the API server's defaults, tolerations, injected
-    variables and volumes) is left out, so that the result equals `wanted` where everything wanted is there. Items of a
-    list are found by their `name`, or else by being kept whole."""
+    """Return `seen` reduced to the fields of `wanted`.
+
+    Additions of others (defaults of the API server, tolerations, injected variables and volumes) are left out, so that
+    the result equals `wanted` if nothing of it is missing. Items of a list are matched by `name`, items without a name
+    as a whole.
+    """
     if isinstance(wanted, Mapping):
         return {key: kept(value, at(seen, key)) for key, value in wanted.items()} if isinstance(seen, Mapping) else seen
     if isinstance(wanted, list) and isinstance(seen, list):

@@ -1,5 +1,5 @@
-"""The objects that a set needs beside Grove's own kinds: account, role, binding and token for its init containers, and
-autoscalers (docs/spec/objects.md, section 2.3, and docs/spec/statuses.md, section 8). Pure."""
+"""The secondary resources of a set: account, role, binding and token for its init containers, and autoscalers
+(docs/spec/objects.md, section 2.3, and docs/spec/statuses.md, section 8). Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OWNER = "PodCliqueSet"
 
 @dataclass(frozen=True)
 class SecondaryResource:
-    """One such object. `resource` is its plural; `labels` are those that it must at least carry (OBJ-201 … OBJ-203);
-    the set controls it (OBJ-217, OBJ-218)."""
+    """A secondary resource. `resource` is the plural of its kind; `labels` are those that it must have at least
+    (OBJ-201 … OBJ-203). The set is its controller (OBJ-217, OBJ-218)."""
 
     resource: str
     name: str
@@ -33,7 +33,7 @@ class Autoscaler(SecondaryResource):
     least: int
     most: int
     metrics: list[Document]
-    """Empty where the API server chooses."""
+    """Empty if the API server chooses the value."""
 
 
 def _labels(set_name: str, component: str, name: str) -> dict[str, str]:
@@ -46,7 +46,7 @@ def _labels(set_name: str, component: str, name: str) -> dict[str, str]:
 
 
 def secondary_resources(workload: Document) -> list[SecondaryResource]:
-    """The four that every set has once, however many replicas it has (OBJ-108 … OBJ-110)."""
+    """Return the four objects that each set has once, whatever its replicas (OBJ-108 … OBJ-110)."""
     wanted = template.read(workload).name
     return [
         SecondaryResource(resource, name, _labels(wanted, component, name))
@@ -60,12 +60,12 @@ def secondary_resources(workload: Document) -> list[SecondaryResource]:
 
 
 def rules() -> list[dict[str, list[str]]]:
-    """What the Role allows, and nothing more (OBJ-242)."""
+    """Return exactly the rules of the Role (OBJ-242)."""
     return [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
 
 
 def autoscalers(workload: Document) -> dict[str, Autoscaler]:
-    """By name, which is that of the target (OBJ-111)."""
+    """Return the autoscalers by name, which is the name of the target (OBJ-111)."""
     return {found.name: found for found in _autoscalers(template.read(workload))}
 
 

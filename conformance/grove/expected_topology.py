@@ -1,4 +1,4 @@
-"""What the topology constraints of a set become in its gangs (docs/spec/objects.md, section 4.5). Pure."""
+"""The topology constraints of a set as its gangs must have them (docs/spec/objects.md, section 4.5). Pure."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ Constraint = dict[str, str]
 """`required` and `preferred`, as node label keys; empty for no constraint."""
 
 Levels = Mapping[str, str]
-"""Domain → node label key, as the ClusterTopologyBinding says."""
+"""Domain → node label key, from the ClusterTopologyBinding."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What is constrained in a gang."""
+    """The constraints of a gang."""
 
     gang: Constraint
     groups: Mapping[str, Constraint]
-    """By PodGroup, those with a constraint only."""
+    """The constraint of each PodGroup that has one."""
     bundles: list[tuple[list[str], Constraint]]
-    """PodGroups that are packed together, with their constraint; what they are called binds nobody (OBJ-115)."""
+    """PodGroups that are packed together, with their constraint. Implementations choose the names of these groups
+    (OBJ-115)."""
 
     @property
     def any(self) -> bool:
+        """Return whether the gang has any constraint."""
         return bool(self.gang or self.groups or self.bundles)
 
 
 def translated(constraint: object, levels: Levels) -> Constraint:
-    """A constraint of the set in node label keys (OBJ-451); domains that the binding doesn't have are left out."""
+    """Return a constraint of the set in node label keys (OBJ-451), without domains that the binding does not have."""
     domains = {
         "required": text(constraint, "pack", "required") or text(constraint, "packDomain"),
         "preferred": text(constraint, "pack", "preferred"),
@@ -41,7 +43,7 @@ def translated(constraint: object, levels: Levels) -> Constraint:
 
 
 def placements(workload: Document, wanted: Expected, levels: Levels) -> dict[str, Placement]:
-    """By gang, for a binding with these levels; no levels for a binding that isn't there."""
+    """Return the constraints of each gang, for a binding with these levels. Without a binding there are no levels."""
     return {gang.name: _placement(workload, wanted, gang, levels) for gang in wanted.gangs.values()}
 
 
@@ -68,7 +70,7 @@ def _placement(workload: Document, wanted: Expected, gang: Gang, levels: Levels)
 
 
 def seen(gang: object) -> Placement:
-    """What a PodGang says. Entries without a constraint say nothing."""
+    """Return the constraints of a PodGang. Entries without a constraint are left out."""
     groups = {text(group, "name"): _pack(group) for group in items(gang, "spec", "podgroups")}
     configs = items(gang, "spec", "topologyConstraintGroupConfigs")
     bundles = [(sorted(texts(entry, "podGroupNames")), _pack(entry)) for entry in configs]

@@ -1,7 +1,7 @@
-"""Reading objects that may be wrong: a judged implementation may leave out any field, or put anything in it.
+"""Read fields of objects that may be wrong: a judged implementation may leave out any field, or put anything in it.
 
-Nothing here raises. A missing field or one of the wrong type gives a value that equals no right one: None for a number
-or a truth, the empty string for a text, an empty list or mapping.
+Nothing here raises. A missing field, or one of the wrong type, yields a value that equals no correct one: None for a
+number or boolean, the empty string for text, an empty list or mapping.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Step = str | int
 
 
 def at(document: object, *path: Step) -> object:
-    """What stands at a path of keys and indices, None where there is nothing."""
+    """Return the value at a path of keys and indices; None if there is nothing."""
     here: Any = document
     for step in path:
         if isinstance(step, str) and isinstance(here, Mapping):
@@ -29,68 +29,78 @@ def at(document: object, *path: Step) -> object:
 
 
 def text(document: object, *path: Step) -> str:
+    """Return the text at a path; empty if there is none."""
     value = at(document, *path)
     return value if isinstance(value, str) else ""
 
 
 def number(document: object, *path: Step) -> int | None:
+    """Return the integer at a path; None if there is none."""
     value = at(document, *path)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def count(document: object, *path: Step) -> int:
-    """A number for sums and comparisons: a missing one counts as 0, which is how Kubernetes leaves out zeros."""
+    """Return the integer at a path, or 0: Kubernetes leaves out zeros. For sums and comparisons."""
     return number(document, *path) or 0
 
 
 def truth(document: object, *path: Step) -> bool | None:
+    """Return the boolean at a path; None if there is none."""
     value = at(document, *path)
     return value if isinstance(value, bool) else None
 
 
 def items(document: object, *path: Step) -> list[Document]:
-    """The objects in a list; what is no object is left out."""
+    """Return the objects of the list at a path. Items of other types are left out."""
     value = at(document, *path)
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def texts(document: object, *path: Step) -> list[str]:
+    """Return the texts of the list at a path. Items of other types are left out."""
     value = at(document, *path)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def mapping(document: object, *path: Step) -> dict[str, str]:
-    """A mapping from texts to texts, such as labels; other values are left out."""
+    """Return the mapping from text to text at a path, such as labels. Other values are left out."""
     value = at(document, *path)
     return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, Mapping) else {}
 
 
 def name(document: object) -> str:
+    """Return `metadata.name`; empty if there is none."""
     return text(document, "metadata", "name")
 
 
 def uid(document: object) -> str:
+    """Return `metadata.uid`; empty if there is none."""
     return text(document, "metadata", "uid")
 
 
 def label(document: object, key: str) -> str:
+    """Return the value of a label; empty if the object does not have it."""
     return text(document, "metadata", "labels", key)
 
 
 def labels(document: object) -> dict[str, str]:
+    """Return the labels of an object."""
     return mapping(document, "metadata", "labels")
 
 
 def finalizers(document: object) -> list[str]:
+    """Return the finalizers of an object."""
     return texts(document, "metadata", "finalizers")
 
 
 def terminating(document: object) -> bool:
+    """Return whether the object has a deletion timestamp."""
     return text(document, "metadata", "deletionTimestamp") != ""
 
 
 def controller(document: object) -> Document:
-    """The owner reference with `controller: true`, an empty mapping where there is none."""
+    """Return the owner reference with `controller: true`; an empty mapping if there is none."""
     for reference in items(document, "metadata", "ownerReferences"):
         if reference.get("controller") is True:
             return reference
@@ -98,7 +108,7 @@ def controller(document: object) -> Document:
 
 
 def condition(document: object, kind: str) -> Document:
-    """The status condition of a type, an empty mapping where there is none."""
+    """Return the status condition of a type; an empty mapping if there is none."""
     for entry in items(document, "status", "conditions"):
         if entry.get("type") == kind:
             return entry
@@ -106,5 +116,5 @@ def condition(document: object, kind: str) -> Document:
 
 
 def condition_is(document: object, kind: str) -> str:
-    """`True`, `False`, `Unknown`, or the empty string where the condition is absent."""
+    """Return the status of a condition: `True`, `False` or `Unknown`; empty if there is no such condition."""
     return text(condition(document, kind), "status")

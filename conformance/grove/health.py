@@ -1,6 +1,6 @@
-"""Pods in all states, as data (fixtures/health/pods.yaml), and the status that makes a pod look so.
+"""Pods in all states, as data (fixtures/health/pods.yaml), and the pod status for each state.
 
-What a clique is to say of its pods is COND-08 … COND-15 and docs/spec/statuses.md, section 10.
+What a clique must report about its pods: COND-08 … COND-15, and docs/spec/statuses.md, section 10.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from conformance import data, documents
 
 HOLD_STATUS = "conformance.grove.io/hold-status"
-"""Annotation of a pod whose status the fake kubelet leaves to the test."""
+"""Annotation of a pod whose status is written by the test instead of the fake kubelet."""
 HOLD_DELETION = "conformance.grove.io/hold-deletion"
-"""Annotation of a pod that the fake kubelet leaves terminating."""
+"""Annotation of a pod that the fake kubelet does not end: it stays terminating."""
 MOMENT = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
 class Health:
-    """One case: a clique, the state of each of its pods, and what is to be said of them."""
+    """One case: a clique, the state of each of its pods, and what its status must report about them."""
 
     name: str
     about: str
@@ -32,11 +32,12 @@ class Health:
 
 
 def cases() -> list[Health]:
+    """Return all cases of the fixture."""
     return list(read(data.folder("fixtures") / "health" / "pods.yaml"))
 
 
 def read(path: Path) -> Iterator[Health]:
-    """Reads a file of cases. Raises UsageError with file, line and field."""
+    """Read a file of cases. Raises UsageError with file, line and field."""
     document = documents.read(path, data.folder("fixtures") / "health" / "pods.schema.json")
     for case in document.value["cases"]:
         yield Health(
@@ -45,7 +46,7 @@ def read(path: Path) -> Iterator[Health]:
 
 
 def status(pod: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
-    """A merge patch of a bound pod's status; `state` is a pod of a case."""
+    """Return a merge patch for the status of a bound pod. `state` is a pod of a case."""
     ready = bool(state.get("ready"))
     conditions = [
         {"type": kind, "status": str(value), "lastTransitionTime": MOMENT}

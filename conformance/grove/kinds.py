@@ -1,4 +1,4 @@
-"""The Grove kinds, and the Kubernetes kinds that a Grove operator makes (api.md KIND-01 … KIND-05)."""
+"""The kinds of Grove, and the Kubernetes kinds of objects that a Grove operator creates (api.md KIND-01 … KIND-05)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ SCALING_GROUPS = Resource("grove.io", "v1alpha1", "podcliquescalinggroups", "Pod
 PODGANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
 
 LEASE = "grove-operator-leader-election"
-"""The Lease by which operators elect their leader (CFG-06, CHG-RS-06)."""
+"""The Lease with which operators elect their leader (CFG-06, CHG-RS-06)."""
 
 GROVE = (PODCLIQUESETS, PODCLIQUES, SCALING_GROUPS, PODGANGS)
-"""The namespaced kinds that Grove itself defines."""
+"""The namespaced kinds of Grove."""
 
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 SECRETS = Resource("", "v1", "secrets", "Secret")
@@ -22,7 +22,7 @@ ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "Rol
 AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 COMPUTE_DOMAINS = Resource("resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain")
-"""The kind of a driver that a cluster may have or not."""
+"""A kind of a driver, which a cluster may not have."""
 
 SECONDARY_RESOURCES = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS, RESOURCE_CLAIMS)
-"""Objects that an operator may make beside the Grove kinds, pods and services (OBJ-108 … OBJ-113)."""
+"""Kinds of objects that an operator may create beside the kinds of Grove, pods and Services (OBJ-108 … OBJ-113)."""

@@ -1,4 +1,4 @@
-"""How the names of Grove objects are made (docs/spec/objects.md, section 1). Indices count from 0."""
+"""The names of Grove objects (docs/spec/objects.md, section 1). Indices count from 0."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def clique(set_name: str, replica: int, clique_name: str) -> str:
 
 
 def member_clique(group_name: str, group_replica: int, clique_name: str) -> str:
-    """A PodClique in a scaling group, whose full name is given (OBJ-103)."""
+    """A PodClique of a scaling group, from the group's full name (OBJ-103)."""
     return f"{group_name}-{group_replica}-{clique_name}"
 
 
 def scaled_gang(group_name: str, group_replica: int, min_available: int) -> str:
-    """The gang of a scaling group's replica at or beyond minAvailable; the first of them is always `-0` (OBJ-105)."""
+    """The gang of a scaling group's replica whose index is minAvailable or higher; the first one ends in `-0`
+    (OBJ-105)."""
     return f"{group_name}-{group_replica - min_available}"
 
 
@@ -39,17 +40,17 @@ def hostname(clique_full_name: str, index: int) -> str:
 
 
 def service_account(set_name: str) -> str:
-    """OBJ-108."""
+    """The ServiceAccount of a set (OBJ-108)."""
     return set_name
 
 
 def role(set_name: str) -> str:
-    """The Role of a set and its RoleBinding (OBJ-109)."""
+    """The Role and the RoleBinding of a set (OBJ-109)."""
     return f"grove.io:pcs:{set_name}"
 
 
 def token_secret(set_name: str) -> str:
-    """OBJ-110."""
+    """The token Secret of a set (OBJ-110)."""
     return f"{set_name}-ic-sat"
 
 
@@ -69,5 +70,5 @@ def replica_claim(owner: str, index: int, template_name: str) -> str:
 
 
 def compute_domain(set_name: str, replica: int, group: str) -> str:
-    """A ComputeDomain, and the ResourceClaimTemplate that its driver makes for it (OBJ-114)."""
+    """A ComputeDomain, and the ResourceClaimTemplate that its driver creates (OBJ-114)."""
     return f"{set_name}-{replica}-{group}"

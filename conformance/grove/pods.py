@@ -1,4 +1,4 @@
-"""What can be read off a pod of a clique."""
+"""Read what tests need from a pod of a clique."""
 
 from __future__ import annotations
 
@@ -7,43 +7,44 @@ from conformance.grove.fields import Document, condition_is, items, label, termi
 
 
 def gates(pod: Document) -> set[str]:
-    """The names of its scheduling gates."""
+    """Return the names of the pod's scheduling gates."""
     return {text(gate, "name") for gate in items(pod, "spec", "schedulingGates")}
 
 
 def gated(pod: Document) -> bool:
-    """Whether Grove's own gate still holds it (OBJ-501)."""
+    """Return whether the pod has Grove's own gate (OBJ-501)."""
     return labels.GATE in gates(pod)
 
 
 def node(pod: Document) -> str:
-    """The node that it is bound to, empty while it is bound to none."""
+    """Return the node that the pod is bound to; empty while it is not bound."""
     return text(pod, "spec", "nodeName")
 
 
 def bound(pod: Document) -> bool:
+    """Return whether the pod is bound to a node."""
     return node(pod) != ""
 
 
 def ended(pod: Document) -> bool:
-    """Whether its containers have run to an end."""
+    """Return whether the pod is Succeeded or Failed."""
     return text(pod, "status", "phase") in ("Failed", "Succeeded")
 
 
 def ready(pod: Document) -> bool:
-    """Whether it serves. A pod that has ended does not, whatever condition somebody has left on it."""
+    """Return whether the pod is Ready. A pod that has ended is not, whatever its conditions say."""
     return condition_is(pod, "Ready") == "True" and not ended(pod)
 
 
 def of_grove(pod: Document) -> bool:
-    """Whether a Grove operator made it, as far as its labels tell."""
+    """Return whether the labels of the pod are those of a Grove operator's pod."""
     return (
         bool(label(pod, labels.CLIQUE) or label(pod, labels.GANG)) or label(pod, labels.MANAGED_BY) == labels.OPERATOR
     )
 
 
 def phase(pod: Document) -> str:
-    """One word for people: terminating, gated, waiting, bound, ready, or the phase in lower case."""
+    """Return the pod's state as one word: terminating, gated, waiting, bound, ready, or the phase in lower case."""
     if terminating(pod):
         return "terminating"
     if gated(pod):

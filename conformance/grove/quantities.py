@@ -1,4 +1,4 @@
-"""Amounts of resources: what Kubernetes' quantities mean, what a pod asks for, what a node has. Reads anything."""
+"""Amounts of resources: values of quantities, requests of a pod, capacity of a node. Accepts malformed input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DECIMAL |= {letter: Decimal(1000) ** -power for power, letter in enumerate("mun
 
 
 def amount(quantity: object) -> Decimal | None:
-    """`500m` → 0.5, `1Ki` → 1024, `2e3` → 2000; None for what is no quantity."""
+    """Return the value of a quantity: `500m` → 0.5, `1Ki` → 1024, `2e3` → 2000. None for anything else."""
     if isinstance(quantity, int | float) and not isinstance(quantity, bool):
         return Decimal(str(quantity))
     found = _QUANTITY.fullmatch(quantity.strip()) if isinstance(quantity, str) else None
@@ -30,16 +30,18 @@ def amount(quantity: object) -> Decimal | None:
 
 
 def amounts(quantities: Mapping[str, object]) -> Amounts:
+    """Return the values of all valid quantities, by resource."""
     return {name: found for name, value in quantities.items() if (found := amount(value)) is not None}
 
 
 def allocatable(node: Document) -> Amounts:
+    """Return what a node offers to pods, `status.allocatable`."""
     return amounts(mapping(node, "status", "allocatable"))
 
 
 def requested(pod: Document) -> Amounts:
-    """What a pod takes of its node: what its containers ask for together, or an init container beside those that go on
-    running, if that is more; what is said for the whole pod counts before; the overhead, and the pod itself."""
+    """Return what a pod takes from its node: the sum of its containers or, if that is more, an init container beside
+    the sidecars; pod-level resources take precedence. The overhead and the pod itself (`pods`: 1) are added."""
     main = _sum(_requests(container) for container in items(pod, "spec", "containers"))
     going_on: Amounts = {}
     most: Amounts = {}

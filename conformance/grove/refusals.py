@@ -1,7 +1,7 @@
-"""Which fields a refusal is about, whoever wrote it: a webhook's text or the causes of a schema violation.
+"""The fields that a rejection is about, read from the text of a webhook or the causes of a schema violation.
 
-Compared is the end of a field's path and the kind of error, never a whole path or text (api.md DFT-11): paths of
-webhooks have doubled segments and missing indices.
+Tests compare the end of a field's path and the kind of error, never a whole path or text (api.md DFT-11): paths of
+webhooks have doubled segments and lack indices.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 @dataclass(frozen=True)
 class FieldError:
-    """A field without the indices of its path, and what is wrong with it."""
+    """A field error. The path has no indices."""
 
     path: str
     kind: str
 
     def is_at(self, leaf: str) -> bool:
-        """Whether the path ends in `leaf` (whole steps of it)."""
+        """Return whether the path ends in `leaf`, compared by whole segments."""
         return f".{self.path}".endswith(f".{leaf}")
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class FieldError:
 
 
 def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Of a Status object. What cannot be read as a field error is left out."""
+    """Yield the field errors of a Status object. Texts that are not field errors are left out."""
     causes = details.get("causes")
     if isinstance(causes, list) and causes:
         for cause in causes:

@@ -1,4 +1,4 @@
-"""Label selectors as text, such as the status of a scale subresource has them."""
+"""Label selectors as text, as the status of a scale subresource contains them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ONE_OF = re.compile(r"\s*(\S+)\s+in\s*\(\s*([^\s,)]*)\s*\)\s*")
 
 
 def normal(selector: str) -> str:
-    """The selector in one notation: its terms sorted, each once, and equality written as `key=value`."""
+    """Return a selector in canonical form: terms sorted and unique, equality as `key=value`."""
     return ",".join(sorted({_term(term) for term in _TERM.findall(selector)}))
 
 

@@ -1,4 +1,4 @@
-"""The kinds of Grove as their CRDs must serve them (docs/spec/api.md, sections 1 and 2), and a CRD in the same terms.
+"""The kinds of Grove as their CRDs must serve them (docs/spec/api.md, sections 1 and 2), and CRDs in the same form.
 
 Pure; the data are in fixtures/api/kinds.yaml.
 """
@@ -15,12 +15,12 @@ from conformance.grove.fields import Document, at, items, text, texts
 
 VERSION = "v1alpha1"
 _ALWAYS = ("is", "required", "default")
-"""What is said of every field; what a file says of none is None."""
+"""The properties of each field that are compared; None for those that the file does not give."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field by its path, and what its schema says."""
+    """A field by its path, with the properties of its schema."""
 
     fact: str
     path: str
@@ -29,7 +29,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind: its CRD's name and the words that it is called by, its subresources, its columns, its fields."""
+    """A kind: names of its CRD, subresources, printer columns, fields."""
 
     fact: str
     name: str
@@ -40,28 +40,30 @@ class Kind:
 
     @property
     def short_names(self) -> Sequence[str]:
+        """Return the short names of the kind."""
         names = self.is_called["shortNames"]
         assert isinstance(names, list)
         return names
 
 
 def kinds() -> list[Kind]:
+    """Return the kinds of the fixture."""
     return read(data.folder("fixtures") / "api" / "kinds.yaml")
 
 
 def read(path: Path) -> list[Kind]:
-    """Reads a file of kinds. Raises UsageError with file, line and field."""
+    """Read a file of kinds. Raises UsageError with file, line and field."""
     document = documents.read(path, data.folder("fixtures") / "api" / "kinds.schema.json").value
     return [_kind(entry, document["shapes"]) for entry in document["kinds"]]
 
 
 def facts(found: Sequence[Kind]) -> set[str]:
-    """The rows of the specification that the kinds follow."""
+    """Return the rows of the specification that the kinds cite."""
     return {fact for kind in found for fact in (kind.fact, kind.columns_fact, *(f.fact for f in kind.fields))}
 
 
 def called(crd: Document, kind: Kind) -> dict[str, object]:
-    """Return `Kind.is_called` as a CRD has it. Further short names are left out: the contract does not forbid them."""
+    """Return `Kind.is_called` of a CRD. Undocumented short names are left out: the contract permits them."""
     names, version = at(crd, "spec", "names"), _version(crd)
     subresources = at(version, "subresources")
     scale = at(subresources, "scale")
@@ -79,14 +81,15 @@ def called(crd: Document, kind: Kind) -> dict[str, object]:
 
 def columns(crd: Document, kind: Kind) -> list[list[object]]:
     """Return the printer columns of a CRD (name, path, type, priority) that have a documented name, in their order.
-    Other columns may stand among them."""
+    Other columns may be among them."""
     documented = {column[0] for column in kind.columns}
     found = [c for c in items(_version(crd), "additionalPrinterColumns") if text(c, "name") in documented]
     return [[text(c, "name"), text(c, "jsonPath"), text(c, "type"), at(c, "priority") or 0] for c in found]
 
 
 def seen(crd: Document, field: Field) -> dict[str, object]:
-    """What a CRD says of a field, in the words of `Field.says`; no type at all where it has no such field."""
+    """Return the properties of a field in a CRD, in the terms of `Field.says`. The type is None if there is no such
+    field."""
     parent, schema, name = None, at(_version(crd), "schema", "openAPIV3Schema"), ""
     for step in _steps(field.path):
         parent, name = schema, step
@@ -101,7 +104,7 @@ def seen(crd: Document, field: Field) -> dict[str, object]:
     for word in ("format", "pattern", "minLength", "maxLength", "minItems"):
         told[word] = at(schema, word)
     if isinstance(enough := field.says.get("holds"), int):
-        # The documented limit is a defect (DFT-13): a higher one, and none at all, are as good.
+        # The documented limit is a defect (DFT-13): a higher limit, or none at all, is as good.
         limit = at(schema, "maxLength")
         told["holds"] = min(enough, limit) if isinstance(limit, int) else enough
     return {word: told[word] for word in field.says}

@@ -1,7 +1,7 @@
-"""`docs/contract.md`: what an implementer has to write letter by letter, out of the suite's own oracle.
+"""`docs/contract.md`: the exact names and values that an implementation writes, generated from the suite's oracle.
 
-Pure. Names, labels, owners and variables are those that the oracle expects of an example set; conditions are a table,
-because the oracle computes them where they are judged.
+Pure. Names, labels, owners and variables are those that the oracle expects of an example set. Conditions are a table
+here, because the oracle computes them only while judging.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ FINALIZERS = {
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     workload = workloads.load("disaggregated", {"setName": SET_NAME, "workers": 2, "workersMinAvailable": 1})
     wanted = expected.expected(workload)
     pod = _last_pod(wanted)
@@ -175,7 +175,7 @@ def _objects(workload: Document, wanted: expected.Expected) -> Iterable[tuple[st
 def _names() -> Iterable[tuple[str, str]]:
     of_set, group, clique = "<set>", "<set>-<i>-<group>", "<clique>"
     i, j, min_available, further = 7, 8, 3, 5
-    words = {i: "<i>", j: "<j>", further: "<j - minAvailable>"}  # numbers stand for words until the name is made
+    words = {i: "<i>", j: "<j>", further: "<j - minAvailable>"}  # Numbers stand for words while names are formed.
     for what, name in (
         ("Service of a replica of the set", names.service(of_set, i)),
         ("base PodGang of a replica of the set", names.base_gang(of_set, i)),

@@ -1,4 +1,4 @@
-"""In which order the cliques of a set start (OBJ-601 … OBJ-607, OBJ-630 … OBJ-634). Pure."""
+"""The start order of the cliques of a set (OBJ-601 … OBJ-607, OBJ-630 … OBJ-634). Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from conformance.grove.template import GroupTemplate, SetTemplate
 
 IN_ORDER, EXPLICIT = "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
 WAITER = "grove-initc"
-"""Name of the init container that waits."""
+"""Name of the waiting init container."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """The place of one clique object in its set: which template, in which replica of the set and of a group."""
+    """The place of a PodClique in its set: its template, its replica of the set, and its replica of a scaling group."""
 
     clique: str
     index: int
@@ -25,12 +25,13 @@ class Seat:
 
     @property
     def scaled(self) -> bool:
+        """Return whether the clique is part of a scaled gang."""
         return self.group is not None and self.group_index >= self.group.min_available
 
 
 def seat(wanted: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> Seat | None:
-    """The seat of a clique object, told by its full name and the labels that it and its pods carry; None where they
-    don't fit the set."""
+    """Return the place of a PodClique, from its full name and the labels of it and its pods; None if they do not fit
+    the set."""
     index, group_index = tags.get(labels.SET_INDEX, ""), tags.get(labels.GROUP_INDEX, "")
     if not index.isdecimal():
         return None
@@ -48,8 +49,12 @@ def seat(wanted: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> Seat
 
 
 def parents(wanted: SetTemplate, place: Seat) -> dict[str, int] | None:
-    """Full name of each clique that has to have so many pods Ready first, in order. None where the specification
-    leaves it open: in a scaled gang of a set InOrder, after a predecessor that is not in the gang (OBJ-605)."""
+    """Return the full names of the parents of a clique, in order, each with the number of pods that must be Ready
+    first.
+
+    None where the specification leaves it open: in a scaled gang of a set with InOrder, behind a predecessor that is
+    not in the gang (OBJ-605).
+    """
     if wanted.startup == EXPLICIT:
         before = list(wanted.clique(place.clique).starts_after)
     elif wanted.startup == IN_ORDER:
@@ -69,7 +74,7 @@ def parents(wanted: SetTemplate, place: Seat) -> dict[str, int] | None:
 
 
 def _in_gang(wanted: SetTemplate, place: Seat, name: str) -> list[str]:
-    """The clique objects of a template in the gang of a seat (OBJ-603, OBJ-606)."""
+    """Return the cliques of a template in the same gang as `place` (OBJ-603, OBJ-606)."""
     group = next((group for group in wanted.groups if name in group.cliques), None)
     if group is None:
         return [] if place.scaled else [names.clique(wanted.name, place.index, name)]
@@ -81,7 +86,7 @@ def _in_gang(wanted: SetTemplate, place: Seat, name: str) -> list[str]:
 
 
 def waiter(pod: Document) -> Document:
-    """The waiting init container of a pod, an empty mapping where there is none."""
+    """Return the waiting init container of a pod; an empty mapping if there is none."""
     return next((one for one in items(pod, "spec", "initContainers") if text(one, "name") == WAITER), {})
 
 
@@ -93,7 +98,7 @@ MOUNTS = {
 
 
 def mounts(container: Document) -> dict[str, tuple[str, bool]]:
-    """The mounts of a container in the words of MOUNTS."""
+    """Return the mounts of a container in the form of MOUNTS."""
     return {
         text(mount, "mountPath"): (text(mount, "name"), at(mount, "readOnly") is True)
         for mount in items(container, "volumeMounts")
@@ -101,7 +106,8 @@ def mounts(container: Document) -> dict[str, tuple[str, bool]]:
 
 
 def volumes(set_name: str) -> dict[str, object]:
-    """What the two volumes of a waiting pod hold, by name: the secret and its mode, or path → field (OBJ-632)."""
+    """Return the contents of the two volumes of a waiting pod, by name: the secret and its mode, or path → field
+    (OBJ-632)."""
     return {
         "sa-token-secret-vol": (f"{set_name}-ic-sat", 420),
         "pod-info-vol": {"namespace": "metadata.namespace", "podgangname": f"metadata.labels['{labels.GANG}']"},
@@ -109,7 +115,7 @@ def volumes(set_name: str) -> dict[str, object]:
 
 
 def seen_volumes(pod: Document) -> dict[str, object]:
-    """The volumes of a pod that are a secret's or the pod's own fields, in the words of `volumes`."""
+    """Return the Secret and downward API volumes of a pod in the form of `volumes`."""
     found: dict[str, object] = {}
     for volume in items(pod, "spec", "volumes"):
         if at(volume, "secret"):

@@ -1,4 +1,4 @@
-"""What a PodCliqueSet asks for, with the defaults of admission filled in (docs/spec/admission.md, section 5)."""
+"""The content of a PodCliqueSet with the defaults of admission (docs/spec/admission.md, section 5)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class CliqueTemplate:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     starts_after: tuple[str, ...]
-    """Names of templates; they count in the start-up type Explicit only (OBJ-602)."""
+    """Names of templates. They matter only with the start-up type Explicit (OBJ-602)."""
     entry: Document
-    """As it is written: what only some checks read."""
+    """The entry as written, for checks of other fields."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class GroupTemplate:
     cliques: tuple[str, ...]
     replicas: int
     min_available: int
-    """minAvailable: replicas below it belong to the base gang, the others have a gang each (OBJ-401)."""
+    """minAvailable: replicas with a lower index belong to the base gang, each other one has a scaled gang (OBJ-401)."""
     entry: Document
 
 
@@ -52,10 +52,10 @@ class SetTemplate:
     startup: str
     """cliqueStartupType."""
     document: Document
-    """The whole set, as it is written."""
+    """The whole set as written."""
 
     def clique(self, name: str) -> CliqueTemplate:
-        """Raises KeyError for a name that the set doesn't have."""
+        """Return a clique template by name. Raises KeyError."""
         for clique in self.cliques:
             if clique.name == name:
                 return clique
@@ -63,13 +63,13 @@ class SetTemplate:
 
     @property
     def standalone(self) -> tuple[CliqueTemplate, ...]:
-        """The cliques of no scaling group, in their order."""
+        """Return the cliques that are in no scaling group, in their order."""
         members = {member for group in self.groups for member in group.cliques}
         return tuple(clique for clique in self.cliques if clique.name not in members)
 
 
 def read(workload: Document) -> SetTemplate:
-    """Reads a valid PodCliqueSet, as it is sent or as it is stored."""
+    """Read a valid PodCliqueSet, as it is sent or as it is stored."""
     template = at(workload, "spec", "template")
     publish = truth(template, "headlessServiceConfig", "publishNotReadyAddresses")
     return SetTemplate(

@@ -1,7 +1,7 @@
-"""The hashes of pod templates as Grove's operators store them, computed anew by the suite (spec HASH-010 to HASH-110).
+"""The hashes of pod templates as Grove operators store them, computed by the suite itself (spec HASH-010 to HASH-110).
 
-What an operator may write is one of these; what an earlier operator has left behind is played with them. Plain and
-slow: it follows the rules of the specification one by one.
+An operator may write any of these; tests use them to play objects of an earlier operator. Plain and slow: the code
+follows the rules of the specification one by one.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _INNER_KEYS: Mapping[str, Callable[[Document], Any]] = {
 
 
 class NotReadable(Exception):
-    """A template that has something whose text the suite does not know."""
+    """A template contains something whose hashed text the suite does not know."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to hash: by which version of the Kubernetes libraries, of the stored or of the canonical form."""
+    """One scheme of hashing: which version of the Kubernetes libraries, and the stored or the canonical form."""
 
     library: str
     canonical: bool
@@ -53,12 +53,12 @@ CANONICAL = tuple(Way(library, True) for library in LIBRARIES)
 
 
 def of_clique(template: Document, priority: str, way: Way) -> str:
-    """The pod template hash of a clique template of a set with this priority class (HASH-010, HASH-012)."""
+    """Return the pod template hash of a clique template of a set with this priority class (HASH-010, HASH-012)."""
     return _spelt(_text(template, priority, way))
 
 
 def of_set(template: Document, way: Way) -> str:
-    """The generation hash of a set's `spec.template` (HASH-011, HASH-105, HASH-106)."""
+    """Return the generation hash of a set's `spec.template` (HASH-011, HASH-105, HASH-106)."""
     priority = template.get("priorityClassName") or ""
     cliques: Sequence[Document] = template.get("cliques") or ()
     if way.canonical and template.get("cliqueStartupType") == IN_ORDER:
@@ -148,7 +148,8 @@ _UNITS = {"": 0, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "Ki": 10, "Mi": 20, "
 
 
 def _quantity(value: object) -> str:
-    """HASH-060 to HASH-066 for whole numbers that are not too big, with a common suffix."""
+    """Return the hashed text of a quantity: HASH-060 to HASH-066, for whole numbers with a common suffix that are not
+    too big."""
     text = "" if value is None else str(value)
     digits = text.rstrip("mkKMGTi")
     suffix = text[len(digits) :]

@@ -1,4 +1,4 @@
-"""Clique templates in pairs that differ in one thing, as data (`fixtures/hashes/templates.yaml`) and made by chance."""
+"""Pairs of clique templates that differ in one thing, from data (`fixtures/hashes/templates.yaml`) and generated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYED_INSIDE = ("ports", "volumeMounts", "volumeDevices")
 
 @dataclass(frozen=True)
 class Pair:
-    """A clique template, and what it is changed to."""
+    """A clique template before and after a change."""
 
     name: str
     before: Spec
@@ -28,8 +28,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairs:
-    """`keyed`: nothing is to change; `ordered` and `changed`: the pods are others. `notations`: an amount as
-    the API machinery writes it, and in another notation; `foreign_notations`: in one that it does not rewrite."""
+    """Pairs by what the change means. `keyed`: lists without an order, no pod may change; `ordered` and `changed`: the
+    pods must be replaced. `notations`: an amount as the API machinery writes it, and in another notation;
+    `foreign_notations`: in a notation that it does not rewrite."""
 
     keyed: list[Pair]
     ordered: list[Pair]
@@ -39,11 +40,12 @@ class Pairs:
 
 
 def folder() -> Path:
+    """Return the folder of the fixture."""
     return data.folder("fixtures") / "hashes"
 
 
 def read(path: Path | None = None) -> Pairs:
-    """Reads a file of pairs. Raises UsageError with file, line and field."""
+    """Read a file of pairs. Raises UsageError with file, line and field."""
     found = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
     notations = (list(_notations(found["base"], found[kind])) for kind in ("notations", "foreignNotations"))
     return Pairs(*(list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "changed")), *notations)
@@ -69,7 +71,7 @@ def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterato
 
 
 def _requesting(base: Spec, resource: str, amount: object) -> Spec:
-    """A pod spec with the amount in all kinds of fields that hold quantities."""
+    """Return a pod spec with the amount in all kinds of fields that hold quantities."""
     (container,) = base["containers"]
     limit = {"emptyDir": {"sizeLimit": amount}} if resource == "memory" else {"emptyDir": {}}
     amounts = {"requests": {resource: amount}, "limits": {resource: amount}}
@@ -77,7 +79,7 @@ def _requesting(base: Spec, resource: str, amount: object) -> Spec:
 
 
 def template(name: str, pod_spec: Spec) -> Spec:
-    """A clique of one pod."""
+    """Return a clique with one pod."""
     return {
         "name": name,
         "labels": {"example.com/clique": name},
@@ -86,7 +88,7 @@ def template(name: str, pod_spec: Spec) -> Spec:
 
 
 def _place(clique: Spec, path: str) -> tuple[Any, Any]:
-    """The holder of what a path names, and its key or index there."""
+    """Return the object or list that contains the value at a path, and its key or index there."""
     steps = path.strip("/").split("/")
     holder: Any = clique if steps[0] == "template" else clique["spec"]["podSpec"]
     *way, last = steps[1:] if steps[0] == "template" else steps
@@ -96,7 +98,7 @@ def _place(clique: Spec, path: str) -> tuple[Any, Any]:
 
 
 def reordered(chance: random.Random, pod_spec: Spec) -> Spec:
-    """The pod spec with each list that has no order in another one, where it has two items or more."""
+    """Return the pod spec with all unordered lists of two or more items in another order."""
     result = copy.deepcopy(pod_spec)
     _shuffle(chance, result, KEYED)
     for kind in ("containers", "initContainers", "ephemeralContainers"):
@@ -115,7 +117,7 @@ def _shuffle(chance: random.Random, holder: Spec, names: tuple[str, ...]) -> Non
 
 
 def by_chance(chance: random.Random) -> Spec:
-    """Some valid pod spec, with lists of all kinds; its pods can run."""
+    """Return a random valid pod spec with lists of all kinds. Its pods can run."""
     volumes = [{"name": name, "emptyDir": {}} for name in _names(chance, 2, 4)]
 
     def container(name: str) -> Spec:
@@ -143,7 +145,7 @@ def by_chance(chance: random.Random) -> Spec:
 
 
 def changed(chance: random.Random, pod_spec: Spec) -> Spec:
-    """The pod spec with one thing changed that means something, and its lists in another order."""
+    """Return the pod spec with one meaningful change and its lists in another order."""
     result = reordered(chance, pod_spec)
     container = chance.choice([*result["containers"], *result.get("initContainers", ())])
     match chance.randrange(6):

@@ -1,4 +1,4 @@
-"""Reading how far an update has come (api.md API-048 to API-051, API-082 to API-084, API-094)."""
+"""Read the progress of an update (api.md API-048 to API-051, API-082 to API-084, API-094)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COUNTERS = (
 
 
 def progress(found: Document | None) -> Document:
-    """`status.updateProgress`, or what earlier versions called so; an empty mapping where there is none."""
+    """Return `status.updateProgress`, or the field of earlier versions; an empty mapping if there is none."""
     for field in ("updateProgress", "rollingUpdateProgress"):
         value = at(found, "status", field)
         if isinstance(value, dict):
@@ -20,6 +20,7 @@ def progress(found: Document | None) -> Document:
 
 
 def started(found: Document | None) -> str:
+    """Return when the update began; empty if there is none."""
     return text(progress(found), "updateStartedAt")
 
 
@@ -31,44 +32,46 @@ def ended(found: Document | None, generation: str = "") -> bool:
 
 
 def running(found: Document | None) -> bool:
+    """Return whether an update has begun and not ended."""
     return started(found) != "" and not ended(found)
 
 
 def turns(found: Document | None) -> list[int | None]:
-    """The replicas of a set that are being updated. An entry that has ended is only about to go (CHG-RU-15)."""
+    """Return the replicas of a set that are being updated. Entries that have ended are left out (CHG-RU-15)."""
     single = at(progress(found), "currentlyUpdating")  # an object in earlier versions
     entries = [single] if isinstance(single, dict) else items(progress(found), "currentlyUpdating")
     return [number(entry, "replicaIndex") for entry in entries if not text(entry, "updateEndedAt")]
 
 
 def counts(found: Document | None) -> dict[str, int]:
-    """All counters of a set's progress; zeros are left out in JSON."""
+    """Return all counters of a set's progress. JSON leaves out zeros."""
     return {field: count(progress(found), field) for pair in COUNTERS for field in pair}
 
 
 def generation(found: Document | None) -> str:
-    """The generation hash that a set has."""
+    """Return the generation hash of a set."""
     return text(found, "status", "currentGenerationHash")
 
 
 def selected(clique: Document | None) -> str:
-    """The Ready pod of a clique whose turn it is, empty where there is none."""
+    """Return the Ready pod of a clique that is selected for replacement; empty if there is none."""
     return text(progress(clique), "readyPodsSelectedToUpdate", "current")
 
 
 def selected_replica(group: Document | None) -> int | None:
+    """Return the replica of a scaling group that is selected for replacement; None if there is none."""
     return number(progress(group), "readyReplicaIndicesSelectedToUpdate", "current")
 
 
 def selection(part: Document | None) -> str | int | None:
-    """What a clique or a scaling group says to have its turn. What it lists as completed is history."""
+    """Return the pod or replica that a clique or scaling group has selected. Completed entries do not count."""
     replica = selected_replica(part)
     return selected(part) or (replica if replica is not None and replica >= 0 else None)
 
 
 def targets(part: Document | None) -> dict[str, str]:
-    """The hashes that the progress of a clique or a scaling group leads to, by the name of the status field that says
-    that they are reached."""
+    """Return the hashes that the update of a clique or scaling group leads to, by the status field that reports them
+    when they are reached."""
     fields = {
         "podCliqueSetGenerationHash": "currentPodCliqueSetGenerationHash",
         "podTemplateHash": "currentPodTemplateHash",
@@ -77,7 +80,7 @@ def targets(part: Document | None) -> dict[str, str]:
 
 
 def reached(part: Document | None) -> dict[str, str]:
-    """The hashes of the revision that a clique or a scaling group has reached."""
+    """Return the hashes of the revision that a clique or scaling group has reached."""
     return {
         field: value
         for field in ("currentPodCliqueSetGenerationHash", "currentPodTemplateHash")

@@ -1,7 +1,7 @@
 """PodCliqueSets by name: fixtures/workloads/<name>.yaml, with named parameters.
 
-A file has `parameters` (type, default, what it means) and a `manifest`, in which `${name}` stands for a parameter: as a
-whole value it keeps its type, inside a longer text it is written into it.
+A file has `parameters` (type, default, description) and a `manifest` in which `${name}` stands for a parameter. If it
+is the whole value, the type is kept; inside a longer text, the value is inserted.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from conformance.grove.kinds import PODCLIQUESETS
 
 SCHEMA = "workload.schema.json"
 TYPES: Mapping[str, type] = {"integer": int, "text": str, "quantity": int}
-"""What a value must be. A quantity is an amount of a resource: written as text, as Kubernetes itself writes it."""
+"""The types of values. A quantity is an amount of a resource, written as text as Kubernetes itself writes it."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
 def folder() -> Path:
+    """Return the folder of the workloads."""
     return data.folder("fixtures") / "workloads"
 
 
 def names(place: Path | None = None) -> list[str]:
-    """The workloads that there are."""
+    """Return the names of all workloads."""
     return sorted(path.stem for path in (place or folder()).glob("*.yaml"))
 
 
 def load(name: str, values: Mapping[str, object] | None = None, place: Path | None = None) -> dict[str, Any]:
-    """The PodCliqueSet of a workload, without a namespace. Raises UsageError for an unknown workload or parameter, or a
-    value of the wrong type."""
+    """Return the PodCliqueSet of a workload, without a namespace. Raises UsageError for an unknown workload or
+    parameter, or a value of the wrong type."""
     place = place or folder()
     if name not in names(place):
         raise UsageError(f"unknown workload {name!r}", hint=documents.suggestion(name, names(place)))
@@ -46,14 +47,14 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
 
 
 def parameters(name: str, place: Path | None = None) -> Mapping[str, Mapping[str, Any]]:
-    """The parameters of a workload: name → type, default, about."""
+    """Return the parameters of a workload: name → type, default, about."""
     document = documents.read((place or folder()) / f"{name}.yaml", folder() / SCHEMA)
     found: Mapping[str, Mapping[str, Any]] = document.value["parameters"]
     return found
 
 
 def validate(place: Path | None = None) -> list[str]:
-    """The first mistake of each workload file, one line each."""
+    """Return the first error of each workload file, one line each."""
     found = []
     for path in sorted((place or folder()).glob("*.yaml")):
         try:
@@ -64,8 +65,8 @@ def validate(place: Path | None = None) -> list[str]:
 
 
 def check(path: Path) -> None:
-    """Reads one workload file with its schema and checks what a schema cannot say: defaults of their type, placeholders
-    that exist, parameters that are used, and groups of cliques that exist. Raises UsageError."""
+    """Read a workload file and check what its schema cannot: types of defaults, existing placeholders, unused
+    parameters, and cliques of groups. Raises UsageError."""
     document = documents.read(path, folder() / SCHEMA)
     known = document.value["parameters"]
     for name, entry in known.items():
@@ -96,7 +97,7 @@ def check(path: Path) -> None:
 
 
 def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any]:
-    """The manifest with its parameters filled in, from `values` or else the defaults."""
+    """Return the manifest with its parameters filled in, from `values` or the defaults."""
     chosen = {}
     for key, entry in document.value["parameters"].items():
         value = values.get(key, entry["default"])

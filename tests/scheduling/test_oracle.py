@@ -73,7 +73,7 @@ def test_a_torn_gang_is_told_with_its_rule():
 SPARES = """
 scenarios:
 - id: spares
-  about: A pod above its minimum has a higher priority than a gang that would do as well.
+  about: A pod above its minimum has a higher priority than a gang that would suffice as well.
   nodes:
   - {name: n0, gpus: 2}
   - {name: n1, gpus: 2}
@@ -92,9 +92,9 @@ scenarios:
     ("minimum", "evicted", "wrong"),
     [
         ("1", "big-0", ""),
-        ("1", "low-0", "evicted a gang where pods above minimums would have done"),
+        ("1", "low-0", "evicted a gang where pods above minimums would have sufficed"),
         ("0", "low-0", ""),
-        ("0", "big-0", "evicted pods of a higher priority than it had to"),
+        ("0", "big-0", "evicted pods of a higher priority than necessary"),
     ],
 )
 def test_pods_above_floors_are_evicted_before_gangs_and_then_the_lowest_priority(tmp_path, minimum, evicted, wrong):

@@ -1,4 +1,4 @@
-"""A set as it is after defaulting (docs/spec/admission.md, section 5)."""
+"""Defaulting of a set (docs/spec/admission.md, section 5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.grove.admission.violation import Document
 
 
 def defaulted(pcs: Document) -> dict[str, Any]:
-    """A copy with the defaults filled in. The set must have the shape of one."""
+    """Return a copy with the defaults filled in. The set must be well-formed."""
     whole = copy.deepcopy(dict(pcs))
     spec: MutableMapping[str, Any] = whole["spec"]
     _fill(spec, "replicas", 0)  # DEF-01
@@ -40,8 +40,8 @@ def defaulted(pcs: Document) -> dict[str, Any]:
 
 
 def differences(expected: Any, seen: Any, at: str = "") -> dict[str, Any]:
-    """Fields that are expected and not there, or are otherwise: path → what is seen. More fields are no difference:
-    other defaults are nobody's business here."""
+    """Return the fields that are expected and are missing or differ: path → observed value. Additional fields are no
+    difference: the suite does not judge other defaults."""
     if isinstance(expected, Mapping) and isinstance(seen, Mapping):
         found: dict[str, Any] = {}
         for key, value in expected.items():

@@ -18,7 +18,7 @@ _TERM = r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)"
 
 
 def seconds(text: str) -> Fraction | None:
-    """None for what is no duration."""
+    """Return the seconds of a duration; None if the text is not one."""
     sign = -1 if text.startswith("-") else 1
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
@@ -29,7 +29,7 @@ def seconds(text: str) -> Fraction | None:
 
 
 def normal(text: str) -> str | None:
-    """As Go writes a duration of whole seconds; None for others."""
+    """Return a duration of whole seconds as Go writes it; None for others."""
     value = seconds(text)
     if value is None or value.denominator != 1:
         return None

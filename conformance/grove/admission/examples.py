@@ -1,4 +1,4 @@
-"""Sets out of random numbers: right ones, and what may go wrong with them."""
+"""Sets generated from random numbers: valid ones, and mutations that may break rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIZES = (-1, 0, 1, 2, 3, 9)
 
 
 def valid(random: Random, facts: Facts, name: str = "generated") -> Set:
-    """A set that every rule allows."""
+    """Return a set that every rule permits."""
     own = random.sample(_NAMES, random.randint(1, 4))
     template: Set = {"cliques": [_clique(random, clique) for clique in own]}
     if random.random() < 0.6:
@@ -49,7 +49,7 @@ def valid(random: Random, facts: Facts, name: str = "generated") -> Set:
 
 
 def mutated(random: Random, pcs: Set) -> Set:
-    """A copy in which something is otherwise, most often wrong."""
+    """Return a copy with one change, which most often breaks a rule."""
     changed: Set = copy.deepcopy(pcs)
     for change in random.sample(MUTATIONS, random.choice([1, 1, 1, 2])):
         if cliques(changed):
@@ -117,7 +117,7 @@ def _share(random: Random, template: Set) -> None:
 
 
 def _constrain(random: Random, template: Set, facts: Facts) -> None:
-    """A constraint on the set, and narrower or equal ones inside."""
+    """Constrain the set, and parts of it to equal or narrower domains."""
     name, levels = random.choice(sorted(facts.bindings.items()))
     at = random.randrange(len(levels))
     template["topologyConstraint"] = {"topologyName": name, "pack": {"required": levels[at]}}

@@ -1,7 +1,7 @@
-"""Manifests with the verdict that they must get: fixtures/admission/*.yaml.
+"""Manifests with the verdict that admission must give: fixtures/admission/*.yaml.
 
-A manifest is written out (`manifest`), or is one of `bases` with some fields set and dropped. `${binding}` stands for
-the ClusterTopologyBinding of the test (levels zone, rack, host), `${scheduler}` for a scheduler that is enabled.
+A manifest is complete (`manifest`), or one of `bases` with some fields set and dropped. `${binding}` stands for the
+ClusterTopologyBinding of the test (levels zone, rack, host), `${scheduler}` for an enabled scheduler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]")
 
 @dataclass(frozen=True)
 class Error:
-    """Where a refusal must point: the end of a field's path, and the kind of error (any if empty)."""
+    """Where a refusal must point: the end of the field's path, and the kind of error (any if empty)."""
 
     at: str
     kind: str = ""
@@ -33,14 +33,14 @@ class Error:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One example."""
+    """One manifest."""
 
     name: str
     requirement: str
     rules: tuple[str, ...]
     object: Mapping[str, Any]
     stored: Mapping[str, Any] | None
-    """What exists before; then `object` is to replace it."""
+    """The stored object that `object` replaces; None for a create."""
     verdict: str
     """`accepted`, `refused`, or `either`: then a refusal must name the errors."""
     errors: tuple[Error, ...]
@@ -48,29 +48,31 @@ class Manifest:
     """Fields by path that the accepted object must have."""
     absent: tuple[str, ...]
     warnings: tuple[str, ...]
-    """A part of the text of each warning that there must be."""
+    """For each expected warning, a part of its text."""
     silent: tuple[str, ...]
-    """Texts that no warning may have."""
+    """Texts that no warning may contain."""
     needs: frozenset[str]
     lacks: frozenset[str]
 
     def applies(self, features: Collection[str]) -> bool:
-        """Whether it says something about an implementation that claims these features."""
+        """Return whether the manifest applies to an implementation that claims these features."""
         return self.needs <= set(features) and self.lacks.isdisjoint(features)
 
 
 def folder() -> Path:
+    """Return the folder of the manifests."""
     return data.folder("fixtures") / "admission"
 
 
 @functools.cache
 def load(place: Path | None = None) -> tuple[Manifest, ...]:
-    """All manifests in the order of files and lines. Raises UsageError."""
+    """Return all manifests in the order of files and lines. Raises UsageError."""
     return tuple(found for path in sorted((place or folder()).glob("*.yaml")) for found in read(path))
 
 
 def read(path: Path) -> list[Manifest]:
-    """The manifests of a file. Raises UsageError for what the schema or the file's own bases do not allow."""
+    """Return the manifests of a file. Raises UsageError for anything that the schema or the bases of the file do not
+    allow."""
     document = documents.read(path, folder() / SCHEMA)
     found = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
     for i, manifest in enumerate(found):
@@ -81,7 +83,7 @@ def read(path: Path) -> list[Manifest]:
 
 
 def filled(value: Any, words: Mapping[str, str]) -> Any:
-    """A value with `${…}` replaced."""
+    """Return a value with its `${…}` replaced."""
     if isinstance(value, Mapping):
         return {key: filled(item, words) for key, item in value.items()}
     if isinstance(value, list):
@@ -94,7 +96,7 @@ def filled(value: Any, words: Mapping[str, str]) -> Any:
 
 
 def at(value: Any, path: str) -> Any:
-    """The field at a path such as `spec.template.cliques[0].name`; None where there is none."""
+    """Return the field at a path such as `spec.template.cliques[0].name`; None if there is none."""
     for step in _steps(path):
         if isinstance(step, int):
             value = value[step] if isinstance(value, Sequence) and step < len(value) else None
@@ -157,7 +159,7 @@ def _walk(value: Any, way: Sequence[str | int]) -> Any:
 
 
 def _put(made: Any, way: list[str | int], value: Any) -> None:
-    """Sets a field; a list grows by an index just behind its end, objects on the way are made."""
+    """Set a field. An index one past the end of a list appends; missing objects on the way are created."""
     *before, last = way
     for step in before:
         if isinstance(made, dict) and step not in made:

@@ -1,8 +1,8 @@
-"""Which rules a set breaks (docs/spec/admission.md, sections 6, 7 and 11). A row that describes a defect counts as the
-rule that upstream should enforce.
+"""The rules that a set breaks (docs/spec/admission.md, sections 6, 7 and 11). A row that describes a defect counts as
+the rule that upstream should enforce.
 
-A set must have the shape of one: what the schema alone decides (types, unknown enum values) is not modelled. Dots in
-names are left open (DFT-14); generated sets have none.
+A set must be well-formed: what the schema alone decides (types, unknown enum values) is not modelled. Dots in names are
+left open (DFT-14); generated sets have none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOM = 45
 
 
 def create(pcs: Document, facts: Facts) -> list[Violation]:
-    """What is wrong with a new set."""
+    """Return the violations of a new set."""
     whole = defaulted(pcs)
     return [
         *always(whole, facts),
@@ -36,7 +36,7 @@ def create(pcs: Document, facts: Facts) -> list[Violation]:
 
 
 def always(whole: Document, facts: Facts) -> Iterator[Violation]:
-    """What holds on create and on every update, of a set with its defaults."""
+    """Yield the violations of a defaulted set that are judged on create and on every update."""
     if whole["spec"]["replicas"] < 0:
         yield Violation("SCH-20", "spec.replicas")
     if not cliques(whole):
@@ -155,7 +155,7 @@ def _startup(whole: Document) -> Iterator[Violation]:
             yield Violation("VAL-20", "startsAfter")
         if not set(listed) <= parents.keys():
             yield Violation("VAL-21", "startsAfter")
-    # What is left after taking away, again and again, whoever waits for nobody, waits in a circle or behind one.
+    # Remove, repeatedly, all cliques that wait for none of the others: what is left waits in a circle or behind one.
     left = {name: (of & parents.keys()) - {name} for name, of in parents.items()}
     while free := [name for name, of in left.items() if not of]:
         for name in free:

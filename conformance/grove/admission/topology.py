@@ -1,4 +1,4 @@
-"""Topology constraints (docs/spec/admission.md, section 9), of a set with its defaults."""
+"""Topology constraints of a defaulted set (docs/spec/admission.md, section 9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ LEAF = "topologyConstraint"
 
 
 def create(whole: Document, facts: Facts) -> list[Violation]:
-    """The rules for new sets, in steps: one that finds something ends it (VTC-01)."""
+    """Return the violations of a new set. The rules are in steps: the first step that finds any ends the check
+    (VTC-01)."""
     scopes = _scopes(whole)
     if not scopes:
         return []
@@ -23,7 +24,7 @@ def create(whole: Document, facts: Facts) -> list[Violation]:
 
 
 def update(whole: Document, stored: Document) -> Iterator[Violation]:
-    """No constraint may change (VTC-20 to VTC-25); sets with `packDomain` are not modelled."""
+    """Yield changed constraints (VTC-20 to VTC-25). Sets with `packDomain` are not modelled."""
     before = _scopes(stored)
     now = _scopes(whole)
     known = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
@@ -36,7 +37,7 @@ def update(whole: Document, stored: Document) -> Iterator[Violation]:
 
 
 def _scopes(whole: Document) -> dict[str, Document]:
-    """Constraints by where they stand: "" is the set, `g:` a group, `c:` a clique."""
+    """Return the constraints by scope: "" is the set, `g:NAME` a group, `c:NAME` a clique."""
     found = {"": whole["spec"]["template"].get("topologyConstraint")}
     found |= {f"g:{group['name']}": group.get("topologyConstraint") for group in groups(whole)}
     found |= {f"c:{clique['name']}": clique.get("topologyConstraint") for clique in cliques(whole)}
@@ -59,7 +60,7 @@ def _asks(constraint: Document | None) -> _Asked:
 
 
 def shape(whole: Document) -> Iterator[Violation]:
-    """What the schema says of constraints; it speaks before any other rule (ADM-04)."""
+    """Yield violations of the schema of constraints, which is checked before any other rule (ADM-04)."""
     for constraint in _scopes(whole).values():
         if constraint.get("pack") is None and not constraint.get("packDomain"):
             yield Violation("SCH-07", "pack")
@@ -70,7 +71,7 @@ def shape(whole: Document) -> Iterator[Violation]:
 
 
 def _above(whole: Document, scope: str) -> list[str]:
-    """The scopes around one, nearest first."""
+    """Return the scopes around one, nearest first."""
     if scope == "":
         return []
     around = [f"g:{g['name']}" for g in groups(whole) if scope.startswith("c:") and scope[2:] in g["cliqueNames"]]

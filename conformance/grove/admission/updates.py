@@ -1,4 +1,4 @@
-"""Which changes of a set break a rule (docs/spec/admission.md, section 8, MNV-04)."""
+"""The changes of a set that break a rule (docs/spec/admission.md, section 8, MNV-04)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_SETS = {
 
 
 def update(pcs: Document, stored: Document, facts: Facts) -> list[Violation]:
-    """What is wrong with replacing `stored` by `pcs`. Changes are judged only of a set that is right in itself
+    """Return the violations of replacing `stored` with `pcs`. Changes are judged only if the new set itself is valid
     (ADM-10)."""
     whole, before = defaulted(pcs), defaulted(stored)
     wrong = [*model.always(whole, facts), *topology.shape(whole), *_added_to_pods(whole, before)]
@@ -68,7 +68,7 @@ def _same(now: list[Document], before: list[Document], rules: Mapping[str, tuple
 
 
 def _added_to_pods(whole: Document, before: Document) -> Iterator[Violation]:
-    """DFT-06 as it should be."""
+    """Yield violations of DFT-06 as it should be."""
     had = {clique["name"]: clique["spec"]["podSpec"] for clique in cliques(before)}
     for clique in cliques(whole):
         pod, old = clique["spec"]["podSpec"], had.get(clique["name"], {})
@@ -91,7 +91,7 @@ def _holders(whole: Document) -> Iterator[tuple[str, str | None]]:
 
 
 def _at(value: Any, way: tuple[str, ...]) -> Any:
-    """A field; absent, null and empty are the same."""
+    """Return a field. Absent, null and empty are the same."""
     for step in way:
         value = value.get(step) if value else None
     return value or None

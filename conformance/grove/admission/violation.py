@@ -1,4 +1,4 @@
-"""What is wrong with a set, by the rule that says so."""
+"""Violations of rules by a set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken rule, and where a refusal has to point: the end of the field's path."""
+    """A broken rule, and where a refusal must point: the end of the field's path."""
 
     rule: str
     leaf: str
@@ -19,22 +19,24 @@ class Violation:
 
 @dataclass(frozen=True)
 class Facts:
-    """What decides about a set apart from the set itself."""
+    """What the verdict depends on besides the set itself."""
 
     topology: bool = False
-    """Whether topology-aware scheduling is on."""
+    """Whether topology-aware scheduling is enabled."""
     mnnvl: bool = False
     schedulers: Sequence[str] = ()
-    """Names that an enabled scheduler certainly has; the empty name always means one."""
+    """Names of schedulers that are certainly enabled. The empty name is always valid."""
     bindings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """ClusterTopologyBindings with their domains, broadest first."""
 
 
 def cliques(pcs: Document) -> list[Document]:
+    """Return the clique templates of a set."""
     found: list[Document] = pcs["spec"]["template"].get("cliques") or []
     return found
 
 
 def groups(pcs: Document) -> list[Document]:
+    """Return the scaling group templates of a set."""
     found: list[Document] = pcs["spec"]["template"].get("podCliqueScalingGroups") or []
     return found

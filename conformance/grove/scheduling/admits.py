@@ -1,4 +1,5 @@
-"""Whether a node may take a pod of a group, room apart: cordons, taints, node selector, required node affinity."""
+"""Whether a node admits a pod of a group, apart from capacity: cordons, taints, node selector, required node
+affinity."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ from conformance.grove.scheduling.instance import Group, Node
 
 
 def admits(node: Node, group: Group) -> bool:
+    """Return whether the node is schedulable and admits pods of the group."""
     return node.schedulable and not refusal(node, group)
 
 
 def refusal(node: Node, group: Group) -> str:
-    """Why a schedulable node may not take a pod of a group; empty where it may."""
+    """Return why a schedulable node does not admit a pod of a group; empty if it does."""
     for taint in node.taints:
         if taint["effect"] != "PreferNoSchedule" and not any(
             _tolerates(t, taint) for t in group.demands.get("tolerations", ())
@@ -38,7 +40,7 @@ def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
 
 
 def _term(term: Mapping[str, Any], node: Node) -> bool:
-    """All expressions of a term hold; one without expressions matches nothing."""
+    """Return whether all expressions of a term hold. A term without expressions matches nothing."""
     expressions = term.get("matchExpressions", [])
     return bool(expressions) and all(_holds(e, node.labels.get(e["key"])) for e in expressions)
 

@@ -1,7 +1,7 @@
-"""What must hold at each moment of a placement, not only at its end: room, domains, the base gang first.
+"""Judge a placement at each step, not only at its end: capacity, domains, the base gang first.
 
-The steps are those that a watch shows, in their order. A gang may be bound in part while it is being bound (GS-23 is
-about time, and judged by whoever has the clock); where the history ends it must be at rest.
+The steps are those that a watch shows, in their order. While a gang is being bound, it may be bound in part (GS-23 is
+about time and is judged elsewhere). At the end of the history the cluster must be at rest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Gone:
 
 
 def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool = False) -> list[Breach]:
-    """The breaches on the way, each once, and then those of the end. `recreated`: see `Outcome`."""
+    """Return the breaches during the steps, each once, then those of the end. For `recreated`, see `Outcome`."""
     alive: dict[str, Bound] = {}
     evicted: set[str] = set()
     found: dict[Breach, None] = {}
@@ -47,7 +47,7 @@ def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool
 
 
 def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: bool = False) -> Outcome:
-    """The outcome in which just these pods are bound."""
+    """Return the outcome in which exactly these pods are bound."""
     placed: dict[str, dict[str, Counter[str]]] = {}
     for pod in bound:
         placed.setdefault(pod.gang, {}).setdefault(pod.group, Counter())[pod.node] += 1

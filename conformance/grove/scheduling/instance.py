@@ -1,6 +1,7 @@
 """Instances of the scheduling problem and their outcomes (spec E.1).
 
-Pods of a group are interchangeable: an outcome is a count for each group and node, and the running pods that had to go.
+Pods of a group are interchangeable: an outcome is a count for each group and node, and the running pods that were
+evicted.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Resources = Mapping[str, int]
-"""Resource → whole units. A node that does not name one has plenty of it."""
+"""Resource → whole units. A resource that a node does not name is unlimited there."""
 
 HOST = "host"
-"""The label key of the narrowest domain. Each node has it; its value is the name unless the instance says else."""
+"""The label key of the narrowest domain. Every node has it; the default value is the node's name."""
 
 Spread = Mapping[str, int]
 """Node → pods of one group on it; never 0."""
 
 Placed = Mapping[str, Mapping[str, Spread]]
-"""Gang → group → node → pods that were bound there."""
+"""Gang → group → node → number of pods bound there."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """`capacity` is what all pods on it may ask for together, those that run already included."""
+    """A node. `capacity` is the limit for all pods on it, including those that run already."""
 
     name: str
     capacity: Resources
@@ -37,7 +38,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Group:
-    """A pod group: at least `minimum`, at best `desired` pods, each of which asks for `asks`. Where pods are gated or
+    """A pod group: at least `minimum` and at most `desired` pods, each of which requests `asks`. If pods are gated or
     missing, the minimum may be out of reach."""
 
     name: str
@@ -47,16 +48,16 @@ class Group:
     required: str = ""
     preferred: str = ""
     demands: Mapping[str, Any] = field(default_factory=dict)
-    """Of the pod spec: nodeSelector, tolerations, nodeAffinity (the required terms)."""
+    """Parts of the pod spec: nodeSelector, tolerations, nodeAffinity (the required terms)."""
     gated: int | None = None
-    """Pods beside those that are desired which have a scheduling gate of somebody else, and so count for nothing."""
+    """Pods in addition to the desired ones that have a foreign scheduling gate and therefore do not count."""
     missing: int | None = None
-    """Pods that the PodGang refers to and that do not exist."""
+    """Pods that the PodGang references and that do not exist."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """A topology constraint over some groups of a gang: keys of node labels, empty for none."""
+    """A topology constraint of some groups of a gang. The keys are node label keys; empty for no constraint."""
 
     groups: tuple[str, ...]
     required: str = ""
@@ -65,6 +66,8 @@ class Scope:
 
 @dataclass(frozen=True)
 class Gang:
+    """A gang with its pod groups, its priority and its topology constraints."""
+
     name: str
     groups: tuple[Group, ...]
     priority: int = 0
@@ -75,18 +78,19 @@ class Gang:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """Constraints of all three levels, the widest first."""
+        """Return the constraints of all three levels, the widest first."""
         own = Scope(tuple(group.name for group in self.groups), self.required, self.preferred)
         of_groups = (Scope((group.name,), group.required, group.preferred) for group in self.groups)
         return tuple(scope for scope in (own, *self.configs, *of_groups) if scope.required or scope.preferred)
 
     def group(self, name: str) -> Group:
+        """Return a group by name. Raises StopIteration if there is none."""
         return next(group for group in self.groups if group.name == name)
 
 
 @dataclass(frozen=True)
 class Running:
-    """A pod that is bound before the instance begins; of a gang and its group, or of none."""
+    """A pod that is bound when the instance begins. It belongs to a gang and one of its groups, or to none."""
 
     name: str
     node: str
@@ -98,58 +102,64 @@ class Running:
 
     @property
     def holds(self) -> bool:
-        """Whether it takes room on its node (GS-S40)."""
+        """Return whether the pod takes capacity of its node (GS-S40)."""
         return self.state != "finished"
 
     @property
     def counts(self) -> bool:
-        """Whether it counts as a pod of its gang."""
+        """Return whether the pod counts as a pod of its gang."""
         return self.state == "running"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a scheduler came to rest: pods that it bound, and running pods that it evicted (by name)."""
+    """The state in which a scheduler came to rest: the pods that it bound, and the running pods that it evicted, by
+    name."""
 
     placed: Placed = field(default_factory=dict)
     evicted: frozenset[str] = frozenset()
     recreated: bool = False
-    """Whether somebody has made evicted pods of gangs anew, so that they wait again."""
+    """Whether evicted pods of gangs were recreated, so that they wait again."""
 
     def of(self, gang: str, group: str) -> Spread:
+        """Return the pods of a group that were bound, by node."""
         return self.placed.get(gang, {}).get(group, {})
 
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to an instance that has come to rest."""
+    """A change of an instance that has come to rest."""
 
     nodes: tuple[Node, ...] = ()
-    """New ones, or present ones in their new form."""
+    """New gangs, or existing gangs in their new form."""
     deleted: tuple[str, ...] = ()
-    """Gangs that are deleted, with their pods."""
+    """Gangs that are deleted together with their pods."""
     gangs: tuple[Gang, ...] = ()
 
 
 @dataclass(frozen=True)
 class Instance:
+    """A small scheduling problem: nodes, waiting gangs, running pods."""
+
     nodes: tuple[Node, ...]
     gangs: tuple[Gang, ...]
     running: tuple[Running, ...] = ()
     name: str = ""
 
     def gang(self, name: str) -> Gang:
+        """Return a gang by name."""
         return next(gang for gang in self.gangs if gang.name == name)
 
     def node(self, name: str) -> Node:
+        """Return a node by name."""
         return next(node for node in self.nodes if node.name == name)
 
     def priority(self, pod: Running) -> int:
-        """A pod of a gang has the gang's priority."""
+        """Return the priority of a running pod. A pod of a gang has the priority of the gang."""
         return next((gang.priority for gang in self.gangs if gang.name == pod.gang), pod.priority)
 
     def after(self, outcome: Outcome, change: Change) -> Instance:
-        """The instance that begins where `outcome` has ended and `change` has happened."""
+        """Return the instance that begins where `outcome` ended, after `change`."""
         fresh = {node.name: node for node in change.nodes}
         nodes = [fresh.pop(node.name, node) for node in self.nodes] + list(fresh.values())
         running = [pod for pod in self.running if pod.name not in outcome.evicted] + list(bound(self, outcome))
@@ -162,7 +172,7 @@ class Instance:
 
 
 def bound(instance: Instance, outcome: Outcome) -> Iterator[Running]:
-    """The pods that an outcome has bound, with names of their own."""
+    """Yield the pods that an outcome bound, with generated names."""
     for gang in instance.gangs:
         for group in gang.groups:
             number = 0
@@ -174,7 +184,7 @@ def bound(instance: Instance, outcome: Outcome) -> Iterator[Running]:
 
 
 def survivors(instance: Instance, outcome: Outcome, gang: str, group: str) -> Counter[str]:
-    """Node → pods of a group that were bound before, and still are."""
+    """Return the pods of a group that were bound before and still are, by node."""
     return Counter(
         pod.node
         for pod in instance.running
@@ -183,17 +193,17 @@ def survivors(instance: Instance, outcome: Outcome, gang: str, group: str) -> Co
 
 
 def members(instance: Instance, outcome: Outcome, gang: str, group: str) -> Counter[str]:
-    """Node → pods of a group at the end."""
+    """Return the pods of a group at the end, by node."""
     return survivors(instance, outcome, gang, group) + Counter(outcome.of(gang, group))
 
 
 def admitted(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether each group has its minimum at the end. A gang without any minimum always is (GS-45)."""
+    """Return whether each group has its minimum at the end. A gang whose minimums are all zero always has (GS-45)."""
     return all(members(instance, outcome, gang.name, group.name).total() >= group.minimum for group in gang.groups)
 
 
 def free(instance: Instance, outcome: Outcome) -> dict[str, dict[str, int]]:
-    """Node → what is left of its capacity; negative where it is exceeded."""
+    """Return what is left of each node's capacity; negative if it is exceeded."""
     left = {node.name: dict(node.capacity) for node in instance.nodes}
     for pod in (*instance.running, *bound(instance, outcome)):
         if pod.holds and pod.name not in outcome.evicted and pod.node in left:

@@ -1,8 +1,8 @@
-"""An instance as Kubernetes objects, and the pods of a cluster as an outcome: how a scheduler alone is asked.
+"""Convert an instance to Kubernetes objects, and the pods of a cluster to an outcome: how a scheduler is tested alone.
 
-What an operator would make is made by hand: nodes, PodGangs and pods, those of scaled gangs with Grove's gate if the
-ground says so. Pods that run already are created with their node. `gang_status` is to be written to each PodGang, so
-that the scheduler knows that all its pods exist. Each object says in a label of which scenario it is.
+The suite creates what an operator would create: nodes, PodGangs and pods, those of scaled gangs with Grove's gate if
+the testbed says so. Running pods are created with their node. `gang_status` is for each PodGang: it tells the scheduler
+that all pods exist. A label of each object names its scenario.
 """
 
 from __future__ import annotations
@@ -31,56 +31,59 @@ FOREIGN_GATE = "example.com/held"
 
 @dataclass(frozen=True)
 class Testbed:
-    """Where an instance is played. Names of nodes and domains get the pool's name before them, those of gangs and pods
-    the prefix, so that many can be played at once."""
+    """Where an instance is played. The pool's name is prepended to names of nodes and domains, and `prefix` to names of
+    gangs and pods, so that many instances can be played at once."""
 
     namespace: str
     pool: str
     scheduler: str
     prefix: str = ""
     selector: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the pool's nodes, which every pod asks for."""
+    """Labels of the pool's nodes, which every pod selects."""
     taints: tuple[Mapping[str, str], ...] = ()
     """Taints of the pool's nodes."""
     tolerations: tuple[Mapping[str, str], ...] = ()
-    """What every pod needs to come to them."""
+    """The tolerations that every pod needs for these nodes."""
     keys: Mapping[str, str] = field(default_factory=lambda: KEYS)
-    """Label keys of an instance → those of the nodes; other keys stand for themselves."""
+    """Label keys of the instance → label keys of the nodes. Other keys are used as they are."""
     gates: bool = False
-    """Whether pods of scaled gangs begin with Grove's gate, which whoever plays the operator takes away (GS-03)."""
+    """Whether pods of scaled gangs start with Grove's gate, which the suite, playing the operator, removes (GS-03)."""
 
     def name(self, *parts: str) -> str:
-        """The name of a gang, a group or a pod."""
+        """Return the name of a gang, a group or a pod."""
         return object_name(*filter(None, (self.prefix,)), *parts)
 
     @property
     def tag(self) -> Mapping[str, str]:
-        """What every gang and pod is labelled with."""
+        """Return the label of every gang and pod."""
         return {labels.BY_HAND: self.prefix or self.pool}
 
     def node(self, name: str) -> str:
+        """Return the name of a node of the instance."""
         return f"{self.pool}-{object_name(name)}"
 
     def key(self, name: str) -> str:
+        """Return the node label key for a key of the instance."""
         return self.keys.get(name, name)
 
     def label(self, key: str, value: str) -> tuple[str, str]:
-        """A label of a node: values of domains are the pool's own."""
+        """Return a node label for a key and value of the instance. Values of domains are unique to the pool."""
         return self.key(key), f"{self.pool}-{value}" if key in self.keys else value
 
 
 def object_name(*parts: str) -> str:
-    """The name of an object; instances may use capital letters, which Kubernetes does not take."""
+    """Return the name of an object in lower case: names in instances may have capital letters, which Kubernetes
+    rejects."""
     return "-".join(parts).lower()
 
 
 def priority_class(priority: int) -> str:
-    """The name of the class of a priority; empty for 0, which needs none."""
+    """Return the name of the PriorityClass of a priority; empty for 0, which needs none."""
     return f"conformance-{priority}" if priority else ""
 
 
 def priority_classes(instance: Instance) -> list[Manifest]:
-    """The classes that an instance needs; they belong to the whole cluster, and may be there already."""
+    """Return the PriorityClasses that an instance needs. They are cluster-scoped and may exist already."""
     wanted = {gang.priority for gang in instance.gangs} | {pod.priority for pod in instance.running}
     return [
         {
@@ -94,16 +97,18 @@ def priority_classes(instance: Instance) -> list[Manifest]:
 
 
 def nodes(instance: Instance, testbed: Testbed) -> list[Manifest]:
+    """Return the nodes of an instance."""
     return [_node(node, testbed) for node in instance.nodes]
 
 
 def gangs(instance: Instance, testbed: Testbed) -> list[Manifest]:
-    """The PodGangs, with references to all their pods, those that run included."""
+    """Return the PodGangs, with references to all their pods, including the running ones."""
     return [_gang(instance, gang, testbed) for gang in instance.gangs]
 
 
 def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
-    """The pods that wait: of each group as many as are desired and do not run, and those with a gate of others."""
+    """Return the waiting pods: of each group as many as are desired and not running, and the pods with foreign
+    gates."""
     found = []
     for gang in instance.gangs:
         for group in gang.groups:
@@ -118,8 +123,8 @@ def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
 
 
 def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
-    """The pods that run before, bound by hand. Whoever plays the instance deletes those that are `terminating` (with a
-    finalizer that holds them) and ends those that are `finished`."""
+    """Return the running pods, already bound. The caller deletes those that are `terminating` (a finalizer holds them)
+    and ends those that are `finished`."""
     found = []
     for pod in instance.running:
         gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
@@ -134,13 +139,13 @@ def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
 
 
 def gang_status(now: str) -> Manifest:
-    """The status that says that all pods exist (GS-F17)."""
+    """Return the PodGang status that reports that all pods exist (GS-F17)."""
     condition = {"type": "Initialized", "status": "True", "reason": "PodGangPodsCreated", "lastTransitionTime": now}
     return {"status": {"phase": "Pending", "conditions": [{**condition, "message": "All pods exist"}]}}
 
 
 def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], testbed: Testbed) -> Outcome:
-    """What has come of an instance, from all pods of its namespace. Pods that are being deleted are gone."""
+    """Return the outcome of an instance from all pods of its namespace. Pods that are being deleted count as gone."""
     nodes_of = {testbed.node(node.name): node.name for node in instance.nodes}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in found if not pod["metadata"].get("deletionTimestamp")}

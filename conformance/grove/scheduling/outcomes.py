@@ -11,10 +11,11 @@ from conformance.grove.scheduling.search import distributions
 
 
 def permitted(instance: Instance) -> Iterator[Outcome]:
-    """Every outcome at rest without a MUST breach, each once. For small instances only: about 6 nodes, 8 pods, 3 gangs.
+    """Yield every outcome at rest without a MUST breach, each once. For small instances only: about 6 nodes, 8 pods, 3
+    gangs.
 
-    Gangs that were evicted do not come back (nobody makes their pods anew), and pods of running gangs that lost some
-    are placed whole or not at all.
+    Evicted gangs do not come back (nobody recreates their pods), and pods of running gangs that lost some are placed as
+    a whole or not at all.
     """
     for evicted in _evictions(instance):
         for placed in _placements(instance, list(instance.gangs), Outcome(evicted=evicted)):
@@ -24,14 +25,14 @@ def permitted(instance: Instance) -> Iterator[Outcome]:
 
 
 def recommended(instance: Instance) -> list[Outcome]:
-    """Of the permitted ones, those without a SHOULD breach and with the best score."""
+    """Return the permitted outcomes without a SHOULD breach that have the best score."""
     good = [outcome for outcome in permitted(instance) if not verdict(instance, outcome)]
     best = max((score(instance, outcome) for outcome in good), default=1.0)
     return [outcome for outcome in good if score(instance, outcome) == best]
 
 
 def score(instance: Instance, outcome: Outcome) -> float:
-    """Mean over the preferred scopes of the placed gangs of 1 / domains used; 1.0 without any (OR-9)."""
+    """Return the mean of 1 / domains used over the preferred scopes of the placed gangs; 1.0 without any (OR-9)."""
     labels = {node.name: node.labels for node in instance.nodes}
     scores = []
     for gang in instance.gangs:
@@ -51,7 +52,7 @@ def _evictions(instance: Instance) -> Iterator[frozenset[str]]:
 
 
 def _placements(instance: Instance, gangs: list[Gang], so_far: Outcome) -> Iterator[Placed]:
-    """Each gang in turn: nothing new, or any counts from its minimums to what is desired, anywhere they fit."""
+    """Yield placements gang by gang: none, or any counts from the minimums to the desired pods, wherever they fit."""
     if not gangs:
         yield so_far.placed
         return

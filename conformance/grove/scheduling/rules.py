@@ -1,6 +1,6 @@
-"""The verdict on an outcome at rest: its breaches, each with the rule of the specification that it breaks.
+"""Judge an outcome at rest: its breaches, each with the rule of the specification that it breaks.
 
-MUST breaches make an outcome forbidden; SHOULD breaches are told as quality (spec E.1).
+MUST breaches make an outcome forbidden; SHOULD breaches are reported as quality (spec E.1).
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ NO_DOMAIN = ""
 
 @dataclass(frozen=True)
 class Breach:
+    """A broken rule, with the gang that it is about and a text for people."""
+
     rule: str
-    """`GS-…` of spec A.3, or `OR-…` of spec E.1 where only that says it."""
+    """`GS-…` of spec A.3, or `OR-…` of spec E.1 for rules that only that section has."""
     gang: str
     text: str
     level: Level = "MUST"
@@ -43,7 +45,8 @@ class Breach:
 
 
 def verdict(instance: Instance, outcome: Outcome) -> list[Breach]:
-    """All breaches of an outcome at rest. Progress is judged of what is legal only: it would mislead otherwise."""
+    """Return all breaches of an outcome at rest. Progress is judged only of legal outcomes: otherwise it would
+    mislead."""
     found = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
     if not forbidden(found):
         found += [*_progress(instance, outcome), *_thrift(instance, outcome)]
@@ -51,14 +54,15 @@ def verdict(instance: Instance, outcome: Outcome) -> list[Breach]:
 
 
 def forbidden(breaches: list[Breach]) -> list[Breach]:
-    """Those that make an outcome forbidden."""
+    """Return the breaches that make an outcome forbidden."""
     return [breach for breach in breaches if breach.level == "MUST"]
 
 
-# What must hold at each moment, not only at rest.
+# Rules for every moment, not only for rest.
 
 
 def safety(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+    """Yield the breaches that are wrong at any moment: capacity, nodes, domains, base gangs."""
     yield from _capacity(instance, outcome)
     for gang in instance.gangs:
         yield from _places(instance, outcome, gang)
@@ -71,7 +75,7 @@ def _capacity(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     for node, left in free(instance, outcome).items():
         for resource, amount in left.items():
             if amount < min(0, before[node][resource]):
-                yield Breach("OR-1", "", f"node {node} has {-amount} {resource} more than it can hold")
+                yield Breach("OR-1", "", f"node {node} exceeds its {resource} by {-amount}")
 
 
 def _places(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
@@ -80,11 +84,11 @@ def _places(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach
         spread = outcome.of(gang.name, group.name)
         for name in spread:
             if name not in known:
-                yield Breach("OR-1", gang.name, f"a pod of {group.name} is on {name}, which is no node")
+                yield Breach("OR-1", gang.name, f"a pod of {group.name} is on {name}, which does not exist")
             elif not known[name].schedulable:
-                yield Breach("GS-42", gang.name, f"a pod of {group.name} went to {name}, which is not schedulable")
+                yield Breach("GS-42", gang.name, f"a pod of {group.name} was bound to {name}, which is not schedulable")
             elif why := refusal(known[name], group):
-                yield Breach("OR-1", gang.name, f"a pod of {group.name} went to {name}: {why}")
+                yield Breach("OR-1", gang.name, f"a pod of {group.name} was bound to {name}: {why}")
         if (count := members(instance, outcome, gang.name, group.name).total()) > group.desired:
             yield Breach("OR-2", gang.name, f"{group.name} has {count} pods, {group.desired} are desired")
 
@@ -110,7 +114,7 @@ def _base(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
     if not gang.base or not outcome.placed.get(gang.name) or _base_stands(instance, outcome, gang):
         return
     if not any(survivors(instance, outcome, gang.base, group) for group in _groups(instance, gang.base)):
-        yield Breach("GS-03", gang.name, f"has pods bound, and its base gang {gang.base} has not its minimums")
+        yield Breach("GS-03", gang.name, f"has pods bound, but its base gang {gang.base} is below its minimum")
 
 
 def _groups(instance: Instance, gang: str) -> list[str]:
@@ -118,12 +122,12 @@ def _groups(instance: Instance, gang: str) -> list[str]:
 
 
 def _base_stands(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether a scaled gang has to be placed; true of any other gang. Where its base runs and has lost pods, it may."""
+    """Return whether the base gang of a scaled gang is admitted at the end. True for all other gangs."""
     base = next((other for other in instance.gangs if other.name == gang.base), None)
     return not gang.base or (base is not None and admitted(instance, outcome, base))
 
 
-# What must hold once nothing moves any more.
+# Rules for the cluster at rest.
 
 
 def whole(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
@@ -140,28 +144,28 @@ def whole(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
 
 
 def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    """Who was evicted, and for whom (GS-30 to GS-32)."""
+    """Yield breaches about victims: who was evicted, and for whom (GS-30 to GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.evicted]
     if strange := outcome.evicted - {pod.name for pod in victims}:
-        yield Breach("OR-8", "", f"evicted {', '.join(sorted(strange))}, which did not run")
+        yield Breach("OR-8", "", f"evicted {', '.join(sorted(strange))}, which were not running")
     if not victims:
         return
     yield from _torn(instance, victims)
     bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
     for pod in victims:
         if not any(gang.priority > instance.priority(pod) for gang in bound):
-            yield Breach("GS-30", pod.gang, f"{pod.name} was evicted, and no gang of higher priority was placed")
+            yield Breach("GS-30", pod.gang, f"{pod.name} was evicted, but no gang of higher priority was placed")
     yield from _bereft(instance, victims)
     yield from _needless(instance, outcome, victims, bound)
 
 
 def _bereft(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
-    """Scaled gangs that run on without their base (GS-31)."""
+    """Yield scaled gangs that keep running without their base gang (GS-31)."""
     left = [pod for pod in instance.running if pod not in victims and pod.counts]
     gone = {pod.gang for pod in victims} - {pod.gang for pod in left}
     for gang in instance.gangs:
         if gang.base and gang.base in gone and any(pod.gang == gang.name for pod in left):
-            yield Breach("GS-31", gang.name, f"runs on, though its base gang {gang.base} was evicted", "SHOULD")
+            yield Breach("GS-31", gang.name, f"still runs, although its base gang {gang.base} was evicted", "SHOULD")
 
 
 def _torn(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
@@ -177,16 +181,16 @@ def _torn(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
 
 
 def _needless(instance: Instance, outcome: Outcome, victims: list[Running], bound: list[Gang]) -> Iterator[Breach]:
-    """Whether fewer victims would have done (one preemptor; OR-8): any legal part of them."""
+    """Yield a breach if fewer victims would have sufficed, for one preemptor (OR-8): any legal subset of them."""
     preemptors = [gang for gang in bound if all(gang.priority > instance.priority(pod) for pod in victims)]
     if len(preemptors) != 1 or any(pod.gang == preemptors[0].name for pod in victims):
         return
     preemptor = preemptors[0]
     gone = {pod.gang for pod in victims}
-    # Scaled gangs should go with their base (GS-31): they are not counted as too many.
+    # Scaled gangs should be evicted with their base gang (GS-31): they do not count as superfluous.
     needed = [pod for pod in victims if not _goes_with_base(instance, outcome, pod, gone)]
     others = {name: groups for name, groups in outcome.placed.items() if name not in {preemptor.name, *gone}}
-    # One that was evicted may have come back, and have evicted others: those alone had to go only if they would do.
+    # A gang that was evicted may have come back and evicted others: these were needed only if they alone suffice.
     back = [gang.priority for gang in bound if gang.name in gone]
     later = [pod for pod in needed if instance.priority(pod) < max(back, default=0)]
     parts: Iterable[Sequence[Running]] = (
@@ -197,8 +201,8 @@ def _needless(instance: Instance, outcome: Outcome, victims: list[Running], boun
         if any(_torn(instance, [pod for pod in victims if pod in part])):
             continue
         if _minimum_fits(instance, replace(less, placed=others), preemptor):
-            names = ", ".join(sorted(less.evicted)) or "no victim at all"
-            yield Breach("GS-32", preemptor.name, f"evicted more than it needs: {names} would do", "SHOULD")
+            names = ", ".join(sorted(less.evicted)) or "none"
+            yield Breach("GS-32", preemptor.name, f"evicted more than needed: {names} would have sufficed", "SHOULD")
             return
 
 
@@ -211,27 +215,28 @@ def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, gone: se
 
 
 def _progress(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    """Nothing waits that could be placed, and nobody waits for room that a lower gang was given."""
+    """Yield gangs and pods that wait although they could be placed, or although gangs of lower priority were placed."""
     for gang in waiting(instance, outcome):
         if _minimum_fits(instance, outcome, gang):
-            yield Breach("GS-26", gang.name, "waits, though its minimums fit into what is free")
+            yield Breach("GS-26", gang.name, "waits, although its minimums fit into the free capacity")
             continue
         lower = {other.name for other in instance.gangs if other.priority < gang.priority}
         upper = {name: groups for name, groups in outcome.placed.items() if name not in lower}
         if upper.keys() != outcome.placed.keys() and _minimum_fits(instance, replace(outcome, placed=upper), gang):
-            yield Breach("GS-28", gang.name, "waits, and would fit without gangs of lower priority that were placed")
+            yield Breach("GS-28", gang.name, "waits, but would fit without gangs of lower priority that were placed")
         elif _fits_without_extras(instance, outcome, gang):
-            yield Breach("OR-6", gang.name, "waits, and would fit if other gangs had no extra pods", "SHOULD")
+            yield Breach("OR-6", gang.name, "waits, but would fit if other gangs had no extra pods", "SHOULD")
     for gang in instance.gangs:
         if admitted(instance, outcome, gang) and _pending(instance, outcome, gang):
             for group in gang.groups:
                 count = members(instance, outcome, gang.name, group.name).total()
                 if count < group.desired and _fits(instance, outcome, gang, {group.name: 1}):
-                    yield Breach("GS-26", gang.name, f"an extra pod of {group.name} waits, though it fits")
+                    yield Breach("GS-26", gang.name, f"an extra pod of {group.name} waits, although it fits")
 
 
 def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
-    """Gangs whose minimums are not reached and that could be placed: a scaled gang only once its base stands (OR-7)."""
+    """Return the gangs below their minimum that could be placed; scaled gangs only once their base gang is placed
+    (OR-7)."""
     return [
         gang
         for gang in instance.gangs
@@ -242,7 +247,7 @@ def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
 
 
 def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether the pods that it lacks are there: those of evicted gangs only if somebody has made them anew."""
+    """Return whether the pods that a gang lacks exist. Those of evicted gangs exist only if they were recreated."""
     if any(group.minimum > group.desired for group in gang.groups):
         return False
     lost = any(pod.gang == gang.name and pod.name in outcome.evicted for pod in instance.running)
@@ -250,8 +255,8 @@ def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
 
 
 def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    """Of several that could have been evicted for one gang, pods above minimums rather than gangs, then those of the
-    lowest priority (OR-8, GS-32)."""
+    """Yield breaches of the choice of victims: pods above minimums come before whole gangs, then lower priorities first
+    (OR-8, GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.evicted]
     bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
     pending = [gang for gang in bound if gang.name not in {pod.gang for pod in instance.running}]
@@ -261,23 +266,23 @@ def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     ended = [pod for pod in victims if not _above_its_minimum(instance, outcome, pod)]
     highest = max(instance.priority(pod) for pod in ended or victims)
     if ended and any(_minimum_fits(instance, spared, gang) for spared in _without_spares(instance, gang.priority)):
-        yield Breach("GS-32", gang.name, "evicted a gang where pods above minimums would have done", "SHOULD")
+        yield Breach("GS-32", gang.name, "evicted a gang where pods above minimums would have sufficed", "SHOULD")
     cheaper = _without_spares(instance, highest)
     if ended:
         lower = {pod.name for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"}
         cheaper = iter([Outcome(evicted=frozenset(lower | {pod.name for pod in victims if pod not in ended}))])
     if any(each.evicted and _minimum_fits(instance, each, gang) for each in cheaper):
-        yield Breach("GS-32", gang.name, "evicted pods of a higher priority than it had to", "SHOULD")
+        yield Breach("GS-32", gang.name, "evicted pods of a higher priority than necessary", "SHOULD")
 
 
 def _above_its_minimum(instance: Instance, outcome: Outcome, pod: Running) -> bool:
-    """Whether an evicted pod's group keeps its minimum without it."""
+    """Return whether the group of an evicted pod keeps its minimum without it."""
     group = next((g for own in instance.gangs if own.name == pod.gang for g in own.groups if g.name == pod.group), None)
     return group is not None and survivors(instance, outcome, pod.gang, pod.group).total() >= group.minimum
 
 
 def _without_spares(instance: Instance, priority: int) -> Iterator[Outcome]:
-    """Each way to evict all that gangs below a priority have above their minimums."""
+    """Yield each way to evict all pods above minimums of gangs below a priority."""
     choices: list[list[tuple[str, ...]]] = []
     for gang in instance.gangs:
         for group in gang.groups if gang.priority < priority else ():
@@ -289,7 +294,8 @@ def _without_spares(instance: Instance, priority: int) -> Iterator[Outcome]:
 
 
 def _fits_without_extras(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether its minimums fit if gangs of no higher priority give up some choice of their new extra pods."""
+    """Return whether the gang's minimums fit if gangs of the same or lower priority give up some of their new extra
+    pods."""
     choices: list[list[tuple[str, str, Mapping[str, int]]]] = []
     for other in instance.gangs:
         if other.priority <= gang.priority and admitted(instance, outcome, other):
@@ -314,7 +320,7 @@ def _parts(spread: Mapping[str, int], size: int) -> Iterator[tuple[str, ...]]:
 
 
 def _minimum_fits(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
-    """Whether all that a gang lacks to its minimums can be placed beside what an outcome has placed."""
+    """Return whether the pods that a gang lacks to its minimums fit beside what the outcome has placed."""
     lacking = {g.name: _lacking(instance, outcome, gang, g) for g in gang.groups}
     return _fits(instance, outcome, gang, lacking)
 
@@ -328,11 +334,12 @@ def _fits(instance: Instance, outcome: Outcome, gang: Gang, counts: Mapping[str,
 
 
 def room(instance: Instance, outcome: Outcome) -> Room:
+    """Return the free capacity of each node."""
     return free(instance, outcome)
 
 
 def settled_domains(instance: Instance, outcome: Outcome, gang: Gang) -> dict[int, str]:
-    """The domains that a gang's bound pods are in, by index of the required scope."""
+    """Return the domains of a gang's bound pods, by index of the required scope."""
     labels = {node.name: node.labels for node in instance.nodes}
     found = {}
     for index, scope in enumerate(required_scopes(gang)):

@@ -1,4 +1,4 @@
-"""A few generated instances for one run, by its seed."""
+"""Generated instances for one run, determined by its seed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from conformance.grove.scheduling.scenarios import Expectation, Scenario
 from conformance.grove.scheduling.strategies import instances
 
 TRIES = 30
-"""Instances that are drawn at most for each that is kept."""
+"""Maximum number of generated instances for each one that is kept."""
 
 
 class _Enough(Exception):
-    """As many as are wanted have been found."""
+    """Enough instances were found."""
 
 
 def scenarios(number: int, count: int, checks: tuple[str, ...]) -> list[Scenario]:
-    """`count` instances that are worth playing, the same for the same number. Each is called `drawn-<i>`."""
+    """Return `count` generated instances that are worth playing, the same for the same `number`. Their ids are
+    `drawn-<i>`."""
     found: list[Instance] = []
 
     @seed(number)
@@ -52,14 +53,14 @@ def _scenario(name: str, about: str, instance: Instance, checks: tuple[str, ...]
 
 
 def playable(instance: Instance) -> bool:
-    """Whether gates play no part in who comes first: pods of scaled gangs lose theirs when other gangs of lower
-    priority have long been placed, which is nobody's mistake."""
+    """Return whether gates do not affect who is first. The gates of scaled gangs are removed after other gangs of lower
+    priority were placed, which is not a mistake."""
     scaled = [gang for gang in instance.gangs if gang.base]
     return not any(other.priority < gang.priority for gang in scaled for other in instance.gangs)
 
 
 def contended(instance: Instance) -> bool:
-    """Whether somebody wants something, there are several nodes, and not all can have what they want."""
+    """Return whether something waits, there are several nodes, and not everything fits."""
     wanted = sum(group.asks.get("gpus", 0) * group.desired for gang in instance.gangs for group in gang.groups)
     there = sum(node.capacity.get("gpus", 0) for node in instance.nodes if node.schedulable)
     waits = any(gang.name not in {pod.gang for pod in instance.running} for gang in instance.gangs)

@@ -1,4 +1,4 @@
-"""Instances as data: `fixtures/scheduling/*.yaml`, and any instance as the YAML that reproduces it."""
+"""Instances as data: `fixtures/scheduling/*.yaml`, and any instance as YAML that reproduces it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity")
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the specification says of the outcomes of an instance; None or empty where it says nothing."""
+    """What the specification says about the outcomes of an instance; None or empty if it says nothing."""
 
     must: int | None = None
     should: int | None = None
@@ -44,29 +44,32 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Scenario:
+    """An instance with an id, a description, what is expected of it, and the requirements that it checks."""
+
     id: str
     about: str
     instance: Instance
     expected: Expectation
     enumerable: bool = True
     change: Change | None = None
-    """What happens then, if anything does."""
+    """The change after the instance has come to rest; None for none."""
     afterwards: Expectation = Expectation()
     checks: tuple[str, ...] = ()
     """The requirements that a forbidden outcome breaks, whatever the rule."""
 
 
 def folder() -> Path:
+    """Return the folder of the scenarios."""
     return data.folder("fixtures") / "scheduling"
 
 
 def load(place: Path | None = None) -> list[Scenario]:
-    """All scenarios, in the order of files and entries. Raises UsageError (file, line, field)."""
+    """Return all scenarios, in the order of files and entries. Raises UsageError (file, line, field)."""
     return [scenario for path in sorted((place or folder()).glob("*.yaml")) for scenario in read(path)]
 
 
 def read(path: Path) -> list[Scenario]:
-    """The scenarios of one file, a printed counterexample for instance. Raises UsageError."""
+    """Return the scenarios of one file, for example a printed counterexample. Raises UsageError."""
     document = documents.read(path, folder() / SCHEMA)
     found = []
     for index, entry in enumerate(document.value["scenarios"]):
@@ -76,7 +79,7 @@ def read(path: Path) -> list[Scenario]:
 
 
 def shown(instance: Instance, about: str = "") -> str:
-    """An instance as a file of one scenario, which `read` reads back."""
+    """Return an instance as a file with one scenario, which `read` accepts."""
     entry: dict[str, Any] = {"id": instance.name or "instance"}
     if about:
         entry["about"] = about
@@ -88,7 +91,7 @@ def shown(instance: Instance, about: str = "") -> str:
 
 
 def notation(outcome: Outcome) -> str:
-    """An outcome in one line: `A.w n1x2+n2; B -`."""
+    """Return an outcome as one line: `A.w n1x2+n2; B -`."""
     parts = [
         f"{gang}.{group} "
         + "+".join(f"{node}x{count}" if count > 1 else node for node, count in sorted(spread.items()))
@@ -194,7 +197,7 @@ def _resources(entry: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
-    """What the schema cannot say: names that must exist, minimums not above what is desired."""
+    """Check what the schema cannot: names that must exist, minimums not above the desired pods."""
     gangs = {gang["name"]: {group["name"] for group in gang["groups"]} for gang in entry["gangs"]}
     nodes = {node.name for item in entry["nodes"] for node in _nodes(item)}
 

@@ -1,6 +1,6 @@
-"""Brute force: every way to distribute pods of a gang's groups over nodes within room and required domains.
+"""Brute force: every way to distribute the pods of a gang's groups over nodes, within capacity and required domains.
 
-No cleverness beyond giving up where the rest cannot hold what is left: this is what clever schedulers are judged by.
+Deliberately simple, because it judges schedulers that are not. The only optimization: stop where the rest cannot fit.
 """
 
 from __future__ import annotations
@@ -12,30 +12,34 @@ from conformance.grove.scheduling.admits import admits
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, Resources, Spread
 
 Room = Mapping[str, Mapping[str, int]]
-"""Node → resource → what is free."""
+"""Node → resource → free units."""
 
 Domains = Mapping[int, str]
-"""Index in `required_scopes(gang)` → the value of its label that all of its pods share."""
+"""Index in `required_scopes(gang)` → the label value that all pods of the scope share."""
 
 
 class RequiredScope(NamedTuple):
+    """A required topology constraint: the label key, and the groups that it covers."""
+
     key: str
     groups: tuple[str, ...]
 
 
 def required_scopes(gang: Gang) -> list[RequiredScope]:
+    """Return the required constraints of a gang."""
     return [RequiredScope(scope.required, scope.groups) for scope in gang.scopes if scope.required]
 
 
 def fits(instance: Instance, gang: Gang, counts: Mapping[str, int], room: Room, domains: Domains) -> bool:
-    """Whether there is any such distribution."""
+    """Return whether there is any distribution."""
     return next(distributions(instance, gang, counts, room, domains), None) is not None
 
 
 def distributions(
     instance: Instance, gang: Gang, counts: Mapping[str, int], room: Room, domains: Domains
 ) -> Iterator[dict[str, Spread]]:
-    """Every way to place `counts` pods (by group), each once. `domains` are those that bound pods have settled."""
+    """Yield every way to place `counts` pods (by group), each once. `domains` are those that bound pods have
+    settled."""
     groups = [group for group in gang.groups if counts.get(group.name)]
     yield from _groups(instance, gang, groups, counts, room, dict(domains))
 
@@ -63,7 +67,7 @@ def _groups(
 def _choices(
     instance: Instance, scopes: list[RequiredScope], mine: list[int], domains: dict[int, str]
 ) -> Iterator[dict[int, str]]:
-    """Every way to settle the domains of the scopes `mine` that are still open, of the values that occur together."""
+    """Yield every way to settle the open domains of the scopes `mine`, from the label values that occur together."""
     unsettled = [i for i in mine if i not in domains]
     seen = set()
     for node in instance.nodes:
@@ -76,7 +80,7 @@ def _choices(
 
 
 def _spreads(nodes: list[Node], asks: Resources, count: int, room: Room) -> Iterator[dict[str, int]]:
-    """Every way to put `count` pods on `nodes`."""
+    """Yield every way to put `count` pods on `nodes`."""
     hold = [_holds(room[node.name], asks, count) for node in nodes]
     behind = [sum(hold[i:]) for i in range(len(hold) + 1)]
 
@@ -94,13 +98,13 @@ def _spreads(nodes: list[Node], asks: Resources, count: int, room: Room) -> Iter
 
 
 def _holds(room: Mapping[str, int], asks: Resources, count: int) -> int:
-    """How many of `count` pods a node has room for."""
+    """Return how many of `count` pods fit on a node."""
     limits = [room[resource] // amount for resource, amount in asks.items() if amount and resource in room]
     return max(0, min([count, *limits]))
 
 
 def without(room: Room, asks: Resources, spread: Spread) -> Room:
-    """The room that is left beside pods of one kind."""
+    """Return the capacity that is left after placing pods."""
     left = dict(room)
     for node, count in spread.items():
         here = room[node]

@@ -1,7 +1,7 @@
 """Generated instances, small enough for brute force (hypothesis).
 
-Draw from `instances()`. A counterexample shrinks to few nodes and pods; `scenarios.shown` prints it as the YAML that
-reproduces it, and `scenarios.read` reads that again.
+Draw from `instances()`. Counterexamples shrink to few nodes and pods; `scenarios.shown` prints one as the YAML that
+reproduces it, and `scenarios.read` reads that.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from conformance.grove.scheduling.search import distributions
 
 RACK, BLOCK = "rack", "block"
 LEVELS = (BLOCK, RACK, HOST)
-"""The keys of generated nodes, the widest first; they nest."""
+"""The label keys of generated nodes, the widest first. They nest."""
 POOL = "pool"
 MOST_PODS = 9
-"""Of all pending gangs together: beyond that, brute force takes too long."""
+"""Limit for all pending gangs together: beyond it, brute force takes too long."""
 
 _keys = st.sampled_from(("", "", RACK, BLOCK, HOST))
 _soft_keys = st.sampled_from(("", "", "", RACK, HOST))
@@ -34,13 +34,13 @@ _TAINT = {"key": POOL, "value": "x", "effect": "NoSchedule"}
 
 
 def instances() -> SearchStrategy[Instance]:
-    """Gangs that wait, and now and then gangs and pods that run already; or few that wait among many that run."""
+    """Generate waiting gangs, sometimes with running gangs and pods, or a few waiting gangs among many running ones."""
     return st.one_of(_instances(crowded=False), _instances(crowded=True))
 
 
 @st.composite
 def preferences(draw: DrawFn) -> Instance:
-    """One gang alone, without extra pods and with one preference: how well it is met depends on nothing else."""
+    """Generate one gang without extra pods and with one preference: how well it is met depends on nothing else."""
     nodes = tuple(draw(_plain_node(number)) for number in range(draw(st.integers(3, 5))))
     sizes = draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=2, max_size=3))
     groups = tuple(
@@ -98,7 +98,7 @@ def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
         configs = (Scope(some, draw(_keys), draw(_soft_keys)),)
     bases = [gang for gang in earlier if not gang.base]
     base = draw(st.sampled_from([None, None, *bases])) if bases else None
-    # A scaled gang has the priority of its base: they are of one set.
+    # A scaled gang has the priority of its base gang: they belong to one set.
     priority = base.priority if base else draw(st.sampled_from((0, 5)))
     return Gang(name, groups, priority, base.name if base else "", draw(_keys), draw(_soft_keys), configs)
 
@@ -124,7 +124,7 @@ def _group(draw: DrawFn, name: str) -> Group:
 
 
 def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
-    """A gang that was placed before, in any way that fits; it may have lost a pod since."""
+    """Add a gang that was placed before, in any way that fits. It may have lost a pod since."""
     gang = replace(draw(_gang(name, [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
     counts = {group.name: draw(st.integers(group.minimum, group.desired)) for group in gang.groups}
     ways = list(islice(distributions(instance, gang, counts, room(instance, Outcome()), {}), 20))
@@ -147,7 +147,7 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
 
 
 def _with_single_pods(draw: DrawFn, instance: Instance) -> Instance:
-    """One or two pods of no gang, where there is room."""
+    """Add one or two pods without a gang where they fit."""
     for number in range(draw(st.integers(1, 2))):
         left = room(instance, Outcome())
         roomy = [node.name for node in instance.nodes if left[node.name]["gpus"] > 0]
