@@ -1,1 +1,1 @@
-"""Evidence of what went wrong in a test: texts and pictures made from its recorded history."""
+"""Evidence of a failed test: failure bundles with a timeline as text and as a picture."""

@@ -1,4 +1,4 @@
-"""A time axis on which long spells without anything to see are short."""
+"""A time axis on which long spans without events are shortened."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 LONG, SHORT = 4.0, 0.6
-"""Seconds without an event from which a spell is cut short, and what is left of it."""
+"""Seconds without an event above which a span is shortened, and its length afterwards."""
 WIDTH_OF_TICK = 64.0
-"""Pixels that a tick needs."""
+"""Minimum distance of two ticks in pixels."""
 
 
 class Axis:
-    """Seconds from 0 to `end` on `width` pixels; `moments` are those at which there is something to see."""
+    """Maps seconds from 0 to `end` to `width` pixels. `timestamps` are the times of events."""
 
-    def __init__(self, moments: Iterable[float], end: float, width: float) -> None:
-        self._at = sorted({0.0, max(end, 0.001), *(m for m in moments if 0.0 < m < end)})
+    def __init__(self, timestamps: Iterable[float], end: float, width: float) -> None:
+        self._at = sorted({0.0, max(end, 0.001), *(m for m in timestamps if 0.0 < m < end)})
         gaps = [later - earlier for earlier, later in pairwise(self._at)]
         shown = [gap if gap <= LONG else SHORT for gap in gaps]
         scale = width / sum(shown)
@@ -26,17 +26,17 @@ class Axis:
         for gap in shown:
             self._x.append(self._x[-1] + gap * scale)
         self.breaks = [(self._x[i], self._x[i + 1], gap) for i, gap in enumerate(gaps) if gap > LONG]
-        """Spells that were cut short: where they are, and how long they are in seconds."""
+        """Shortened spans: their position, and their real length in seconds."""
 
     def x(self, moment: float) -> float:
-        """Where a moment is."""
+        """Return the position of a time in pixels."""
         i = min(max(bisect_right(self._at, moment) - 1, 0), len(self._at) - 2)
         begin, end = self._at[i], self._at[i + 1]
         part = min(max((moment - begin) / (end - begin), 0.0), 1.0)
         return self._x[i] + part * (self._x[i + 1] - self._x[i])
 
     def ticks(self) -> list[float]:
-        """Round seconds, as many as there is room for; none within what was cut short."""
+        """Return round seconds, as many as fit, without those in shortened spans."""
         step = _round(WIDTH_OF_TICK / self._scale)
         found = []
         for i, (begin, end) in enumerate(pairwise(self._at)):
@@ -53,6 +53,6 @@ class Axis:
 
 
 def _round(seconds: float) -> float:
-    """The next of 0.1, 0.2, 0.5, 1, 2, 5, … seconds."""
+    """Return the next of 0.1, 0.2, 0.5, 1, 2, 5, … seconds."""
     power = 10.0 ** math.floor(math.log10(max(seconds, 0.1)))
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= seconds - 1e-9 or digit == 10)

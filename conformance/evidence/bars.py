@@ -1,6 +1,6 @@
-"""What a picture of a history shows: for each pod and each gang, in which state it was from when to when. Pure.
+"""The content of a picture: the states of each pod and each gang over time. Pure.
 
-A gang is *torn* while some of its pods are bound and not all of its minimums are.
+A gang is *torn* while some of its pods are bound and its minimums are not.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
 
 POD_STATES = ("gated", "waiting", "bound", "ready", "ended", "terminating")
-"""`waiting`: its gate is gone and it has no node; `ended`: it failed, or came to its end."""
+"""`waiting`: without a gate and without a node; `ended`: Failed or Succeeded."""
 WORTH = 1.0
-"""Seconds for which a gang has to be torn to be shown before others."""
+"""Seconds for which a gang must be torn to be shown before others."""
 SIZED = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques": "clique"}
-"""What users change, and how it is called here."""
+"""The resources that users change, and their short names here."""
 
 
 @dataclass(frozen=True)
 class Bar:
+    """A span in which a pod or gang had one state, in seconds since the beginning."""
+
     state: str
     begin: float
     end: float
@@ -42,38 +44,40 @@ class Lane:
 
 @dataclass
 class CliqueLanes:
+    """A clique with the lanes of its pods."""
+
     name: str
     minimum: int | None
-    """minReplicas of its PodGroup; None where no gang has told."""
+    """minReplicas of its PodGroup; None if no gang has told."""
     pods: list[Lane] = field(default_factory=list)
 
     def at_the_end(self, *states: str) -> int:
-        """How many pods were in one of these states when the history ended."""
+        """Return how many pods were in one of these states at the end of the history."""
         return sum(lane.note != "gone" and lane.bars[-1].state in states for lane in self.pods)
 
 
 @dataclass
 class GangLanes:
-    """A gang with its cliques. Pods of no gang are in one without a lane of its own."""
+    """A gang with its cliques. Pods without a gang are in one that has no lane of its own."""
 
     lane: Lane
     cliques: list[CliqueLanes] = field(default_factory=list)
 
     @property
     def torn(self) -> bool:
-        """Whether it was so in the end."""
+        """Return whether the gang was torn at the end."""
         return bool(self.lane.bars) and self.lane.bars[-1].state == "torn" and self.lane.note != "gone"
 
     @property
     def torn_for(self) -> float:
-        """The seconds of its longest spell of it; those to the end count without bound."""
+        """Return the seconds of the longest time for which the gang was torn; infinite if it still was at the end."""
         longest = max((bar.end - bar.begin for bar in self.lane.bars if bar.state == "torn"), default=0.0)
         return float("inf") if self.torn else longest
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment with words. `kind`: `failure`, or `change` of what is asked for or of the nodes."""
+    """A labelled time. `kind`: `failure`, or `change` of a user's objects or of the nodes."""
 
     at: float | None
     words: str
@@ -82,7 +86,7 @@ class Mark:
 
 @dataclass
 class Scene:
-    """All that is drawn, in seconds since `begin`."""
+    """The content of the picture. All times are in seconds since `begin`."""
 
     gangs: list[GangLanes]
     changes: list[Mark]
@@ -91,12 +95,13 @@ class Scene:
 
     @property
     def pods(self) -> int:
+        """Return how many pods there were."""
         return sum(len(clique.pods) for gang in self.gangs for clique in gang.cliques)
 
 
 def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
-    """Reads a namespace's history, up to its last record or to `until` (seconds since the recorder started). `pool` is
-    a label of nodes whose value is the namespace that they are for."""
+    """Read the history of a namespace up to its last record or to `until` (seconds since the recorder started). `pool`
+    is the label of nodes whose value is the namespace that uses them."""
     records = history.records()
     own = [record for record in records if record.namespace]
     begin = own[0].at if own else 0.0
@@ -108,7 +113,7 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
 
 
 def counted(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:
-    """How many lanes were in each state, from each moment at which that changed."""
+    """Return how many lanes were in each state, for each time at which that changed."""
     steps: dict[float, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for lane in lanes:
         for bar in lane.bars:
@@ -155,7 +160,7 @@ def _gangs(records: list[Record], begin: float, end: float) -> list[GangLanes]:
 
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:
-    """Sorts `a-2` before `a-10`."""
+    """Sort key that puts `a-2` before `a-10`."""
     parts = name.split("-")
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
@@ -170,7 +175,7 @@ def _clique(gang: GangLanes, name: str, minimum: int | None) -> CliqueLanes:
 
 
 def _lane(name: str, steps: list[tuple[float, str, str]], end: float) -> Lane:
-    """Joins steps (moment, state, note) of the same state. An empty state has no bar."""
+    """Join adjacent steps (time, state, note) with the same state. An empty state gets no bar."""
     lane = Lane(name, note=steps[-1][2])
     for (moment, state, _), (after, _, _) in pairwise([*steps, (end, "", "")]):
         if not state:
@@ -202,13 +207,13 @@ def _gang_state(gang: Gang) -> tuple[str, str]:
 
 
 def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[Mark]:
-    """What was asked for, and which nodes came and went, each with its moment."""
+    """Return what users changed and which nodes were added or removed, with the times."""
     found = [*_nodes(fleet, begin), *_asked(own, begin)]
     return sorted(found, key=lambda mark: mark.at or 0.0)
 
 
 def _asked(records: list[Record], begin: float) -> Iterator[Mark]:
-    """Sets that come, change and go; sizes of groups and cliques that change while they exist."""
+    """Yield created, changed and deleted sets, and changed sizes of groups and cliques."""
     known: dict[str, tuple[int | None, int | None]] = {}
     ending: set[str] = set()
     for record in records:
@@ -234,7 +239,7 @@ def _asked(records: list[Record], begin: float) -> Iterator[Mark]:
 
 
 def _nodes(fleet: list[Record], begin: float) -> Iterator[Mark]:
-    """Nodes that came (before the first object of the namespace: at 0) or went, those of one moment together."""
+    """Yield added nodes (at 0 before the first object of the namespace) and removed nodes, grouped by time."""
     known: set[str] = set()
     came: dict[float, int] = defaultdict(int)
     went: dict[float, int] = defaultdict(int)
@@ -244,5 +249,5 @@ def _nodes(fleet: list[Record], begin: float) -> Iterator[Mark]:
         elif record.uid not in known and record.kind == ADDED:
             came[round(max(0.0, record.at - begin), 1)] += 1
         known.add(record.uid)
-    yield from (Mark(at, f"{number} node{'s' * (number > 1)} more", "change") for at, number in came.items())
-    yield from (Mark(at, f"{number} node{'s' * (number > 1)} less", "change") for at, number in went.items())
+    yield from (Mark(at, f"{number} node{'s' * (number > 1)} added", "change") for at, number in came.items())
+    yield from (Mark(at, f"{number} node{'s' * (number > 1)} removed", "change") for at, number in went.items())

@@ -39,17 +39,28 @@ class Check(Protocol):
     """A check as the ledger records it, a msgspec struct. `at` is in seconds of the history; None if unknown."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """The requirement's id."""
+
     @property
-    def what(self) -> str: ...
+    def what(self) -> str:
+        """What was checked."""
+
     @property
-    def outcome(self) -> str: ...
+    def outcome(self) -> str:
+        """`passed`, `failed` or `unknown`."""
+
     @property
-    def expected(self) -> object: ...
+    def expected(self) -> object:
+        """The expected value."""
+
     @property
-    def seen(self) -> object: ...
+    def seen(self) -> object:
+        """The observed value."""
+
     @property
-    def at(self) -> float | None: ...
+    def at(self) -> float | None:
+        """When it was judged."""
 
 
 def write(
@@ -91,8 +102,8 @@ def _recorded(
     """Write the files that do not depend on checks."""
     folder.mkdir(parents=True)
     history.save(folder / "history.jsonl")
-    if told := events.render(history):
-        (folder / "events.txt").write_text(told, encoding="utf-8")
+    if text := events.render(history):
+        (folder / "events.txt").write_text(text, encoding="utf-8")
     view = history.view()
     objects = [obj for resource in view.resources() if resource != "events" for obj in view.list(resource)]
     _dump(folder / "objects.yaml", objects, many=True)
@@ -109,7 +120,7 @@ def _recorded(
 def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[str]) -> str:
     """Return the index: the failed checks, the command that reproduces them, and all files of the bundle."""
     lines = [f"# {test}", "", *(f"- {_plain(_sentence(check))}" for check in failed)]
-    lines += ["", "```sh", *commands, "```", "", "| file | what it is |", "|---|---|"]
+    lines += ["", "```sh", *commands, "```", "", "| file | contents |", "|---|---|"]
     found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     order = list(MEANING)
     known = {name: name if name in MEANING else str(Path(name).parent) for name in found if name != INDEX}

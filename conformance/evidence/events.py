@@ -1,4 +1,4 @@
-"""The events of a namespace as text, a line each: what schedulers and controllers said of it themselves."""
+"""The events of a namespace as text, one per line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from conformance.history.record import DELETED
 
 
 def render(history: History) -> str:
-    """In order of arrival, e.g. `+1.301 Warning FailedScheduling Pod/x: 0/10 nodes are available … (scheduler)`."""
+    """Return the events in order of arrival: `+1.301 Warning FailedScheduling Pod/x: 0/10 nodes are available …
+    (scheduler)`."""
     lines = []
     for record in history.records("events"):
         if record.kind == DELETED:

@@ -1,8 +1,8 @@
-"""A history as a picture (SVG): what each gang and each of its pods went through, on one time axis.
+"""A history as a picture (SVG): the states of each gang and each of its pods on one time axis.
 
-Nothing in it comes from elsewhere and nothing runs in it; it is readable on light and on dark ground. Up to `MOST_PODS`
-each pod has a row; of more pods each clique has one, in which the pods are stacked by state; of too many cliques each
-gang. Colours never stand alone: states differ in pattern or in words, too.
+The file refers to nothing outside and contains no script; it is readable on light and dark backgrounds. Up to
+`MOST_PODS` pods have a row each; above that, each clique has a row in which its pods are stacked by state; with too
+many cliques, each gang. States never differ in colour alone but also in pattern or text.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from conformance.evidence.bars import POD_STATES, Bar, CliqueLanes, GangLanes, L
 from conformance.history.query import History
 
 MOST_PODS, MOST_CLIQUES, MOST_GANGS = 48, 36, 48
-"""Rows of each kind up to which it is drawn row by row."""
+"""Maximum number of rows of each kind."""
 MOST_MARKS = 14
 WIDTH, LEFT, RIGHT, MARGIN = 1240.0, 250.0, 250.0, 16.0
 CHART = WIDTH - LEFT - RIGHT
 POD_ROW, STACK_ROW, GANG_ROW, LINE = 13.0, 34.0, 22.0, 17.0
 CHARACTER = 6.7
-"""Pixels of a character of the small type, generously."""
+"""Width of a character in the small font, in pixels, with some reserve."""
 
 STATES = {
     "gated": "gated",
@@ -57,27 +57,30 @@ def draw(
     pool: str = "",
     steps: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """The picture. `failures` are failed checks, `steps` the steps of a scene, both with their moments (seconds since
-    the recorder started)."""
-    moments = [at for at, _ in failures if at is not None]
-    shown = scene(history, max(moments, default=0.0), pool)
+    """Return the picture. `failures` are failed checks and `steps` the steps of a scene, with their times in seconds
+    since the recorder started."""
+    times = [at for at, _ in failures if at is not None]
+    shown = scene(history, max(times, default=0.0), pool)
     shown.changes += [Mark(max(0.0, at - shown.begin), name, "change") for at, name in steps]
     marks = [Mark(None if at is None else max(0.0, at - shown.begin), words, "failure") for at, words in failures]
     return Picture(shown, marks, title or history.namespace).text()
 
 
 class Picture:
+    """One picture, drawn from top to bottom."""
+
     def __init__(self, shown: Scene, failures: Sequence[Mark], title: str) -> None:
         self._scene, self._failures, self._title = shown, failures, title
         end = shown.end - shown.begin
         lanes = [gang.lane for gang in shown.gangs] + [p for g in shown.gangs for c in g.cliques for p in c.pods]
-        moments = [m for lane in lanes for bar in lane.bars for m in (bar.begin, bar.end)]
+        times = [m for lane in lanes for bar in lane.bars for m in (bar.begin, bar.end)]
         marks = [mark.at for mark in (*shown.changes, *failures) if mark.at is not None]
-        self._axis = Axis([*moments, *marks], end * 1.02, CHART)
+        self._axis = Axis([*times, *marks], end * 1.02, CHART)
         self._parts: list[str] = []
         self._y = 0.0
 
     def text(self) -> str:
+        """Return the SVG document."""
         self._y = MARGIN + 14
         self._write(MARGIN, self._y, self._title, "title")
         self._y += 8
@@ -98,7 +101,7 @@ class Picture:
     # -- above the rows ------------------------------------------------------------------------------------------
 
     def _legend(self) -> None:
-        """The states that there are."""
+        """Draw a legend of all states."""
         gangs = self._scene.gangs
         lanes = [*(g.lane for g in gangs), *(p for g in gangs for c in g.cliques for p in c.pods)]
         seen = {bar.state for lane in lanes for bar in lane.bars}
@@ -113,7 +116,7 @@ class Picture:
         self._y += 6
 
     def _words(self) -> list[tuple[Mark, str]]:
-        """Writes what the vertical lines mean; gives the lines with their signs."""
+        """Write the labels of the vertical lines and return the lines with their signs."""
         changes = self._scene.changes[:MOST_MARKS]
         signs = [*((mark, f"✗{n}") for n, mark in enumerate(self._failures, 1))]
         signs += [(mark, chr(ord("a") + n)) for n, mark in enumerate(changes)]
@@ -134,7 +137,7 @@ class Picture:
     def _rows(self) -> None:
         gangs = self._scene.gangs
         if not gangs:
-            self._write(LEFT, self._y + 12, "no pod and no gang was ever there", "small")
+            self._write(LEFT, self._y + 12, "there was never any pod or gang", "small")
             self._y += GANG_ROW
         by_pod = self._scene.pods <= MOST_PODS
         by_clique = sum(len(gang.cliques) for gang in gangs) <= MOST_CLIQUES
@@ -151,7 +154,7 @@ class Picture:
             self._y += 4
 
     def _everything(self, gangs: Sequence[GangLanes]) -> None:
-        """Too many gangs for a row each: all gangs and all pods as one stack each; the torn ones follow."""
+        """Draw all gangs and all pods as one stack each because there are too many for rows, then the torn gangs."""
         self._stack(f"{len(gangs)} gangs", [gang.lane for gang in gangs if gang.lane.bars])
         self._stack(f"{self._scene.pods} pods", [p for gang in gangs for c in gang.cliques for p in c.pods])
         torn = sum(gang.torn for gang in gangs)
@@ -172,7 +175,7 @@ class Picture:
         self._y += GANG_ROW
 
     def _whole(self, gang: GangLanes) -> None:
-        """A gang with all its pods in one row."""
+        """Draw a gang with all its pods in one row."""
         top, pods = self._y, [pod for clique in gang.cliques for pod in clique.pods]
         note = _ended(gang) if gang.torn else ", ".join(_tally(pods))
         self._stack(gang.lane.name or "no gang", pods, note, "failure" if gang.torn else "small", above=7)
@@ -198,10 +201,10 @@ class Picture:
     def _bars(self, lane: Lane, y: float, height: float) -> None:
         for bar in lane.bars:
             x, width = LEFT + self._axis.x(bar.begin), self._axis.x(bar.end) - self._axis.x(bar.begin)
-            self._box(x, y, max(width, 1.2), height, bar.state, _told(lane.name, bar))
+            self._box(x, y, max(width, 1.2), height, bar.state, _tooltip(lane.name, bar))
 
     def _stack(self, name: str, lanes: Sequence[Lane], note: str = "", kind: str = "small", above: float = 0.0) -> None:
-        """How many of several are in which state, as heights. `above` is left free."""
+        """Draw how many lanes are in which state, as heights. `above` pixels are left free."""
         most = max((sum(states.values()) for _, states in counted(lanes)), default=0)
         self._write(MARGIN + 10, self._y + 14, _short(name, 34), "name")
         self._write(MARGIN + 10, self._y + 27, f"up to {most} at a time", "faint")
@@ -218,7 +221,7 @@ class Picture:
         self._y += STACK_ROW
 
     def _steps(self, lanes: Sequence[Lane]) -> Iterator[tuple[float, float, dict[str, int]]]:
-        """Spans of at least a pixel with the numbers that hold at their end."""
+        """Yield spans of at least one pixel with the numbers at their end."""
         steps = counted(lanes)
         shown: list[tuple[float, dict[str, int]]] = []
         for moment, states in steps:
@@ -263,11 +266,11 @@ class Picture:
         self._write(LEFT + CHART + 10, y, _short(words, most), f"note {kind}", words if len(words) > most else "")
 
     def _write(self, x: float, y: float, words: str, kind: str, whole: str = "") -> None:
-        told = f"<title>{_safe(whole)}</title>" if whole else ""
-        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{_safe(words)}{told}</text>\n')
+        title = f"<title>{_safe(whole)}</title>" if whole else ""
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{_safe(words)}{title}</text>\n')
 
-    def _box(self, x: float, y: float, width: float, height: float, state: str, told: str = "") -> None:
-        title = f"<title>{_safe(told)}</title>" if told else ""
+    def _box(self, x: float, y: float, width: float, height: float, state: str, title: str = "") -> None:
+        title = f"<title>{_safe(title)}</title>" if title else ""
         self._rect(x, y, width, height, state, title)
         if state in HATCHED:
             self._rect(x, y, width, height, HATCHED[state], title)
@@ -304,17 +307,17 @@ def _style() -> str:
 
 
 def _ended(gang: GangLanes) -> str:
-    """How a gang ended, without its own name in it."""
+    """Return how a gang ended, without its own name."""
     note = gang.lane.note.replace(f"{gang.lane.name}-", "")
     return f"TORN: {note}" if gang.torn else note
 
 
-def _told(name: str, bar: Bar) -> str:
+def _tooltip(name: str, bar: Bar) -> str:
     return f"{name}: {STATES[bar.state]} from {bar.begin:.3f} to {bar.end:.3f} s"
 
 
 def _tally(lanes: Iterable[Lane]) -> list[str]:
-    """How many are in which state in the end."""
+    """Return how many lanes ended in which state."""
     last = [lane.bars[-1].state for lane in lanes if lane.bars and lane.note != "gone"]
     return [f"{last.count(state)} {state}" for state in STATES if state in last]
 
@@ -324,5 +327,5 @@ def _short(words: str, most: int) -> str:
 
 
 def _safe(words: str) -> str:
-    """As text of an XML document, without what commands anything."""
+    """Escape text for an XML document and drop control characters."""
     return escape("".join(c if c.isprintable() or c == " " else "�" for c in words), {'"': "&quot;"})

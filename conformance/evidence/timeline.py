@@ -1,4 +1,4 @@
-"""A history as text: a lane for each object, with its state changes and their moments. For failure bundles.
+"""A history as text: a lane for each object, with its state changes and their times. For failure bundles.
 
 gang   demo-0                +1.204 not initialized … → +1.391 initialized …
 clique   demo-0-router       +1.180 0 scheduled 0 ready 0 gated of 2 → …
@@ -30,9 +30,11 @@ MOST_LANES = 400
 
 
 def render(history: History, marks: Sequence[tuple[float, str]] = (), since: int = 0) -> str:
-    """The lanes of a namespace, sets first, then each gang with its cliques and their pods. `marks` are moments (in
-    seconds since the recorder started) with words, shown above, for instance the moment of a failure. Of more than
-    MOST_LANES lanes the rest is left out and counted."""
+    """Return the lanes of a namespace: sets first, then each gang with its cliques and their pods.
+
+    `marks` are times (seconds since the recorder started) with a text, for example failures; they are shown above.
+    Lanes beyond MOST_LANES are only counted.
+    """
     lanes: dict[tuple[str, str, str], list[Record]] = {}
     for record in history.records(since=since):
         if record.resource in LANES:
@@ -46,7 +48,7 @@ def render(history: History, marks: Sequence[tuple[float, str]] = (), since: int
 
 
 def _place(records: Sequence[Record]) -> tuple[object, ...]:
-    """Nodes and sets first, then by gang: the gang, its cliques, each followed by its pods."""
+    """Sort key: nodes and sets first, then by gang: the gang, its cliques, each followed by its pods."""
     last = records[-1]
     if last.resource == "podgangs":
         return (2, last.name, "", 0, last.name)

@@ -1,1 +1,1 @@
-"""What happened: every watch event of a cluster in one ordered log, waiting on it, and rules over it."""
+"""All watch events of a cluster in one ordered log, and waits and queries on it."""

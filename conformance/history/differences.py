@@ -1,4 +1,4 @@
-"""Two readings of many objects, reduced to where they differ: what a report shows of a failed comparison."""
+"""Two readings of many objects, reduced to their differences: what a report shows of a failed comparison."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 def differing(wanted: Mapping[str, object], seen: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """Both mappings (of mappings) reduced to the entries that are not equal; two empty ones where all are."""
+    """Return both mappings (of mappings) reduced to the entries that differ; two empty ones if all are equal."""
     left: dict[str, object] = {}
     right: dict[str, object] = {}
     for key in [*wanted, *(key for key in seen if key not in wanted)]:
@@ -33,7 +33,7 @@ def reduced(expected: object, seen: object) -> tuple[object, object]:
 
 
 def _only(one: Sequence[object], other: Sequence[object]) -> list[object]:
-    """The elements of one list that the other does not have as often."""
+    """Return the elements of one list that occur less often in the other."""
     left = list(other)
     found = []
     for element in one:

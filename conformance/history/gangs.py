@@ -1,4 +1,4 @@
-"""Keeps count of each gang while a history is replayed: its minimums, its pods, and which of them are bound."""
+"""The state of each gang while a history is replayed: its minimums, its pods, and which of them are bound."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.history.record import DELETED, Record
 
 @dataclass
 class Gang:
-    """One PodGang by name, in one moment. A gang that doesn't exist (yet, or any more) has no minimums."""
+    """One PodGang, by name, at one time. A gang that does not exist (yet, or any more) has no minimums."""
 
     exists: bool = False
     minimums: dict[str, int] = field(default_factory=dict)
@@ -20,21 +20,21 @@ class Gang:
     """Names of the pods that each PodGroup lists."""
     initialized: bool = False
     bound: dict[str, set[str]] = field(default_factory=dict)
-    """Uids of bound pods by clique, those that are being deleted included."""
+    """UIDs of bound pods by clique, including those that are being deleted."""
     staying: set[str] = field(default_factory=set)
-    """Uids of bound pods that are not being deleted."""
+    """UIDs of bound pods that are not being deleted."""
     stirred: float = 0.0
-    """Arrival of the last binding, deletion or ungating among its pods."""
+    """Arrival of the last binding, deletion or ungating of its pods."""
 
     @property
     def admitted(self) -> bool:
-        """Every PodGroup has at least minReplicas bound pods (scheduling.md A.3)."""
+        """Return whether every PodGroup has at least minReplicas bound pods (scheduling.md A.3)."""
         return bool(self.minimums) and all(
             len(self.bound.get(group, ())) >= minimum for group, minimum in self.minimums.items()
         )
 
     def missing(self) -> str:
-        """Which PodGroups are below their minimum, for people."""
+        """Return which PodGroups are below their minimum, for people."""
         below = [
             f"{group} has {len(self.bound.get(group, ()))} of {minimum} bound"
             for group, minimum in sorted(self.minimums.items())
@@ -44,7 +44,7 @@ class Gang:
 
 
 class Gangs:
-    """All gangs of a namespace by name; constant work a record."""
+    """All gangs of a namespace by name. Each record costs constant time."""
 
     def __init__(self) -> None:
         self._gangs: dict[str, Gang] = {}
@@ -54,10 +54,11 @@ class Gangs:
         return self._gangs.setdefault(name, Gang())
 
     def names(self) -> list[str]:
+        """Return the names of all gangs that were ever seen."""
         return sorted(self._gangs)
 
     def apply(self, record: Record) -> str:
-        """Takes in a record of a pod or a gang; gives the name of the gang that it changed, or an empty string."""
+        """Apply a record of a pod or gang. Return the name of the gang that changed, or an empty string."""
         if record.resource == "podgangs":
             return self._take_gang(record)
         if record.resource == "pods":

@@ -1,6 +1,6 @@
-"""The ordered log of everything that was seen, shared by the thread that records and the threads that wait.
+"""The ordered log of all records, shared by the recording thread and the waiting threads.
 
-The one invariant: `seq` rises by one with each record, and a record that `beyond` has returned never changes.
+Invariant: `seq` rises by one with each record, and a record that `beyond` has returned never changes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ CLUSTER = ""
 
 
 LARGE = 1 << 16
-"""Bytes above which an object is kept in a file."""
+"""Size in bytes above which an object is kept in a file."""
 
 
 class Present(NamedTuple):
-    """How far a log is known to be whole: up to `revision` (None: all of it), but for the resources in `late`."""
+    """How far a log is known to be complete: up to `revision` (None: entirely), except for the resources in `late`."""
 
     revision: int | None = None
     late: str = ""
@@ -38,16 +38,16 @@ class Log:
         self._seq = 0
         self._started, self._started_wall = time.monotonic(), time.time()
         self._stopped: float | None = None
-        """What `now` says once nothing more can happen."""
+        """The value of `now` once the log has stopped."""
         self._failure: BaseException | None = None
         self._opened: set[str] | None = None
         """The namespaces whose records are kept; None for all."""
         self._spilled: dict[str, SpillFile] = {}
         self._clock: list[tuple[int, float]] = []
-        """Revisions that the server was seen to have reached, with the moment."""
+        """Revisions that the server is known to have reached, with the time."""
 
     def now(self) -> float:
-        """Seconds since the log began."""
+        """Return the seconds since the log began."""
         return time.monotonic() - self._started if self._stopped is None else self._stopped
 
     def append(
@@ -63,9 +63,11 @@ class Log:
         listed: bool = False,
         at: float | None = None,
     ) -> Record:
-        """Adds what has just arrived and wakes who waits. `at` is for histories made by hand.
+        """Add a record that has just arrived and wake waiting threads. `at` is for hand-made histories.
 
-        A record that arrives late is dated by the revision clock: nothing is later for the lag of its stream."""
+        A record that arrives late is dated by the revision clock, so that the lag of a stream makes nothing appear
+        later.
+        """
         with self._news:
             kept = self._opened is None or namespace == CLUSTER or namespace in self._opened
             self._seq += 1
@@ -89,7 +91,7 @@ class Log:
             return record
 
     def restore(self, records: list[Record], now: float) -> None:
-        """Fills an empty log with the records of a saved one; `now()` is then the moment of saving."""
+        """Fill an empty log with the records of a saved one. `now()` is then the time of saving."""
         with self._news:
             for record in records:
                 self._records.setdefault(record.namespace, []).append(record)
@@ -97,16 +99,17 @@ class Log:
             self._stopped = now
 
     def fail(self, error: BaseException) -> None:
-        """Says that nothing more will come; who waits is told by `error`."""
+        """Stop the log because of an error, which waiting threads raise."""
         with self._news:
             self._failure = error
             self._news.notify_all()
 
     def beyond(self, namespace: str, seq: int, timeout: float = 0.0) -> list[Record]:
-        """The records of a namespace, and of cluster-scoped objects, after number `seq`. Where there is none yet,
-        blocks until there is one, for at most `timeout` seconds; an empty list then.
+        """Return the records of a namespace, and of cluster-scoped objects, after number `seq`. If there is none yet,
+        block until there is one, for at most `timeout` seconds; then return an empty list.
 
-        Raises what the recorder died of."""
+        Raises the error that stopped the recorder.
+        """
         deadline = time.monotonic() + timeout
         with self._news:
             while True:
@@ -121,28 +124,29 @@ class Log:
                 self._news.wait(left)
 
     def reached(self, revision: int) -> None:
-        """Says that the server is at this revision now, whatever has arrived of it."""
+        """Note that the server has reached this revision now, whatever has arrived."""
         with self._news:
             self._clock.append((revision, self.now()))
 
     def complete(self, namespace: str, timeout: float) -> Present:
-        """Returns when the log has all that has happened in a namespace until now, or after `timeout` seconds. A log
-        that nothing feeds has all."""
+        """Return when the log has everything that has happened in a namespace until now, or after `timeout` seconds. A
+        log without a recorder is always complete."""
         return Present()
 
     def last_seq(self) -> int:
+        """Return the number of the last record."""
         with self._news:
             return self._seq
 
     def open(self, namespace: str) -> None:
-        """Has the records of this namespace kept. From the first call on, those of namespaces that were not opened are
-        dropped as they come."""
+        """Keep the records of this namespace. After the first call, records of namespaces that were not opened are
+        dropped."""
         with self._news:
             self._opened = (self._opened or set()) | {namespace}
 
     def forget(self, namespace: str) -> None:
-        """Drops the records of a namespace: its test is over and its history saved where it was wanted. Once none is
-        open, of each cluster-scoped object only its last state is kept."""
+        """Drop the records of a namespace whose test is over. Once no namespace is open, only the last state of each
+        cluster-scoped object is kept."""
         with self._news:
             self._records.pop(namespace, None)
             if self._spilled.pop(namespace, None) is not None:
@@ -156,7 +160,7 @@ class Log:
                 self._records[CLUSTER] = sorted(left, key=lambda record: record.seq)
 
     def last(self, resource: str, namespace: str, name: str) -> Record | None:
-        """The last record of an object, if it is kept."""
+        """Return the last record of an object, if it is kept."""
         with self._news:
             records = reversed(self._records.get(namespace, []))
             return next((r for r in records if (r.resource, r.name) == (resource, name)), None)
@@ -169,8 +173,8 @@ class Log:
         return file.append(raw)
 
     def _moment(self, version: str, arrival: float) -> float:
-        """When a change was made at the latest. A revision that was passed longer than LAG ago is no late record: it
-        may be one of another etcd, which order.py has to see."""
+        """Return the latest time at which a change can have been made. A revision that was passed more than LAG ago is
+        not a late record: it may belong to another etcd, which order.py must notice."""
         revision = int(version) if version.isdigit() else 0
         place = bisect_left(self._clock, revision, key=lambda tick: tick[0])
         passed = self._clock[place][1] if place < len(self._clock) else arrival

@@ -1,4 +1,4 @@
-"""Waiting for and asking about what happened in one namespace. Nothing polls: waits sleep on the log's condition."""
+"""Wait for and query what happened in one namespace. Nothing polls: waits block on the log's condition variable."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from conformance.history.view import View
 R = TypeVar("R")
 
 UNASKED = frozenset({"events"})
-"""Resources whose records change no answer: events bind nobody, and there are many of them."""
+"""Resources whose records are ignored in queries: there are many events, and they bind nothing."""
 
 
 RESTLESS = frozenset({"events", "leases"})
-"""Resources that change while nothing is under way."""
+"""Resources that also change while the cluster is idle."""
 
 MOVING = ("pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets")
-"""Resources whose records show that the implementation, or what it has begun, is at work."""
+"""Resources whose records show that the implementation, or something that it has started, is at work."""
 
 LULL = 5.0
-"""Seconds without a record after which nothing is under way."""
+"""Seconds without a record after which the cluster is idle."""
 
 COMPLETE = 30.0
-"""Seconds within which each stream has passed what has happened: more is no lag of a busy machine."""
+"""Seconds within which each stream must reach the present. More is not explained by a busy machine."""
 
 FRESH = 1.0
-"""Seconds for which the present needs no second look where nothing has arrived: from a late stream nothing does."""
+"""Seconds for which the present is not checked again if nothing arrived: a late stream delivers nothing either."""
 
 LOOK_EVERY = 1.0
-"""Seconds without a record after which a wait asks whether there is hope."""
+"""Seconds without a record after which a wait asks whether it can still succeed."""
 
 
 class Unmet:
-    """What a predicate returns instead of a result when it is not yet content: why, in words for people."""
+    """What a predicate returns while it does not hold: the reason, for people."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -53,12 +53,13 @@ class Unmet:
 
 
 Predicate = Callable[[View], R | Unmet | None]
-"""Asked with the state after each record. None, False or an Unmet mean: not so. It must not keep the view (view.py)."""
+"""Called with the state after each record. None, False and an Unmet mean that it does not hold. It must not keep the
+view (view.py)."""
 
 
 class WaitTimeout(Exception):
-    """What was waited for did not come. `what` was wanted within `timeout` seconds; `miss` is the reason that the
-    predicate gave last (empty when it gave none), `view` the last state, `latest` what changed last."""
+    """A wait timed out. `what` did not happen within `timeout` seconds; `miss` is the last reason that the predicate
+    gave (empty for none), `view` the last state, `latest` the last changes."""
 
     def __init__(self, what: str, timeout: float, unmet: str, view: View, latest: list[Record]) -> None:
         self.what, self.timeout, self.unmet, self.view, self.latest = what, timeout, unmet, view, latest
@@ -74,9 +75,9 @@ class WaitTimeout(Exception):
 
 
 class History:
-    """The history of one namespace, with the cluster-scoped objects beside it. For one thread at a time.
+    """The history of one namespace, together with the cluster-scoped objects. For one thread at a time.
 
-    The log may be a running Recorder, a log filled by hand, or one loaded from a file.
+    The log may be a running Recorder, a hand-made log, or one loaded from a file.
     """
 
     def __init__(self, log: Log, namespace: str) -> None:
@@ -88,38 +89,38 @@ class History:
         self._moved = float("-inf")
         self._stirred = log.now()
         self._asking = False
-        """Whether a predicate is being asked, which goes by what has arrived."""
+        """Whether a predicate is being called, which sees only what has arrived."""
         self._over = False
         self._whole = -1, log.now(), Present()
-        """The number of the last record when the log was completed last, when that was, and how far it was then."""
+        """The number of the last record when the log was last completed, the time of that, and the result."""
         self.unrest: list[tuple[float, float]] = []
-        """Spans in which something happened that no record tells of, e.g. another operator took over."""
+        """Spans in which something happened that has no record, for example another operator took over."""
 
     @property
     def arrived(self) -> View:
-        """The state as far as it has arrived, which moves on: for a look in passing."""
+        """Return the live view of what has arrived. It changes later: only for a quick look."""
         return self._live
 
     @property
     def still(self) -> float:
-        """Seconds since an object of the namespace last changed, or the test did something (`stir`)."""
+        """Return the seconds since an object of the namespace changed or the test did something (`stir`)."""
         return self.now() - self._stirred
 
     def stir(self) -> None:
-        """Says that the test has done something that there may be no record of, or none in the namespace."""
+        """Note that the test did something that may have no record in the namespace."""
         self._stirred = self.now()
 
     def now(self) -> float:
-        """Seconds since the recorder started."""
+        """Return the seconds since the recorder started."""
         return self.log.now()
 
     def end(self) -> None:
-        """What has arrived by now is all that there will be: nobody waits for more."""
+        """Stop: what has arrived by now is all there will be, and nothing waits for more."""
         self._over = True
 
     def present(self) -> Present:
-        """Waits until the streams of all resources have passed the present, so that what is compared belongs together;
-        where `late` says that some have not, nothing can be said of the present."""
+        """Wait until the streams of all resources have reached the present, so that they can be compared. If `late` of
+        the result names resources, nothing can be said about the present."""
         last = self.log.last_seq()
         known, at, _ = self._whole
         if not self._asking and not self._over and (known != last or self.now() - at > FRESH):
@@ -128,7 +129,7 @@ class History:
         return self._whole[2]
 
     def mark(self) -> int:
-        """The present, as the number of the last record before it: to be used as `since` or `until`."""
+        """Return the present as the number of the last record, for `since` and `until`."""
         self._arrive()
         return self.log.last_seq()
 
@@ -139,8 +140,8 @@ class History:
         since: int = 0,
         until: int | None = None,
     ) -> list[Record]:
-        """The records after number `since`, up to and with number `until` (else up to the present), of a resource and a
-        name where given."""
+        """Return the records after number `since` up to number `until` (default: the present), of a resource and name
+        if given."""
         if until is None:
             self._arrive()
         return [
@@ -152,8 +153,8 @@ class History:
         ]
 
     def view(self, at_seq: int | None = None) -> View:
-        """The state at present, or after record number `at_seq`; it stays as it is. Raises HarnessError where a stream
-        has not come to the present."""
+        """Return the state at present, or after record number `at_seq`; it does not change later. Raises HarnessError
+        if a stream has not reached the present."""
         past = View()
         for record in self.records(until=at_seq):
             past.apply(record)
@@ -169,13 +170,15 @@ class History:
         resources: Collection[str] | None = None,
         hopeless: Callable[[], object] | None = None,
     ) -> R:
-        """Blocks until the predicate is content with the present state or with the state after a later record; gives
-        what it returned. It is asked after every record (of `resources` only, where given: cheaper).
+        """Block until the predicate holds for the present state or the state after a later record, and return its
+        result. It is called after every record; with `resources`, only after records of these, which is cheaper.
 
-        `hopeless` is asked about once a second; what it says true to can't come any more. While something is under
-        way the wait goes on for up to `longest` seconds: a busy machine is no deaf implementation.
+        `hopeless` is called about once a second; if it returns something true, the wait cannot succeed any more. While
+        something is going on, the wait lasts up to `longest` seconds: a busy machine does not mean that the
+        implementation is deaf.
 
-        Raises WaitTimeout after `timeout` seconds or where there is no hope, HarnessError when the recorder has died.
+        Raises WaitTimeout after `timeout` seconds or if the wait is hopeless, and HarnessError if the recorder has
+        died.
         """
         begin = self.now()
         deadline: float | None = begin + timeout
@@ -194,12 +197,12 @@ class History:
                     deadline = max(deadline, min(begin + longest, self._moved + LULL))
                 if self.now() >= deadline or (hopeless and hopeless()):
                     self._arrive()
-                    deadline = None  # what has happened by now still counts, and nothing else
+                    deadline = None  # What has happened by now still counts, but nothing later does.
 
     def quiet(self, seconds: float, timeout: float, *, resources: Collection[str] = MOVING) -> int:
-        """Blocks until no record of these resources has come for `seconds`; gives the mark of that moment.
+        """Block until no record of these resources has arrived for `seconds`, and return the mark of that time.
 
-        Raises WaitTimeout after `timeout` seconds of unrest.
+        Raises WaitTimeout if that does not happen within `timeout` seconds.
         """
         self._catch_up()
         deadline = self.now() + timeout
@@ -211,11 +214,11 @@ class History:
         raise WaitTimeout(f"{seconds:g} s without change", timeout, "", self._live.copy(), list(self._latest))
 
     def save(self, path: Path) -> None:
-        """Writes the history as JSON lines (storage.py)."""
+        """Write the history as JSON lines (storage.py)."""
         storage.save(path, self.namespace, self.now(), self.records())
 
     def frozen(self) -> History:
-        """What has happened by now, as a history of its own: nothing is added to it, and its clock stands."""
+        """Return the history so far as a separate one: nothing is added to it, and its clock stands still."""
         log = Log()
         log.restore(self.records(), self.now())
         copy = History(log, self.namespace)
@@ -224,7 +227,7 @@ class History:
 
     @classmethod
     def load(cls, path: Path) -> History:
-        """Reads what `save` wrote."""
+        """Read a file that `save` wrote."""
         namespace, now, records = storage.load(path)
         log = Log()
         log.restore(records, now)
@@ -238,36 +241,36 @@ class History:
             self._asking = False
 
     def _look(self, deadline: float | None, hopeless: object) -> float | None:
-        """Until when to wait for the next record."""
+        """Return until when to wait for the next record."""
         return min(deadline, self.now() + LOOK_EVERY) if deadline is not None and hopeless else deadline
 
     def _arrive(self) -> None:
-        """Has everything arrive that has happened. Raises HarnessError where a stream stays behind."""
+        """Wait for everything that has happened to arrive. Raises HarnessError if a stream stays behind."""
         if late := self.present().late:
             raise HarnessError(f"the recorder has not been told of all changes of {late}", where=self.namespace)
 
     def _is_whole(self, record: Record) -> bool:
-        """Whether all that happened before a record is known, whatever the resource."""
+        """Return whether everything that happened before a record is known, for all resources."""
         revision = self._whole[2].revision
         return (
             self._asking or self._over or revision is None or record.revision <= revision or record.resource in UNASKED
         )
 
     def _next(self, deadline: float | None, resources: Collection[str] | None) -> Record | None:
-        """Moves the live view on until a record that counts; None at the deadline (in seconds of the log), or, without
-        one, where nothing more has arrived."""
+        """Move the live view to the next record that counts. Return None at the deadline (in seconds of the log) or,
+        without a deadline, if nothing more has arrived."""
         while (record := self._pull(deadline)) is not None:
             if record.resource in resources if resources is not None else record.resource not in UNASKED:
                 return record
         return None
 
     def _catch_up(self) -> None:
-        """Moves the live view on by all that has arrived."""
+        """Apply everything that has arrived to the live view."""
         while self._pull() is not None:
             pass
 
     def _pull(self, deadline: float | None = None) -> Record | None:
-        """Moves the live view on by one record. With a deadline waits for one that arrives before it."""
+        """Apply the next record to the live view. With a deadline, wait for one that arrives before it."""
         if not self._inbox:
             wait_budget = 0.0 if deadline is None else max(0.0, deadline - self.now())
             self._inbox.extend(self.log.beyond(self.namespace, self._taken, wait_budget))

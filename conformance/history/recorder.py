@@ -1,6 +1,7 @@
-"""Watches a cluster from a thread of its own and writes everything it sees into one log.
+"""Watch a cluster from a separate thread and write everything into one log.
 
-Start it once the Grove CRDs are established: a resource that isn't served yet is asked for again with growing pauses.
+Start it once the Grove CRDs are established: requests for a resource that is not served yet are repeated with growing
+pauses.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kube.resource import EVENTS, LEASES, NODES, PODS, SERVICES, Resource
 
 
 class Watched(NamedTuple):
-    """A resource, with selectors where not all of its objects are of interest."""
+    """A resource to watch, with selectors if only some of its objects matter."""
 
     resource: Resource
     labels: str | None = None
@@ -43,33 +44,33 @@ WATCHED: tuple[Watched, ...] = (
     *(Watched(resource, labels.PART_OF) for resource in SECONDARY_RESOURCES),
     Watched(LEASES, fields=f"metadata.name={LEASE}"),
 )
-"""What is recorded."""
+"""The recorded resources."""
 
 RECORDED = tuple(
     watched.resource.plural
     for watched in WATCHED
     if watched.resource.namespaced and watched.resource not in (EVENTS, LEASES)
 )
-"""The namespaced resources that sets become (of some only an operator's objects are recorded)."""
+"""The namespaced resources of sets. Of some, only objects of operators are recorded."""
 
 
 MANY = 1 << 63
 TICK = 1.0
-"""Seconds between two looks at the server's revision."""
+"""Seconds between two requests for the server's revision."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 UNANSWERED = (ApiError, aiohttp.ClientError, TimeoutError, OSError)
-"""What a request ends in while the API server is away."""
+"""The errors of a request while the API server is away."""
 
 
 class Stopped(HarnessError):
-    """The recorder was stopped; what it has recorded was whole."""
+    """The recorder was stopped. What it has recorded is complete."""
 
     def __init__(self) -> None:
         super().__init__("the recorder has been stopped")
 
 
 class Recorder(Log):
-    """A log that fills itself from all namespaces of a cluster, between `start` and `stop`."""
+    """A log that records all namespaces of a cluster between `start` and `stop`."""
 
     def __init__(
         self,
@@ -87,10 +88,11 @@ class Recorder(Log):
         self._client: Client | None = None
 
     def start(self, timeout: float = 60.0) -> None:
-        """Returns when every watched resource has been listed. Raises HarnessError after `timeout` seconds, naming
-        the resources that could not be."""
+        """Return when every watched resource has been listed. Raises HarnessError after `timeout` seconds, with the
+        resources that could not be listed."""
         try:
-            # In this thread: it imports much, and two threads that import at a time compile over each other (3.11).
+            # In this thread: many modules are imported, and two threads that import at the same time disturb each other
+            # (3.11).
             self._connection = config.load(self._kubeconfig)
         except Exception as error:  # the loader has exceptions of its own, which only kube.config knows
             raise HarnessError(
@@ -109,7 +111,7 @@ class Recorder(Log):
                 )
 
     def stop(self) -> None:
-        """Ends the watches; what was recorded stays readable."""
+        """End the watches. What was recorded stays readable."""
         loop, task = self._loop, self._task
         if loop is not None and task is not None and self._thread.is_alive():
             loop.call_soon_threadsafe(task.cancel)
@@ -117,13 +119,13 @@ class Recorder(Log):
             self._thread.join(timeout=10)
 
     def complete(self, namespace: str, timeout: float) -> Present:
-        """As `Log.complete`: lists each resource, and waits until its watch has passed what the list shows."""
+        """Implement `Log.complete`: list each resource and wait until its watch has passed that list."""
         loop, client = self._loop, self._client
         if loop is None or client is None or not self._thread.is_alive():
             return self._ended()
 
         async def catch_up() -> Present:
-            feeds = [feed for feed in self._feeds if feed.resource != EVENTS]  # they bind nobody, and are many
+            feeds = [feed for feed in self._feeds if feed.resource != EVENTS]  # events bind nothing, and there are many
             passing = {asyncio.create_task(feed.pass_list(client, namespace)): feed for feed in feeds}
             passed, late = await asyncio.wait(passing, timeout=timeout)
             for task in late:
@@ -133,20 +135,23 @@ class Recorder(Log):
 
         try:
             return asyncio.run_coroutine_threadsafe(catch_up(), loop).result()
-        except (CancelledError, RuntimeError):  # it is being stopped, or dies just now; its loop may be closed
+        except (
+            CancelledError,
+            RuntimeError,
+        ):  # it is being stopped or dies: its loop may be closed
             self._thread.join(timeout=10)
             if self._thread.is_alive():
                 raise
             return self._ended()
 
     def _ended(self) -> Present:
-        """All that was recorded is all that there was, unless the recorder has died: then this raises its death."""
+        """Return that the log is complete, because the recorder was stopped. Raises its error if it died."""
         if self._failure is not None and not isinstance(self._failure, Stopped):
             raise self._failure
         return Present()
 
     async def _keep_time(self, client: Client) -> None:
-        """Asks once a second how far the server is: tells late records from late changes."""
+        """Ask once a second for the server's revision, which tells late records from late changes."""
         while True:
             with contextlib.suppress(*UNANSWERED):
                 self.reached((await self._feeds[0].read(client, limit=1)).revision)
@@ -210,7 +215,7 @@ _listed = msgspec.json.Decoder(_Metadata)
 
 
 class _Feed:
-    """Turns what one reflector says into records, each change once."""
+    """Turns the events of one reflector into records, each change once."""
 
     def __init__(self, log: Log, watched: Watched) -> None:
         self.resource = watched.resource
@@ -219,25 +224,25 @@ class _Feed:
         self.reflector: Reflector[Envelope] | None = None
         self._log = log
         self._known: dict[Key, tuple[str, str]] = {}
-        """Uid and version of each object that exists."""
+        """UID and version of each object that exists."""
         self._news = asyncio.Event()
 
     async def read(self, client: Client, namespace: str | None = None, limit: int = 0) -> _Metadata:
-        """What there is now of the resource, without its contents."""
+        """Read the metadata of the resource's list, without contents."""
         chosen = {**self._selectors, "limit": str(limit) if limit else None}
         params = {key: value for key, value in chosen.items() if value}
         path = self.resource.path(namespace)
         return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA}))
 
     async def pass_list(self, client: Client, namespace: str) -> int:
-        """Returns when the log has all that a list of a namespace shows at this moment; gives the list's revision."""
+        """Return once the log has everything that a list of a namespace shows now; returns the list's revision."""
         while True:
             try:
                 now = await self.read(client, namespace)
                 break
             except UNANSWERED as error:
                 if isinstance(error, ApiError) and error.status == 404:
-                    return MANY  # what is not served (any more) has no objects that could be late
+                    return MANY  # A resource that is not served (any more) has no objects that could be late.
                 await asyncio.sleep(TICK)
         versions = {item.metadata.key: item.metadata.resource_version for item in now.items or ()}
         while self.reflector is not None and self.reflector.version < now.revision:
@@ -249,10 +254,11 @@ class _Feed:
         return now.revision
 
     def replaced(self, items: list[Envelope]) -> None:
+        """Take the complete list of the reflector: record its objects and the deletion of all others."""
         present = {item.metadata.key for item in items}
         for key, (_, version) in list(self._known.items()):
             if key not in present:
-                # When exactly it went is not known; it was gone at the version of the list.
+                # When exactly it was deleted is not known; at the version of the list it was gone.
                 self._gone(key, str(self.reflector.version) if self.reflector else version)
         for item in items:
             known = self._known.get(item.metadata.key)
@@ -265,11 +271,13 @@ class _Feed:
         self._news.set()
 
     def changed(self, kind: str, item: Envelope) -> None:
+        """Take a watch event of the reflector."""
         self._take(kind, item)
         self._news.set()
 
     def _gone(self, key: Key, version: str) -> None:
-        """An object that a list no longer has, as it was last. Where its records are not kept, nobody asks for this."""
+        """Record the deletion of an object that a list no longer has, with its last state. Objects whose records are
+        not kept are skipped."""
         self._known.pop(key)
         last = self._log.last(self.resource.plural, *key)
         if last is not None:

@@ -1,7 +1,7 @@
-"""What is kept of a cluster may be shown to anybody: it holds neither the data of a Secret, however they are written
-down, nor a service account's token in the words of a program.
+"""Redact what is kept of a cluster, so that it can be shown to anybody: neither the data of Secrets, in whatever form,
+nor service account tokens in the output of programs.
 
-A redacted Secret keeps its keys, and whether they have a value, for the checks that ask for that.
+A redacted Secret keeps its keys, and whether they have a value, for checks that need that.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ HIDDEN = "UkVEQUNURUQ="
 """`REDACTED` in base64, so that the data of a Secret can still be decoded."""
 _DATA = ("data", "stringData")
 _COPIES = ("kubectl.kubernetes.io/last-applied-configuration",)
-"""Annotations that hold the whole object once more."""
+"""Annotations that contain the whole object once more."""
 _TOKEN = re.compile(r"eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}", re.ASCII)
 """A JSON web token: header and claims begin with `{"`, which is `eyJ` in base64."""
 _TOKEN_BYTES = re.compile(_TOKEN.pattern.encode(), re.ASCII)
 
 
 def record(raw: bytes) -> bytes:
-    """The bytes of a Secret without its data."""
+    """Return the bytes of a Secret without its data."""
     return orjson.dumps(secret(orjson.loads(raw)))
 
 
 def secret(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A Secret, or a patch of one, without its data."""
+    """Return a Secret, or a patch of one, without its data."""
     shown = dict(found)
     for field in _DATA:
         if isinstance(values := found.get(field), Mapping):
@@ -42,7 +42,7 @@ def secret(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def value(found: Any) -> Any:
-    """Anything that JSON can say, with each Secret in it redacted and each token in its texts."""
+    """Return a JSON value with each Secret in it and each token in its texts redacted."""
     if isinstance(found, str):
         return _TOKEN.sub("REDACTED", found)
     if isinstance(found, Mapping):
@@ -52,5 +52,5 @@ def value(found: Any) -> Any:
 
 
 def words(said: bytes) -> bytes:
-    """What a program said, without tokens."""
+    """Return the output of a program without tokens."""
     return _TOKEN_BYTES.sub(b"REDACTED", said)

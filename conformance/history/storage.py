@@ -1,4 +1,4 @@
-"""A history as a file of JSON lines: a header, then one record a line, each with its object byte for byte."""
+"""A history as a file of JSON lines: a header, then one record per line, with the bytes of its object."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Line(msgspec.Struct):
 
 
 def save(path: Path, namespace: str, now: float, records: Iterable[Record]) -> None:
-    """Writes a whole history; `now` is the moment of saving in seconds since the recorder started."""
+    """Write a history. `now` is the time of saving in seconds since the recorder started."""
     encoder = msgspec.json.Encoder()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
@@ -48,7 +48,8 @@ def save(path: Path, namespace: str, now: float, records: Iterable[Record]) -> N
 
 
 def load(path: Path) -> tuple[str, float, list[Record]]:
-    """Namespace, moment of saving and records of a saved history. Raises UsageError with the line that is no record."""
+    """Return namespace, time of saving and records of a saved history. Raises UsageError with the first invalid
+    line."""
     with path.open("rb") as file:
         try:
             header = msgspec.json.decode(next(file, b""), type=_Header)

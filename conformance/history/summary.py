@@ -1,4 +1,4 @@
-"""One line about an object, for people: in messages, timelines and failure bundles. Reads anything, never raises."""
+"""One line about an object, for messages, timelines and failure bundles. Accepts malformed objects, never raises."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _WORDS: dict[str, Callable[[Document], str]] = {
 
 
 def state(record: Record) -> str:
-    """The state that a record brought its object to, in a few words."""
+    """Return the state that a record brought its object to, in a few words."""
     if record.kind == DELETED:
         return "gone"
     words = _WORDS.get(record.resource, _nothing)(record.object)
@@ -71,12 +71,13 @@ def state(record: Record) -> str:
 
 
 def describe(record: Record) -> str:
+    """Return a record as one line: its time, its object and the object's state."""
     return f"+{record.at:.3f}s {record.resource}/{record.name}: {state(record)}"
 
 
 def overview(view: View, most: int = 12) -> list[str]:
-    """The state of a namespace: a line an object, or, where there are more than `most` of a resource, the numbers of
-    objects in each state."""
+    """Return the state of a namespace: one line per object or, for resources with more than `most` objects, the number
+    of objects in each state."""
     lines = []
     for resource in view.resources():
         if resource == "events":

@@ -1,4 +1,4 @@
-"""The state of a namespace after a record: every object that exists at that moment."""
+"""The state of a namespace after a record: every object that exists then."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ Names = list[str]
 
 
 class View:
-    """Objects by resource (plural) and name. Moved on by `apply`, in constant time a record; a label key that is asked
-    for is indexed from then on, so that asking for a clique's pods costs the clique and not the namespace.
+    """Objects by resource (plural) and name.
 
-    A view that a predicate is given is the history's own and moves on afterwards: keep `copy()` of it, or the objects.
+    `apply` takes constant time. A label key is indexed once it has been asked for, so that a query for a clique's pods
+    costs as much as the clique, not as the namespace.
+
+    The view that a predicate gets belongs to the history and changes later: keep `copy()` of it, or the objects.
     """
 
     def __init__(self) -> None:
@@ -28,7 +30,7 @@ class View:
         self._indices: dict[tuple[str, str], dict[str, dict[str, Record]]] = {}
 
     def apply(self, record: Record) -> None:
-        """Moves on by one record."""
+        """Apply a record."""
         self.seq, self.at, self.last = record.seq, record.at, record
         present = self._objects.setdefault(record.resource, {})
         old = present.get(record.name)
@@ -46,20 +48,20 @@ class View:
                     index.setdefault(_label(record, key), {})[record.name] = record
 
     def get(self, resource: str, name: str) -> Mapping[str, Any] | None:
-        """An object, None where it doesn't exist."""
+        """Return an object; None if it does not exist."""
         record = self._objects.get(resource, {}).get(name)
         return None if record is None else record.object
 
     def record(self, resource: str, name: str) -> Record | None:
-        """The record that brought an object to its present state."""
+        """Return the record that brought an object to its present state."""
         return self._objects.get(resource, {}).get(name)
 
     def list(self, resource: str, labels: Labels | None = None) -> Objects:
-        """The objects that carry all these labels, by name."""
+        """Return the objects with all these labels, sorted by name."""
         return [record.object for record in self.records(resource, labels)]
 
     def records(self, resource: str, labels: Labels | None = None) -> Records:
-        """As `list`, but the records."""
+        """Return the records of the objects with all these labels, sorted by name."""
         found = self._objects.get(resource, {})
         for key, value in (labels or {}).items():
             chosen = self._index(resource, key).get(value, {})
@@ -68,14 +70,15 @@ class View:
         return [found[name] for name in sorted(found)]
 
     def names(self, resource: str, labels: Labels | None = None) -> Names:
+        """Return the names of the objects with all these labels, sorted."""
         return [record.name for record in self.records(resource, labels)]
 
     def resources(self) -> Iterator[str]:
-        """The resources of which at least one object exists."""
+        """Yield the resources that have at least one object."""
         return (resource for resource in sorted(self._objects) if self._objects[resource])
 
     def copy(self) -> View:
-        """A view that stays as it is."""
+        """Return a copy that does not change."""
         other = View()
         other.seq, other.at, other.last = self.seq, self.at, self.last
         other._objects = {resource: dict(objects) for resource, objects in self._objects.items()}

@@ -1,7 +1,7 @@
-"""Rules that hold at each moment of any history, whatever the test does. Each is true, false or unknown.
+"""Rules that hold at each moment of every history, whatever the test does. A result is true, false or unknown.
 
-They replay the records in the order of the server's writes (order.py), once each watch has passed the present, so that
-a lag between watches excuses nothing and accuses nobody.
+They replay the records in the order of the server's writes (order.py), after each watch has reached the present: a lag
+between watches neither excuses nor causes a violation.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from conformance.history.query import History
 from conformance.history.record import Record
 from conformance.invariants.base_bound_first import BaseBoundFirst
 from conformance.invariants.base_gang_first import BaseGangFirst
-from conformance.invariants.deletion_cause import DeletedForACause
+from conformance.invariants.deletion_cause import DeletionHasCause
 from conformance.invariants.gate_until_initialized import GateUntilInitialized
 from conformance.invariants.gate_until_referenced import GateUntilReferenced
 from conformance.invariants.invariant import Invariant
-from conformance.invariants.node_capacity import RoomOnNodes
+from conformance.invariants.node_capacity import WithinNodeCapacity
 from conformance.invariants.ownership import Ownership
 from conformance.invariants.result import RuleResult
 from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
 from conformance.invariants.startup_order import ParentsReadyFirst
-from conformance.invariants.status_at_rest import LeftAlone
+from conformance.invariants.status_at_rest import NoStatusWritesAtRest
 
 RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"})
 
 
 def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] = ()) -> list[Invariant]:
-    """A fresh copy of every rule. `excused`: names of the pods that the suite itself deleted or outdated; `unrest`:
-    when something happened that no record tells of."""
+    """Return a new instance of every rule. `excused`: names of pods that the suite itself deleted or outdated;
+    `unrest`: spans in which something happened that has no record."""
     return [
         GateUntilReferenced(),
         BaseGangFirst(),
@@ -40,21 +40,21 @@ def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] =
         Ownership(),
         GateUntilInitialized(),
         ParentsReadyFirst(),
-        LeftAlone(unrest),
+        NoStatusWritesAtRest(unrest),
         BaseBoundFirst(),
-        DeletedForACause(excused),
-        RoomOnNodes(),
+        DeletionHasCause(excused),
+        WithinNodeCapacity(),
     ]
 
 
 def _by_hand(record: Record) -> bool:
-    """Whether the suite itself has made the object, in the place of an operator."""
+    """Return whether the suite itself created the object instead of an operator."""
     return record.resource in ("pods", "podgangs", "podcliquescalinggroups") and bool(label(record.object, BY_HAND))
 
 
 def judge(history: History, only: Sequence[str] = (), excused: Collection[str] = ()) -> list[RuleResult]:
-    """The verdict of every rule (or of those whose ids are given), by id. `excused`: see `rules`. Raises HarnessError
-    where a stream has not come to the present."""
+    """Return the results of all rules, or of those in `only`, sorted by id. For `excused`, see `rules`. Raises
+    HarnessError if a stream has not reached the present."""
     chosen = [rule for rule in rules(excused, history.unrest) if not only or rule.id in only]
     records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
     ordered = server_order(records)

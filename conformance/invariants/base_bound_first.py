@@ -1,4 +1,4 @@
-"""INV-008: base gangs come first, in what is bound, too (GS-03, GS-40)."""
+"""INV-008: base gangs are bound before their scaled gangs (GS-03, GS-40)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from conformance.invariants.invariant import Invariant
 
 
 class Bases:
-    """Knows the base gang of each scaled pod."""
+    """The base gang of each scaled pod."""
 
     def __init__(self) -> None:
         self._minimums: dict[str, int] = {}
 
     def see(self, record: Record) -> None:
+        """Note `minAvailable` of a scaling group."""
         if record.resource == "podcliquescalinggroups":
             self._minimums[record.name] = count(record.object, "spec", "minAvailable")
 
     def of(self, pod: Document) -> str:
-        """The base gang of a scaled pod, empty for a pod of a base gang. Told by the label, or, should an
-        implementation forget it, by the replica index of the scaling group."""
+        """Return the base gang of a scaled pod; empty for a pod of a base gang.
+
+        It is read from the label or, if an implementation forgets that, found by the replica index of the scaling
+        group.
+        """
         named = label(pod, labels.BASE_GANG)
         if named:
             return named
@@ -33,7 +37,7 @@ class Bases:
 
 
 class BaseBoundFirst(Invariant):
-    """INV-008. A base gang that was admitted once may fall below its minimums: pods that were released stay so
+    """INV-008. A base gang that was admitted once may lose pods: the scaled pods that were released stay released
     (GS-06)."""
 
     id = "INV-008"
@@ -47,6 +51,7 @@ class BaseBoundFirst(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge bindings of scaled pods."""
         self._bases.see(record)
         if record.resource not in ("pods", "podgangs"):
             return

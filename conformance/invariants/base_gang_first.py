@@ -25,6 +25,7 @@ class BaseGangFirst(Invariant):
         self._bases = Bases()
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge pods of scaled gangs that lose their gate."""
         self._note_loss(record, gangs)
         self._bases.see(record)
         gated = self._gates.opened(record)
@@ -42,10 +43,10 @@ class BaseGangFirst(Invariant):
         return "" if self._judged else "no pod of a scaled gang was ungated"
 
     def _note_loss(self, record: Record, gangs: Gangs) -> None:
-        """Remembers until when each gang was admitted."""
+        """Note until when each gang was admitted."""
         name = record.name if record.resource == "podgangs" else label(record.object, labels.GANG)
         if record.resource not in ("pods", "podgangs") or not name:
             return
         if gangs[name].admitted:
-            # It was until this record; if it still is, the entry does no harm: later records renew it.
+            # It was admitted until this record. If it still is, the entry does no harm: later records renew it.
             self._lost[name] = record.at

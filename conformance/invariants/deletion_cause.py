@@ -1,9 +1,9 @@
-"""INV-009: who deletes a pod that serves has a cause (GS-30, GS-41, GS-42, GS-44, CHG-SC-30).
+"""INV-009: a serving pod is deleted only for a cause (GS-30, GS-41, GS-42, GS-44, CHG-SC-30).
 
-A deletion is judged where the pod was Ready on a sound node, its gang had its minimums Ready, and no gang of the same
-replica of the set had lately lost them. It has a cause when something above the pod went or was scaled in, when the
-set's template had changed since the pod was made, when its clique had more pods than it is to have, when a pod of
-higher priority waited, or when the suite itself deleted or outdated it.
+A deletion is judged if the pod was Ready on a healthy node, all PodGroups of its gang had their minimum Ready, and this
+was so recently for all gangs of the same replica of the set. It has a cause if something above the pod was deleted or
+scaled in, the set's template had changed since the pod was created, its clique had too many pods, a pod of higher
+priority waited, or the suite itself deleted or outdated the pod.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
 
 GRACE = 5.0
-"""Seconds for which one may act on what one has seen: a gang that was not sound, a pod that waited, a size that has
-changed since."""
+"""Seconds for which a component may act on an earlier state: an unhealthy gang, a waiting pod, a size that has
+changed."""
 MANY = 1 << 31
 
 Seat = tuple[str, str]
-"""Name of the set, and index of the replica."""
+"""Name of the set, and index of its replica."""
 
 
 @dataclass
@@ -34,52 +34,53 @@ class _Pod:
     owner: str
     seat: Seat
     above: tuple[tuple[str, str, str], ...]
-    """What it is part of: resource, name, and its index in it, empty for none."""
+    """What the pod is part of: resource, name, and its index there (empty for none)."""
     template: tuple[object, object]
-    """What the set's template and the clique's were when the pod was made."""
+    """The templates of the set and the clique when the pod was created."""
     priority: int
     ready: bool = False
     going: bool = False
 
 
-class DeletedForACause(Invariant):
+class DeletionHasCause(Invariant):
     """INV-009."""
 
     id = "INV-009"
     what = "no pod that serves in a sound gang is deleted without a cause"
 
     def __init__(self, excused: Collection[str] = ()) -> None:
-        """`excused`: names of the pods that the suite deleted, or gave the hash of another template."""
+        """`excused`: names of pods that the suite deleted or gave the hash of another template."""
         super().__init__()
         self._excused = frozenset(excused)
         self._pods: dict[str, _Pod] = {}
         self._ready: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        """Pods that are Ready and stay, by gang and clique."""
+        """Pods that are Ready and not being deleted, by gang and clique."""
         self._members: defaultdict[str, set[str]] = defaultdict(set)
-        """Pods that stay, by the uid of their clique."""
+        """Pods that are not being deleted, by the UID of their clique."""
         self._gangs: defaultdict[Seat, set[str]] = defaultdict(set)
         self._stood: set[str] = set()
-        """Gangs that have been sound."""
+        """Gangs that have been healthy."""
         self._sick: dict[str, float] = {}
-        """Gang that has been sound before → until when it was not."""
+        """Gang that was healthy before → until when it was not."""
         self._ending: set[str] = set()
-        """Uids of cliques that go."""
+        """UIDs of cliques that are being deleted."""
         self._replicas: dict[tuple[str, str], int] = {}
-        """Resource and name → how many replicas it is to have; less than none where it goes itself."""
+        """Resource and name → desired replicas; below zero if it is being deleted itself."""
         self._templates: dict[str, object] = {}
-        """By the name of a set, and by the uid of a clique."""
+        """By the name of a set, and by the UID of a clique."""
         self._hashes: dict[str, str] = {}
-        """Template hash of each clique, by uid."""
+        """Template hash of each clique, by UID."""
         self._sizes: dict[str, int] = {}
         self._smaller: dict[str, tuple[float, int]] = {}
-        """Clique → until when it was to have how many pods."""
+        """Clique → until when it should have had how many pods."""
         self._waiting: defaultdict[int, set[str]] = defaultdict(set)
         """Priority → pods that wait for a node."""
         self._waited: dict[int, float] = {}
-        """Priority → until when one did."""
+        """Priority → until when a pod waited."""
         self._nodes: dict[str, Record] = {}
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge deletions of pods; note everything that can be a cause."""
         if record.resource == "nodes":
             self._nodes[record.name] = record
             return
@@ -148,7 +149,7 @@ class DeletedForACause(Invariant):
         return self._templates.get(pcs), self._templates.get(clique)
 
     def _note(self, gang: str, gangs: Gangs, moment: float) -> None:
-        """Remembers what a gang was until now."""
+        """Note the state of a gang until now."""
         if self._sound(gang, gangs):
             self._stood.add(gang)
         elif gang in self._stood:
@@ -162,7 +163,7 @@ class DeletedForACause(Invariant):
             self._waiting[priority].add(record.uid)
 
     def _sound(self, name: str, gangs: Gangs) -> bool:
-        """Whether every group has its minimum of Ready pods."""
+        """Return whether every group has its minimum of Ready pods."""
         gang = gangs[name]
         return bool(gang.minimums) and all(
             len(self._ready[name, group]) >= minimum for group, minimum in gang.minimums.items()
@@ -181,7 +182,7 @@ class DeletedForACause(Invariant):
             self._violate(reason, record)
 
     def _cause(self, record: Record, pod: _Pod) -> bool:
-        """Whether there is one."""
+        """Return whether the deletion has a cause."""
         if record.name in self._excused or pod.owner not in self._sizes or pod.owner in self._ending:
             return True
         if self._unwanted(pod) or self._template(pod.seat[0], pod.owner) != pod.template:
@@ -202,7 +203,8 @@ class DeletedForACause(Invariant):
         )
 
     def _unwanted(self, pod: _Pod) -> bool:
-        """Whether something that it is part of goes, or is to have fewer replicas than it has an index of."""
+        """Return whether something that the pod is part of is deleted, or scaled to fewer replicas than the pod's
+        index."""
         for resource, name, index in pod.above:
             wanted = self._replicas.get((resource, name), MANY)
             if wanted < 0 or (index.isdigit() and int(index) >= wanted):

@@ -7,12 +7,13 @@ from conformance.invariants.gates import GateUntilGang
 
 
 class GateUntilInitialized(GateUntilGang):
-    """INV-005. Apart from INV-001, since an operator is known that keeps only that one (OBJ-504)."""
+    """INV-005. Separate from INV-001 because a known operator keeps only that one (OBJ-504)."""
 
     id = "INV-005"
     what = "a pod keeps Grove's gate until its PodGang is Initialized"
 
     def lack(self, gang: Gang, clique: str, pod: str) -> str:
+        """Return that the gang is missing or not Initialized, if so."""
         if not gang.exists:
             return "did not exist"
         return "" if gang.initialized else "was not Initialized"

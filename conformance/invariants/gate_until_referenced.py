@@ -13,6 +13,7 @@ class GateUntilReferenced(GateUntilGang):
     what = "a pod keeps Grove's gate until its PodGang exists and references it"
 
     def lack(self, gang: Gang, clique: str, pod: str) -> str:
+        """Return that the gang is missing or does not reference the pod, if so."""
         if not gang.exists:
             return "did not exist"
         referenced = pod in gang.references.get(clique, ())

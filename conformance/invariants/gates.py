@@ -1,4 +1,4 @@
-"""What the invariants about Grove's scheduling gate share (GS-02, GS-03, OBJ-502 … OBJ-504)."""
+"""Shared by the invariants about Grove's scheduling gate (GS-02, GS-03, OBJ-502 … OBJ-504)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from conformance.history.record import ADDED, DELETED, Record
 from conformance.invariants.invariant import Invariant
 
 STALE = 5.0
-"""Seconds for which an operator may act on what it has seen: a gang that was complete or scheduled so shortly before
-the gate went, and has lost a pod since, accuses nobody (GS-06)."""
+"""Seconds for which an operator may act on an earlier state: a gang that was complete or scheduled so shortly before
+the gate was removed, and has lost a pod since, is no violation (GS-06)."""
 
 
 class Gates:
-    """Finds the moments at which pods lose Grove's gate. A pod made without it loses it when it is made."""
+    """Finds the times at which pods lose Grove's gate. A pod that is created without it loses it then."""
 
     def __init__(self) -> None:
         self._gated: dict[str, Record] = {}
         self._known: set[str] = set()
 
     def opened(self, record: Record) -> Record | None:
-        """If this record shows that the gate is gone, the last record that showed it (or this one, for a new pod)."""
+        """If this record shows that the gate was removed, return the last record with the gate (or this one, for a new
+        pod)."""
         if record.resource != "pods" or not label(record.object, labels.GANG):
             return None
         known = record.uid in self._known
@@ -32,13 +33,13 @@ class Gates:
         if pods.gated(record.object):
             self._gated[record.uid] = record
             return None
-        # What a list shows first may have been ungated in any earlier moment: nothing to judge.
+        # The first list may show a pod that was ungated at any earlier time: nothing to judge.
         new = not known and record.kind == ADDED and not record.listed
         return self._gated.pop(record.uid, record if new else None)
 
 
 class GateUntilGang(Invariant):
-    """Judges the gang at the moments at which its pods lose their gates."""
+    """Judges the gang at the times at which its pods lose their gate."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,10 +49,11 @@ class GateUntilGang(Invariant):
         self._right_until: dict[tuple[str, str, str], float] = {}
 
     def lack(self, gang: Gang, clique: str, pod: str) -> str:
-        """What the gang lacks for a pod's gate to go, empty when nothing."""
+        """Return what the gang lacks for a pod's gate to be removed; empty if nothing."""
         raise NotImplementedError
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge pods that lose their gate."""
         if record.resource == "podgangs":
             self._note_loss(record, gangs[record.name])
             self._gang_records[record.name] = record
@@ -72,7 +74,7 @@ class GateUntilGang(Invariant):
         return "" if self._judged else "no pod of a gang was ungated"
 
     def _note_loss(self, record: Record, before: Gang) -> None:
-        """Remembers for which pods a gang that changes now lacked nothing until now."""
+        """Note for which pods a gang that changes now lacked nothing until now."""
         for clique, references in before.references.items():
             for pod in references:
                 if not self.lack(before, clique, pod):

@@ -1,4 +1,4 @@
-"""The base class of all invariants: it owns the verdict."""
+"""The base class of all invariants."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from conformance.history.record import Record
 from conformance.invariants.result import RuleResult
 
 Violation = tuple[str, tuple[Record, ...]]
-"""The reason, and the records that show it."""
+"""The reason, and the records that prove it."""
 
 
 class Invariant:
-    """An invariant of one namespace: false once it is violated, unknown while there was nothing to judge."""
+    """A rule about one namespace: false once it is violated, unknown while there was nothing to judge."""
 
     id: str
     what: str
@@ -24,8 +24,8 @@ class Invariant:
         raise NotImplementedError
 
     def result(self, gangs: Gangs, now: float) -> RuleResult:
-        """The verdict on the history that ends `now` (seconds since the recorder started), with `gangs` as they are
-        at its end."""
+        """Return the result for the history that ends at `now` (seconds since the recorder started), with `gangs` at
+        its end."""
         violation = self._violation or self._violated_at_end(gangs, now)
         if violation is not None:
             return RuleResult(self.id, self.what, False, *violation)
@@ -33,14 +33,14 @@ class Invariant:
         return RuleResult(self.id, self.what, None if reason else True, reason)
 
     def _violate(self, reason: str, *records: Record) -> None:
-        """Note a violation; the first one is kept."""
+        """Note a violation. Only the first one is kept."""
         if self._violation is None:
             self._violation = (reason, records)
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
-        """A violation that only the end of the history shows."""
+        """Return a violation that only the end of the history shows."""
         return None
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
-        """Why there was nothing to judge; empty if there was something."""
+        """Return why there was nothing to judge; empty if there was something."""
         raise NotImplementedError

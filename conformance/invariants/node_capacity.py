@@ -1,4 +1,4 @@
-"""INV-010: nodes hold what they can (OR-1)."""
+"""INV-010: the pods on a node do not exceed its capacity (OR-1)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from conformance.history.record import ADDED, DELETED, Record
 from conformance.invariants.invariant import Invariant
 
 STALE = 5.0
-"""Seconds for which a scheduler may go by what a node has had."""
+"""Seconds for which a scheduler may act on an earlier capacity of a node."""
 
 
-class RoomOnNodes(Invariant):
-    """INV-010. Judged at each binding; pods that were made with their node are counted and accuse nobody. Pods of other
-    namespaces are not seen, so that a node may hold even more than this knows of."""
+class WithinNodeCapacity(Invariant):
+    """INV-010. Judged at each binding. Pods that were created with their node count but are no violation themselves.
+    Pods of other namespaces are not seen, so a node may be fuller than this rule knows."""
 
     id = "INV-010"
     what = "the pods on a node never ask for more than it has"
@@ -27,12 +27,13 @@ class RoomOnNodes(Invariant):
         super().__init__()
         self._nodes: dict[str, Amounts] = {}
         self._before: dict[str, tuple[float, Amounts]] = {}
-        """Of a node that has become less: until when it had what."""
+        """For nodes with reduced capacity: until when they had which capacity."""
         self._held: defaultdict[str, dict[str, Amounts]] = defaultdict(dict)
         self._place: dict[str, str] = {}
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge bindings; note the capacity of nodes."""
         if record.resource == "nodes":
             self._see_node(record)
         if record.resource == "pods":
@@ -80,7 +81,8 @@ class RoomOnNodes(Invariant):
 
 
 def _too_much(asked: Mapping[str, Decimal], has: Amounts) -> str:
-    """Which resources are too few. What a node doesn't tell of, it has, unless it is of a device."""
+    """Return the exceeded resources. A node has unlimited amounts of resources that it does not report, except
+    devices."""
     found = [
         f"{value.normalize():f} {name} of {has.get(name, Decimal(0)).normalize():f}"
         for name, value in sorted(asked.items())

@@ -1,4 +1,4 @@
-"""INV-004: who controls what (CHG-DEL-04, OBJ-211 … OBJ-215)."""
+"""INV-004: which object controls which (CHG-DEL-04, OBJ-211 … OBJ-215)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CONTROLLERS = {
     "podcliquescalinggroups": ("podcliquesets",),
     "podgangs": ("podcliquesets",),
 }
-"""Which resources may control an object of a resource."""
+"""The resources that may control an object of a resource."""
 
 
 class Ownership(Invariant):
-    """INV-004. Judged for what an operator made. References that go when the owner is deleted (deletion that leaves
-    orphans) are no fault."""
+    """INV-004. Judged for objects of operators. References that are removed when the owner is deleted (orphaning
+    deletion) are no violation."""
 
     id = "INV-004"
     what = "every pod, clique, scaling group and gang has a controller reference that leads up to the PodCliqueSet"
@@ -28,12 +28,13 @@ class Ownership(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._places: dict[str, tuple[str, str]] = {}
-        """uid → resource and name."""
+        """UID → resource and name."""
         self._owners: dict[str, dict[str, Record]] = {}
-        """uid → uid of each controller it has had ("" for none) with the first record that showed it."""
+        """UID → UID of each controller it has had ("" for none), with the first record that showed it."""
         self._ending: set[str] = set()
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Note each object and its controllers; they are judged at the end."""
         if record.resource != "podcliquesets" and record.resource not in CONTROLLERS:
             return
         self._places[record.uid] = (record.resource, record.name)
@@ -57,7 +58,7 @@ class Ownership(Invariant):
         return "" if self._owners else "an operator made nothing"
 
     def _lack(self, resource: str, owner: str) -> str:
-        """What is wrong with being controlled by the object of uid `owner`, looking all the way up."""
+        """Return what is wrong with the controller of UID `owner`, following controllers all the way up."""
         if not owner:
             return "has no controller reference"
         if owner not in self._places:

@@ -1,4 +1,4 @@
-"""The three-valued answer of a rule that was asked of a history."""
+"""The three-valued result of a rule."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from conformance.history.record import Record
 
 @dataclass(frozen=True)
 class RuleResult:
-    """`holds`: True, False, or None where there was nothing to judge. `reason` says why it is not true; `records` are
-    the counter-example, in order."""
+    """`holds`: True, False, or None if there was nothing to judge. `reason` says why it is not True; `records` are the
+    counterexample, in order."""
 
     id: str
     what: str

@@ -1,4 +1,4 @@
-"""INV-003: what must be so once things have come to rest (GS-20, GS-23)."""
+"""INV-003: rules for a settled cluster (GS-20, GS-23)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SETTLED = 10.0
 
 
 class NoGangHeldBelowMinimum(Invariant):
-    """INV-003, at the end and at any moment before. Losing pods later is allowed for a gang that
-    was admitted once: gang termination deals with it."""
+    """INV-003. Judged at the end and at any time before. Losing pods later is allowed for a gang that was admitted
+    once: gang termination deals with that."""
 
     id = "INV-003"
     what = "a settled gang that was never admitted holds no bound pod"
@@ -24,12 +24,13 @@ class NoGangHeldBelowMinimum(Invariant):
         self._admitted: set[str] = set()
         self._bindings: dict[str, Record] = {}
         self._partial: set[str] = set()
-        """Gangs that had bound pods and were never admitted when they were seen last."""
+        """Gangs that, when last seen, had bound pods and had never been admitted."""
         self._touched = ""
-        """The gang that the last record touched."""
+        """The gang of the last record."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        # A record is seen before it counts: what the one before it touched is now as that one left it.
+        """Judge the gang of the record before this one."""
+        # A record is seen before it is applied: the gang of the previous record is now as that record left it.
         name = self._touched
         if name and gangs[name].admitted:
             self._admitted.add(name)
@@ -56,7 +57,7 @@ class NoGangHeldBelowMinimum(Invariant):
         return "" if existing else "there is no gang"
 
     def _held(self, name: str, gangs: Gangs) -> bool:
-        """Whether a gang that was never admitted holds bound pods at the end."""
+        """Return whether a gang that was never admitted has bound pods at the end."""
         gang = gangs[name]
         return gang.exists and bool(gang.staying) and not (name in self._admitted or gang.admitted)
 
@@ -68,7 +69,7 @@ class NoGangHeldBelowMinimum(Invariant):
 
 
 def _gang_of(record: Record) -> str:
-    """The gang that a record touches."""
+    """Return the gang of a record."""
     if record.resource == "podgangs":
         return record.name
     return label(record.object, labels.GANG) if record.resource == "pods" else ""

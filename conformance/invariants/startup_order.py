@@ -14,8 +14,8 @@ from conformance.invariants.invariant import Invariant
 
 
 class ParentsReadyFirst(Invariant):
-    """INV-006. A wait that is over stays over: a pod may become Ready after a parent was lost again, if there was one
-    moment in its life at which all its parents had their minimums Ready. Cliques are told by the owners of the pods."""
+    """INV-006. A wait that has ended does not start again: a pod may become Ready although a parent was lost again, if
+    at one time since its creation all its parents had their minimums Ready. A pod's clique is its controller."""
 
     id = "INV-006"
     what = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
@@ -31,6 +31,7 @@ class ParentsReadyFirst(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge pods that become Ready; note how many Ready pods each clique has."""
         if record.resource == "podcliquesets" and record.kind != DELETED:
             self._sets[record.name] = template.read(record.object)
         if record.resource == "pods":
@@ -48,7 +49,7 @@ class ParentsReadyFirst(Invariant):
         ready = pods.ready(record.object)
         if record.uid not in self._known:
             self._known.add(record.uid)
-            # What a list shows Ready first may have been so at any earlier moment: nothing to judge.
+            # A pod that the first list shows as Ready may have been Ready at any earlier time: nothing to judge.
             if not (record.listed and ready):
                 self._await(record, clique)
         if ready and record.uid in self._dependent:
@@ -68,7 +69,7 @@ class ParentsReadyFirst(Invariant):
         place = startup.seat(wanted, clique, labels(record.object)) if wanted is not None else None
         try:
             parents = startup.parents(wanted, place) if wanted is not None and place is not None else None
-        except KeyError:  # startsAfter names a clique that the set doesn't have: admission's business
+        except KeyError:  # startsAfter names a clique that the set does not have: admission deals with that
             return
         if not parents:
             return
@@ -79,7 +80,7 @@ class ParentsReadyFirst(Invariant):
         self._look(record.uid)
 
     def _look(self, uid: str) -> None:
-        """Ends a wait whose condition holds now."""
+        """End a wait whose condition holds now."""
         if not self._lacks(self._waiting[uid]):
             self._done(uid)
 

@@ -1,4 +1,4 @@
-"""INV-007: what has come to rest is left alone (OBJ-701)."""
+"""INV-007: no status is written at rest (OBJ-701)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from conformance.history.record import DELETED, MODIFIED, Record
 from conformance.invariants.invariant import Invariant
 
 REST = 10.0
-"""Seconds without a change after which a set is at rest: an operator that looks again every five has looked twice."""
+"""Seconds without a change after which a set is at rest. An operator that looks every five seconds has looked twice by
+then."""
 JUDGED = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
 """Gangs are left out: their status has two writers."""
 
 
-class LeftAlone(Invariant):
-    """INV-007. Judged of statuses only: specs, labels and annotations are written by users, too. As long as something
-    is breached, in trouble or on its way out, more is to come, and nothing is at rest."""
+class NoStatusWritesAtRest(Invariant):
+    """INV-007. Judged for statuses only: specs, labels and annotations are written by users, too. While something is
+    breached, has errors or is being deleted, more changes follow, and nothing is at rest."""
 
     id = "INV-007"
     what = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
 
     def __init__(self, unrest: Sequence[tuple[float, float]] = ()) -> None:
-        """`unrest`: spans that are no rest, whatever the records say, nor is the time soon after them."""
+        """`unrest`: spans that are not rest, whatever the records say, and neither is the time soon after them."""
         super().__init__()
         self._unrest = unrest
         self._stirred = float("-inf")
@@ -33,6 +34,7 @@ class LeftAlone(Invariant):
         self._rested = False
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge writes of statuses; note other changes."""
         at_rest = self._at_rest(record.at)
         self._rested = self._rested or at_rest
         if record.resource == "nodes":
@@ -61,7 +63,7 @@ class LeftAlone(Invariant):
         return any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
 
     def _changed(self, record: Record) -> bool:
-        """Whether a node came, went or became another: its heartbeats are no change."""
+        """Return whether a node was added, removed or changed. Heartbeats are no change."""
         now = (record.kind == DELETED, at(record.object, "spec"), at(record.object, "status", "allocatable"))
         known, self._nodes[record.uid] = self._nodes.get(record.uid), now
         return known != now
@@ -74,7 +76,7 @@ def _status_only(before: Record, record: Record) -> bool:
 
 
 def _given(document: Mapping[str, object]) -> tuple[object, ...]:
-    """What users may write: if it is the same, the operator has written."""
+    """Return what users may write: if that is unchanged, the operator wrote."""
     metadata = at(document, "metadata")
     return number(metadata, "generation"), at(metadata, "labels"), at(metadata, "annotations")
 

@@ -1,8 +1,8 @@
-"""Failures grouped by what caused them, the causes ranked by how many requirements they hold up. Pure.
+"""Failures grouped by cause; causes ranked by how many requirements they hold up. Pure.
 
-A wait that fails says what came nearest. Waits of different tests whose nearest misses say the same of other objects
-have one cause, and so have comparisons of the same name with the same differences. Requirements that were not judged
-because a test ended with such a failure are held up by its cause.
+A failed wait reports the nearest miss. Waits of different tests whose nearest misses say the same about other objects
+have one cause, and so do comparisons of the same name with the same differences. Requirements that were not judged
+because such a failure ended their test are held up by its cause.
 """
 
 from __future__ import annotations
@@ -25,38 +25,41 @@ _MASKS = (
     (r"\d+(\.\d+)?|\bNone\b", "#"),
     (r"…(, …)+", "…"),
 )
-"""What tells the objects and numbers of tests apart, and says nothing of the cause."""
+"""Names and numbers that differ between tests and say nothing about the cause."""
 
 
 @dataclass
 class Cause:
-    """What made requirements fail, and kept others from being judged."""
+    """What made requirements fail and kept others from being judged."""
 
     failures: list[Failure] = field(default_factory=list)
-    """Each different one once; several requirements may fail of it."""
+    """The distinct failures; several requirements may share one."""
     failed: list[Result] = field(default_factory=list)
     held_up: list[Result] = field(default_factory=list)
 
     @property
     def results(self) -> list[Result]:
+        """Return the results that failed or were held up."""
         return [*self.failed, *self.held_up]
 
     @property
     def tests(self) -> list[str]:
+        """Return the tests in which the failures occurred."""
         return sorted({failure.test for failure in self.failures})
 
     @property
     def title(self) -> str:
+        """Return the cause as one line."""
         return nearest(self.failures[0].seen) or self.failures[0].what
 
     @property
     def weight(self) -> tuple[int, int]:
-        """MUSTs first, then all."""
+        """Return the numbers of MUST requirements and of all requirements, for ranking."""
         return sum(result.requirement.level is Level.MUST for result in self.results), len(self.results)
 
 
 def of(report: Report) -> list[Cause]:
-    """The causes of all failures that were not expected, the one that holds up most first."""
+    """Return the causes of all unexpected failures; the one that holds up most is first."""
     found: dict[str, Cause] = {}
     ended: dict[tuple[str, str], Cause] = {}
     for result in report.results:
@@ -79,7 +82,8 @@ def of(report: Report) -> list[Cause]:
 
 
 def nearest(seen: object) -> str:
-    """What a wait in vain came nearest to, or what ended it (a process that died); empty where it is no wait."""
+    """Return the nearest miss of a wait that timed out, or what ended it (a process that died); empty if it is not a
+    wait."""
     lines = seen.splitlines() if isinstance(seen, str) else []
     begin = next((number for number, line in enumerate(lines) if line.startswith(IN_VAIN)), None)
     if begin:
@@ -88,7 +92,7 @@ def nearest(seen: object) -> str:
 
 
 def signature(failure: Failure) -> str:
-    """The same for failures with the same cause, as far as their words say."""
+    """Return a text that is the same for failures with the same cause, as far as their texts tell."""
     if unmet := nearest(failure.seen):
         return _masked(unmet)
     expected, seen = reduced(failure.expected, failure.seen)
@@ -99,14 +103,14 @@ def signature(failure: Failure) -> str:
 
 
 def _masked(text: str) -> str:
-    """The different things that a text says, without names and numbers."""
+    """Return the distinct statements of a text, without names and numbers."""
     for pattern, mask in _MASKS:
         text = re.sub(pattern, mask, text)
     return "; ".join(sorted(set(text.split("; "))))
 
 
 def _masked_leaves(value: object) -> str:
-    """What differs: the leaves of a mapping of objects, whichever objects these are."""
+    """Return what differs: the leaves of a mapping of objects, whichever objects these are."""
     if isinstance(value, Mapping):
         return " ".join(sorted({f"{_masked(str(key))}={_masked_leaves(inner)}" for key, inner in value.items()}))
     return _masked(brief(value))

@@ -26,7 +26,7 @@ Document = dict[str, Any]
 
 
 def document(report: Report) -> Document:
-    """The whole document, in the order in which it is written."""
+    """Return the whole document, in the order in which it is written."""
     verdict = _verdict(report)
     canonical = json.dumps(verdict, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return {
@@ -39,7 +39,7 @@ def document(report: Report) -> Document:
 
 
 def validate(content: Document) -> None:
-    """Raises HarnessError where a report is not what its schema promises."""
+    """Check a report against its schema. Raises HarnessError."""
     validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
     error = next(iter(sorted(validator.iter_errors(content), key=lambda e: list(map(str, e.absolute_path)))), None)
     if error is not None:
@@ -48,11 +48,12 @@ def validate(content: Document) -> None:
 
 
 def render(content: Document) -> str:
+    """Return the document as YAML."""
     return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def write(path: Path, report: Report) -> Document:
-    """Checks, then writes beside and renames: a report that can be seen is whole."""
+    """Check the report, then write it atomically: it is either absent or complete."""
     content = document(report)
     validate(content)
     beside = path.with_suffix(".tmp")
@@ -134,7 +135,7 @@ def _failure(failure: Failure) -> Document:
 
 
 def _repetitions(report: Report) -> Document:
-    """How often each test ran and passed, where tests were repeated."""
+    """Return how often each test ran and passed, if tests were repeated."""
     rates = [
         {"test": rate.test, "runs": rate.runs, "passed": rate.passed, "atLeast": round(rate.interval[0], 4)}
         for rate in repetitions.rates(report)

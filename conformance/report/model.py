@@ -1,7 +1,7 @@
-"""From the events of a ledger to a verdict. Pure: the same events, registry and day give the same report.
+"""Compute the verdict from the events of a ledger. Pure: the same events, registry and day give the same report.
 
-The invariant: every requirement of the profiles in question has exactly one outcome, and nothing passes that was not
-judged to its end.
+Invariant: every requirement of the selected profiles has exactly one outcome, and nothing passes that was not judged to
+its end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from conformance.suite.selection import INVARIANT, Scope, scope
 
 
 class Outcome(StrEnum):
-    """What became of a requirement, the worst first."""
+    """The outcome of a requirement, the worst first."""
 
     FAILED = "failed"
     HARNESS_ERROR = "harness-error"
@@ -48,16 +48,16 @@ class Outcome(StrEnum):
 
 
 NOT_SELECTED = "not selected"
-"""Why most have no outcome where a user named some."""
+"""The reason of most requirements without an outcome if the user selected some."""
 
 NO_CHECKLIST: Checklist = MappingProxyType({})
-"""Nothing is known: what a test that ended early judged in part counts as not judged."""
+"""No known checks: what a test that ended early has judged in part counts as not judged."""
 
 EXECUTED = frozenset({Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.STALE_EXPECTATION})
 
 
 class RunVerdict(StrEnum):
-    """The verdict on a profile, and on the whole run."""
+    """The verdict on a profile, and on the run."""
 
     CONFORMANT = "conformant"
     EXCEPT_EXPECTED = "conformant-except-expected-failures"
@@ -90,12 +90,12 @@ _GRAVITY = (
     RunVerdict.EXCEPT_EXPECTED,
     RunVerdict.CONFORMANT,
 )
-"""Of several verdicts the first in this order is that of the run."""
+"""The verdict of the run is the first of these that occurs."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A check that did not pass. `at` in seconds of the test's history."""
+    """A check that did not pass. `at` is in seconds of the test's history."""
 
     test: str
     what: str
@@ -104,12 +104,13 @@ class Failure:
     at: float | None
     bundle: str
     scene: str = ""
-    """The scene that its test judges."""
+    """The scene of its test."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one requirement. `failures` also for expected ones; `reason` for what was not judged."""
+    """The outcome of one requirement. `failures` includes expected ones; `reason` is for requirements that were not
+    judged."""
 
     requirement: Requirement
     outcome: Outcome
@@ -119,7 +120,7 @@ class Result:
     reason: str = ""
     cause: Cause = ""
     missing: tuple[str, ...] = ()
-    """Checks that were not made, because a test ended before them."""
+    """Checks that were not made because a test ended early."""
     ended_by: tuple[tuple[str, str], ...] = ()
     """Tests that ended before all was judged, each with the failed check that ended it; scenes, each with the step that
     did not come."""
@@ -127,6 +128,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Profile:
+    """The verdict on one profile and the results of its requirements."""
+
     name: str
     text: str
     verdict: RunVerdict
@@ -136,7 +139,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Report:
-    """A judged run. `faults` are the harness errors, each once."""
+    """The result of a run. `faults` are the harness errors, each once."""
 
     started: RunStarted
     finished: RunFinished | None
@@ -148,47 +151,49 @@ class Report:
 
     @property
     def exit(self) -> Exit:
-        """A run of selected requirements, all of which passed, is partial and a success."""
+        """Return the exit code. A run of selected requirements that all passed is partial and successful."""
         if self.verdict is RunVerdict.PARTIAL and self.as_selected:
             return Exit.CONFORMANT
         return EXIT[self.verdict]
 
     @property
     def as_selected(self) -> bool:
-        """Whether all that was selected was judged."""
+        """Return whether everything that was selected has been judged."""
         skipped = (Outcome.NOT_RUN, Outcome.BLOCKED)
         return all(r.reason == NOT_SELECTED for r in self.results if r.outcome in skipped)
 
     @property
     def results(self) -> list[Result]:
+        """Return the results of all profiles."""
         return sorted((r for p in self.profiles for r in p.results), key=lambda r: r.requirement.id)
 
     @property
     def counts(self) -> dict[Outcome, int]:
+        """Return how many requirements have each outcome."""
         tally = Counter(r.outcome for r in self.results)
         return {outcome: tally[outcome] for outcome in Outcome}
 
     @property
     def complete(self) -> bool:
-        """Whether the run came to its end by itself."""
+        """Return whether the run ended by itself."""
         return self.finished is not None and not self.finished.interrupted
 
 
 @dataclass
 class _Test:
-    """What the ledger says of one test."""
+    """What the ledger says about one test."""
 
     ids: tuple[str, ...]
     whole: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """The checks of each requirement when the test comes to its end."""
+    """The checks of each requirement if the test runs to its end."""
     started: TestStarted | None = None
     finished: TestFinished | None = None
     checks: dict[str, list[Check]] = field(default_factory=dict)
 
 
 def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Checklist = NO_CHECKLIST) -> Report:
-    """Judges a run. `today` decides whether an expected failure has expired; `known` are the checks of a test that
-    comes to its end. Raises ValueError without a beginning."""
+    """Judge a run. `today` decides whether an expected failure has expired; `known` are the checks of each test that
+    runs to its end. Raises ValueError if the ledger has no beginning."""
     listed = sorted(events, key=lambda e: e.wall)
     started = next((e for e in listed if isinstance(e, RunStarted)), None)
     if started is None:
@@ -239,7 +244,7 @@ def _tests(started: RunStarted, events: list[AnyEvent], known: Checklist) -> dic
 
 
 def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], interrupted: bool) -> Result:
-    """The outcome of a requirement over all tests that declare it: the worst."""
+    """Return the outcome of a requirement: the worst one of all tests that declare it."""
     if entry.id in chosen.unclaimed:
         return Result(entry, Outcome.NOT_CLAIMED, reason=chosen.unclaimed[entry.id])
     if entry.id not in chosen.judged:
@@ -252,10 +257,10 @@ def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], inter
     if not parts:
         return Result(entry, Outcome.NOT_RUN, reason="no test of this run judges it")
     if entry.id.startswith(INVARIANT):
-        # Every test judges an invariant: one that ended before it could takes nothing from what the others saw.
+        # Every test judges invariants: a test that ended early does not invalidate the results of others.
         parts = [part for part in parts if part.outcome is not Outcome.BLOCKED] or parts
     order = list(Outcome)
-    # Of two blocked parts the one for which the implementation is to blame tells more.
+    # Of two blocked parts, the one that is the implementation's fault is more informative.
     worst = min(parts, key=lambda p: (order.index(p.outcome), p.cause != "implementation"))
     return replace(
         worst,
@@ -268,7 +273,7 @@ def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], inter
 
 
 def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Result:
-    """The outcome of a requirement in one test."""
+    """Return the outcome of a requirement in one test."""
     checks = test.checks.get(entry.id, [])
     end = test.finished
     bundle = end.bundle if end is not None else ""
@@ -311,7 +316,7 @@ def _first_failure(test: _Test) -> str:
 
 
 def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Result:
-    """Applies an entry of the descriptor's expected failures."""
+    """Apply an entry of the descriptor's expected failures."""
     if expected is None or result.outcome not in (Outcome.FAILED, Outcome.PASSED):
         return result
     if result.outcome is Outcome.PASSED:
@@ -323,7 +328,8 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
 
 
 def _verdict(results: Iterable[Result]) -> RunVerdict:
-    """The verdict on a profile: its MUSTs that the implementation claims. None executed is no success."""
+    """Return the verdict on a profile from the MUST requirements that the implementation claims. If none was run, that
+    is no success."""
     listed = list(results)
     must = [r for r in listed if r.requirement.level is Level.MUST and r.outcome is not Outcome.NOT_CLAIMED]
     outcomes = {r.outcome for r in must}
@@ -341,7 +347,7 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
 
 
 def _all_selected_pass(results: list[Result]) -> bool:
-    """Whether SHOULD or MAY requirements were selected by id and all of them passed."""
+    """Return whether SHOULD or MAY requirements were selected by id and all of them passed."""
     left_out = [r for r in results if r.reason == NOT_SELECTED]
     asked = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
     return bool(left_out) and bool(asked) and all(r.outcome is Outcome.PASSED for r in asked)
@@ -350,7 +356,7 @@ def _all_selected_pass(results: list[Result]) -> bool:
 def _overall(profiles: Iterable[Profile], faults: tuple[str, ...], interrupted: bool) -> RunVerdict:
     if interrupted:
         return RunVerdict.INTERRUPTED
-    # A profile of which nothing is claimed says nothing, unless all are so.
+    # A profile without claimed requirements does not count, unless all profiles are like that.
     words = [p.verdict for p in profiles if set(_nonzero(p.counts)) != {Outcome.NOT_CLAIMED}]
     if faults:
         words.append(RunVerdict.HARNESS_ERROR)
@@ -364,11 +370,11 @@ def _nonzero(counts: Mapping[Outcome, int]) -> list[Outcome]:
 
 
 _BROKEN = (3, 4)
-"""pytest's exit statuses for an internal error and for wrong usage: both are our own mistakes."""
+"""pytest's exit statuses for internal errors and wrong usage: both are mistakes of the suite."""
 
 
 def _faults(events: list[AnyEvent], tests: Mapping[str, _Test], interrupted: bool) -> tuple[str, ...]:
-    """Harness errors in the order of their first appearance, each once."""
+    """Return the harness errors in order of first appearance, each once."""
     found: dict[str, None] = {}
     for event in events:
         if isinstance(event, HarnessFault):

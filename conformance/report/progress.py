@@ -1,4 +1,4 @@
-"""What a run is doing, while it does it: a consumer of the ledger's events."""
+"""Show what a run is doing, from the events of its ledger."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from conformance.suite.ledger import (
 )
 
 LOOK_EVERY = 0.1
-"""Seconds between two looks at the ledger; it bounds only how old the display is."""
+"""Seconds between two reads of the ledger: the maximum age of the display."""
 
 _STYLE = {"passed": "green", "failed": "bold red", "blocked": "red", "harness-error": "bold magenta"}
 
 
 class Progress:
-    """Shows a growing ledger from a thread of its own. A live line on a terminal, plain lines elsewhere."""
+    """Shows a growing ledger from a separate thread: a live line on a terminal, plain lines elsewhere."""
 
     def __init__(self, folder: Path, total: int, console: Console, begin: float) -> None:
         self._tail, self._total, self._console, self._begin = Tail(folder), total, console, begin
@@ -118,8 +118,8 @@ class Progress:
                 pass
 
     def _failure(self, check: Check) -> None:
-        """What was expected and what was seen, as soon as it is known; once for all requirements that fail of it. What
-        could not be determined is no failure."""
+        """Print the expected and the seen value as soon as they are known, once for all requirements that fail for it.
+        What could not be determined is not a failure."""
         mark, style = ("✗", "bold red") if check.outcome == "failed" else ("▪", "red")
         alike = [c for c in self._failing[check.test] if (c.what, c.seen) == (check.what, check.seen)]
         expected, seen = reduced(check.expected, check.seen)

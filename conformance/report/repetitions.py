@@ -1,4 +1,4 @@
-"""`--repeat N`: how often each test passed, and what that says of how often it would. Pure."""
+"""`--repeat N`: how often each test passed, and a confidence interval for its true pass rate. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL = "all tests"
 
 @dataclass(frozen=True)
 class Rate:
-    """Of `runs` of a test as many `passed`."""
+    """`passed` of `runs` runs of a test passed."""
 
     test: str
     runs: int
@@ -23,7 +23,7 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the true rate is with 95 % confidence (Wilson): 20 of 20 says at least 84 %, not 100 %."""
+        """Return the 95 % confidence interval of the true rate (Wilson): 20 of 20 means at least 84 %, not 100 %."""
         rate, square = self.passed / self.runs, _Z**2 / self.runs
         middle = rate + square / 2
         spread = _Z * math.sqrt(rate * (1 - rate) / self.runs + square / 4 / self.runs)
@@ -35,7 +35,7 @@ class Rate:
 
 
 def rates(report: Report) -> list[Rate]:
-    """Over all tests, then of each test that did not always pass; empty where nothing was repeated."""
+    """Return the rate over all tests, then of each test that did not always pass; empty if nothing was repeated."""
     if report.started.repeat == 1:
         return []
     runs: dict[str, list[bool]] = {}

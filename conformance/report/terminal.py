@@ -1,6 +1,6 @@
-"""The verdict on a terminal: what failed, by cause, with how to reproduce it; the verdict line last.
+"""The report on a terminal: failures by cause, with the commands that reproduce them; the verdict line last.
 
-Whatever an implementation put into a value is shown as text: no markup, no control characters.
+Values from an implementation are shown as text: no markup, no control characters.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _MARK = {
     Outcome.NOT_CLAIMED: ("-", "dim"),
 }
 TEXT = "report.txt"
-"""Everything that `--verbose` shows, beside the report."""
+"""The file with everything that `--verbose` shows, next to the report."""
 _GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
 MOST_LINES, FEW_LINES = 24, 3
-"""Lines of a value that are shown, with `--verbose` and without; the whole is in the report and the bundle."""
+"""Lines of a value that are shown, with `--verbose` and without. The whole value is in the report and the bundle."""
 IN_FULL, IN_SHORT = 2, 5
-"""How many causes of failures are shown in full, and then in a line each, without `--verbose`."""
+"""Without `--verbose`: how many causes are shown in full, and how many more as one line each."""
 FEW_IDS = 8
 
 
@@ -76,7 +76,7 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
 
 
 def clean(text: str) -> str:
-    """Text without what would command a terminal: control characters are shown as escapes, line feeds kept."""
+    """Return text that cannot control a terminal: control characters are shown as escapes, line feeds are kept."""
     return "".join(
         c if c == "\n" or (c.isprintable() and c not in "\u2028\u2029") else c.encode("unicode_escape").decode()
         for c in text
@@ -84,7 +84,7 @@ def clean(text: str) -> str:
 
 
 def verdict_line(report: Report) -> str:
-    """The one line that says it all."""
+    """Return the verdict as one line."""
     who = report.started.implementation
     counts = ", ".join(f"{n} {outcome}" for outcome, n in report.counts.items() if n)
     names = ", ".join(p.name for p in report.profiles)
@@ -94,9 +94,9 @@ def verdict_line(report: Report) -> str:
         RunVerdict.NOT_CONFORMANT: "is NOT conformant",
         RunVerdict.INTERRUPTED: "has no verdict: the run was interrupted",
         RunVerdict.HARNESS_ERROR: "has no verdict: the suite or its cluster failed",
-        RunVerdict.UNKNOWN: "has no verdict: nothing that counts was judged",
+        RunVerdict.UNKNOWN: "has no verdict: no claimed MUST requirement was judged",
         RunVerdict.PARTIAL: "passed what was judged, but not everything was",
-        RunVerdict.STALE: "behaves otherwise than its expected failures say",
+        RunVerdict.STALE: "does not behave as its expected failures say",
     }[report.verdict]
     if report.verdict is RunVerdict.PARTIAL and report.as_selected:
         said = "passed all that was selected (partial)"
@@ -104,13 +104,13 @@ def verdict_line(report: Report) -> str:
 
 
 def judged(roles: Iterable[str]) -> str:
-    """Whom a run judges, in words."""
+    """Return which roles a run judges, for people."""
     names = [role.replace("-", " ") for role in sorted(roles, reverse=True)]
     return f"the {names[0]} alone" if len(names) == 1 else f"{' and '.join(names)} together"
 
 
 def _table(profile: Profile, width: int) -> Table:
-    """Every column has its full width, and the sentences what is left."""
+    """Return a table whose columns have their full width; the sentences get the rest."""
     ids = max(len(r.requirement.id) for r in profile.results)
     outcomes = max(len("outcome"), *(len(r.outcome) for r in profile.results))
     table = Table(title=Text(_title(profile)), title_justify="left", title_style="bold")
@@ -131,7 +131,7 @@ def _table(profile: Profile, width: int) -> Table:
 
 
 def _lines(profile: Profile) -> list[Text]:
-    """The same without a terminal: a line each, to be searched."""
+    """Return the profile as searchable lines, for output that is not a terminal."""
     lines = [_line(_title(profile))]
     for result in _shown(profile):
         entry = result.requirement
@@ -147,7 +147,7 @@ def _shown(profile: Profile) -> list[Result]:
 
 
 def _others(profile: Profile) -> str:
-    """What `--id` left out, without a line for each."""
+    """Return how many requirements `--id` left out, as one line."""
     count = len(profile.results) - len(_shown(profile))
     return f"and {count} that were not selected" if count else ""
 
@@ -157,7 +157,7 @@ def _title(profile: Profile) -> str:
 
 
 def _overview(report: Report, console: Console) -> None:
-    """A line for each profile, and one for all that are conformant."""
+    """Print one line for each profile, and one for all conformant ones."""
     good = [profile for profile in report.profiles if profile.verdict is RunVerdict.CONFORMANT]
     for profile in report.profiles:
         if profile not in good:
@@ -173,7 +173,8 @@ def _selected(profile: Profile) -> Counter[Outcome]:
 
 
 def _unjudged(report: Report, held_up: AbstractSet[str], console: Console, *, verbose: bool) -> None:
-    """Why something was not judged: each explanation once, with its ids. What a failure holds up is shown with it."""
+    """Print why requirements were not judged: each reason once, with the ids. What a failure holds up is shown with
+    it."""
     reasons: dict[tuple[Outcome, str], list[Result]] = {}
     for result in report.results:
         if (
@@ -196,7 +197,7 @@ def _unjudged(report: Report, held_up: AbstractSet[str], console: Console, *, ve
 
 
 def _causes(found: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
-    """What made requirements fail, the causes that hold up most first."""
+    """Print what made requirements fail; the causes that hold up most come first."""
     if found:
         count = len({result.requirement.id for cause in found for result in cause.results})
         console.print()
@@ -255,7 +256,7 @@ def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:
 
 
 def _value(value: object, most: int) -> str:
-    """A value for people, in at most so many lines."""
+    """Return a value for people, in at most `most` lines."""
     whole = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     lines = whole.splitlines() or [""]
     if len(lines) > most:
@@ -295,7 +296,7 @@ def _summary(report: Report) -> list[tuple[str, str]]:
 
 
 def _print(console: Console, text: Text) -> None:
-    """As one line, however long: the terminal folds it, and a path stays in one piece."""
+    """Print as one line, however long: the terminal folds it, and a path stays in one piece."""
     console.print(text, soft_wrap=True)
 
 

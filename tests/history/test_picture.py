@@ -110,11 +110,11 @@ def test_what_was_asked_for_is_marked(story):
     story.gone("podcliquesets", "serve")
     found = [mark.words for mark in bars.scene(story.history, pool=POOL).changes]
     assert found == [
-        "1 node more",
+        "1 node added",
         "set serve is created",
-        "1 node more",
+        "1 node added",
         "set serve has 3 replicas instead of 1",
-        "1 node less",
+        "1 node removed",
         "set serve is deleted",
     ]
     _, words = drawn(story.history)
@@ -144,7 +144,7 @@ def test_words_of_an_implementation_command_nothing(story):
 
 def test_nothing_at_all_is_a_picture_too(story):
     _, words = drawn(story.history, (None, "X-001 failed: no pod came"))
-    assert "no pod and no gang was ever there" in words
+    assert "there was never any pod or gang" in words
 
 
 def test_a_saved_history_has_the_same_picture(story, tmp_path: Path):

@@ -7,14 +7,14 @@ from typing import Any
 from conformance import invariants
 from conformance.history.gangs import Gangs
 from conformance.invariants.result import RuleResult
-from conformance.invariants.status_at_rest import REST, LeftAlone
+from conformance.invariants.status_at_rest import REST, NoStatusWritesAtRest
 
 SET = ("podcliquesets", "s")
 
 
 def rested(story, *, calm: float = 0.5, unrest: list[tuple[float, float]] | None = None) -> RuleResult:
     """INV-007 as it is `calm` seconds after the last record."""
-    rule, gangs = LeftAlone(unrest or ()), Gangs()
+    rule, gangs = NoStatusWritesAtRest(unrest or ()), Gangs()
     for record in story.history.records():
         rule.see(record, gangs)
         gangs.apply(record)
