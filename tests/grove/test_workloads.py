@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from conformance.errors import UsageError
 from conformance.grove import workloads
@@ -56,6 +57,17 @@ def test_a_wrong_call_is_told(tmp_path, name, values, message):
     with pytest.raises(UsageError) as caught:
         workloads.load(name, values, tmp_path)
     assert message in str(caught.value)
+
+
+def test_names_end_in_other_names_only_where_that_is_judged():
+    """An operator that finds templates by the end of a name fails RES-050 and START-009, not every requirement."""
+    known = {file.stem: yaml.safe_load(file.read_text()) for file in workloads.folder().glob("*.yaml")}
+    names = {
+        workload: [clique["name"] for clique in document["manifest"]["spec"]["template"]["cliques"]]
+        for workload, document in known.items()
+    }
+    ends = {each for each, own in names.items() for a in own for b in own if a != b and a.endswith(b)}
+    assert ends == {"alike", "namesakes"}
 
 
 @pytest.mark.parametrize(

@@ -32,4 +32,5 @@ def test_the_go_operator_is_judged_with_topology_and_multi_node_nvlink(tmp_path:
     (tmp_path / "crd.yaml").touch()
     found = loading.load("grove-operator", {"binary": "/bin/true", "crds": str(tmp_path)})
     assert found.features == {"mnnvl", "topology"}
+    assert "computedomains.yaml" in [path.name for path in found.manifests("crds")]
     assert kube_scheduler(found, loading.load("reference")) == BESIDE

@@ -13,6 +13,7 @@ from kube.objects import ObjectMeta, OwnerReference
 from reference_impl.admission.rules import collisions
 from reference_impl.api.models import PodClique, PodCliqueSet
 from reference_impl.control.cache import Cache
+from reference_impl.plan.labels import SET_FINALIZER
 from tests.reference import apiserver
 
 SCALED = {"minReplicas": 1, "maxReplicas": 3}
@@ -79,6 +80,15 @@ def test_a_stored_set_with_a_collision_stays_editable(name: str) -> None:
     stored = COLLIDING[name]
     changed = {**stored, "spec": {**stored["spec"], "replicas": 2}}
     reply = apiserver.ask(changed, before=stored)
+    assert reply.accepted, reply
+
+
+@pytest.mark.parametrize("name", COLLIDING)
+def test_a_stored_set_with_a_collision_can_be_deleted(name: str) -> None:
+    """The operator removes its finalizer by an update; a refusal would keep the set for ever."""
+    metadata = {**COLLIDING[name]["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    stored = {**COLLIDING[name], "metadata": {**metadata, "finalizers": [SET_FINALIZER]}}
+    reply = apiserver.ask({**stored, "metadata": {**metadata, "finalizers": []}}, before=stored)
     assert reply.accepted, reply
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from conformance.implementation.certificates import Certificates
 from kube.errors import ApiError
 from reference_impl.runtime.waiting import answered
 from tests.kube.scripted import Answer, Naps, Scripted, refusal
@@ -57,31 +58,50 @@ async def test_a_refusal_for_good_is_raised() -> None:
 TOPOLOGY = "topologyAwareScheduling: {enabled: true}\n"
 
 
-async def _started(tmp_path: Path, address: str) -> asyncio.subprocess.Process:
+async def _started(tmp_path: Path, address: str, *, webhooks: bool = False) -> asyncio.subprocess.Process:
+    """An operator that asks at its start for the bindings, or for its own user name, which the webhooks need."""
     kubeconfig, config = tmp_path / "kubeconfig", tmp_path / "config.yaml"
     kubeconfig.write_text(
         f"{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: {address}}}}}], "
         "contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}]}\n"
     )
-    config.write_text(TOPOLOGY)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ("--kubeconfig", str(kubeconfig), "--health-port", str(port), "--config", str(config))
+    config.write_text("" if webhooks else TOPOLOGY)
+    options = ["--kubeconfig", str(kubeconfig), "--health-port", str(_free_port()), "--config", str(config)]
+    if webhooks:
+        certificates = Certificates(tmp_path / "tls").ensure()
+        options += ["--webhook-port", str(_free_port()), "--certificates", str(certificates)]
     command = (sys.executable, "-m", "reference_impl", "operator", *options)
     return await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
 
 
-async def test_the_operator_outlives_an_api_server_that_is_not_ready(tmp_path: Path) -> None:
-    server = Scripted([refusal(429, "TooManyRequests"), refusal(503), Answer(b"{}")])
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+OWN_USER = Answer(b'{"status": {"userInfo": {"username": "operator"}}}')
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "path", "answer"),
+    [(False, "/clustertopologybindings", Answer(b"{}")), (True, "/selfsubjectreviews", OWN_USER)],
+    ids=["bindings", "its own user name"],
+)
+async def test_the_operator_outlives_an_api_server_that_is_not_ready(
+    tmp_path: Path, webhooks: bool, path: str, answer: Answer
+) -> None:
+    server = Scripted([refusal(429, "TooManyRequests"), refusal(503), answer])
     async with server.serve():
-        process = await _started(tmp_path, server.address)
+        process = await _started(tmp_path, server.address, webhooks=webhooks)
         while len(server.requests) < 4 and process.returncode is None:  # the check is answered, the informers list
             with suppress(TimeoutError):
                 await server.until_asked(4)
         process.send_signal(signal.SIGTERM)
         _, said = await process.communicate()
     assert process.returncode == 0, said.decode()
+    assert all(request.path.endswith(path) for request in server.requests[:3])
     assert len(re.findall(rb"does not answer yet", said)) == 1
     assert b"Traceback" not in said
 

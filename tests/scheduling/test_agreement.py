@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import example, given, note, settings
 
 from conformance.grove.scheduling import outcomes, scenarios, strategies
-from conformance.grove.scheduling.instance import admitted
+from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, admitted
 from conformance.grove.scheduling.rules import verdict
 from tests.scheduling.driving import Driver, settled
 
@@ -50,7 +50,15 @@ def test_generated_instances(instance):
     assert not breaches
 
 
+def _two_groups_that_prefer_one_host() -> Instance:
+    """Three hosts are enough: those with three GPUs for two pods of three, and the one with two for two pods of one."""
+    nodes = tuple(Node(f"n{i}", {"gpus": gpus}, {HOST: f"n{i}"}) for i, gpus in enumerate((3, 1, 3, 2)))
+    groups = (Group("p", 2, 2, {"gpus": 3}), Group("q", 2, 2, {"gpus": 1}))
+    return Instance(nodes, (Gang("g0", groups, preferred=HOST),), name="example")
+
+
 @given(strategies.preferences())
+@example(_two_groups_that_prefer_one_host())
 @settings(deadline=None)
 def test_generated_preferences_are_met_as_well_as_can_be(instance):
     outcome = Driver(instance, strategies.LEVELS).run()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from conformance.suite import requirement
 from conformance.suite.environment import folder_name, randomness, short_name
+from conformance.suite.session import ClusterEnvironment
+from conformance.suite.settings import RunSettings
 
 LONG = "gang/test_gangs.py::test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appear"
 
@@ -21,3 +24,14 @@ def test_folders_of_evidence_have_the_same_name_in_every_run() -> None:
 def test_randomness_depends_on_test_and_seed_only() -> None:
     assert randomness("t", 1).random() == randomness("t", 1).random()
     assert randomness("t", 1).random() != randomness("u", 1).random() != randomness("u", 2).random()
+
+
+def test_what_failed_is_run_again_by_its_test_and_not_by_its_requirements() -> None:
+    environment = object.__new__(ClusterEnvironment)
+    environment._settings = RunSettings(run="r", directory="", implementation="x", reproduce="grove-conformance run")
+    environment._registry = requirement.load()
+    lines = environment._reproduce([LONG, f"{LONG}[a b]"], ["CORE-001", "INV-004", "CORE-001"])
+    assert lines[:2] == ["# Runs these tests again:", f"grove-conformance run --test {LONG} --test '{LONG}[a b]'"]
+    assert [line for line in lines if line.startswith("# CORE-001 by hand: ")] == [lines[3]]
+    assert lines[4].startswith("kubectl ") and "--id" not in "".join(lines)
+    assert environment._reproduce([LONG], [])[0] == "# Runs this test again:"
