@@ -223,7 +223,7 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
         case "minItems" | "minLength" | "minProperties":
             return "is empty", hint or "give at least one"
         case "propertyNames" | "pattern":
-            return f"{json.dumps(value)} has not the right form", hint or f"it must match {rule}"
+            return f"{json.dumps(value)} has the wrong form", hint or f"it must match {rule}"
         case _:
             return error.message.splitlines()[0], hint or "fix the value"
 

@@ -46,7 +46,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("name: a\ncount: many\n", "data.yaml:2: count: holds a text — give a whole number"),
         ("count: 1\n", 'data.yaml:1: the field "name" is missing — add it (lower-case letters)'),
         ("name: a\ncolour: gren\n", 'data.yaml:2: colour: "gren" is not known here — did you mean "green"?'),
-        ("name: A1\n", 'data.yaml:1: name: "A1" has not the right form — lower-case letters'),
+        ("name: A1\n", 'data.yaml:1: name: "A1" has the wrong form — lower-case letters'),
         (
             "name: a\nitems:\n- size: 1\n- sise: 2\n",
             'data.yaml:4: items[1].sise: unknown field — did you mean "size"?',

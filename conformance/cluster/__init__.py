@@ -1,4 +1,4 @@
-"""The fake cluster: where its binaries come from, how it starts and ends, its nodes and pod life cycles.
+"""The fake cluster: its programs, its start and end, its nodes and the lifecycle of its pods.
 
-Knows no Grove name but those of the init container that it plays (`init_wait`).
+It knows nothing of Grove except the init container that it plays (`init_wait`).
 """

@@ -1,12 +1,12 @@
-"""Where each binary of the fake cluster comes from. First hit wins:
+"""Find the programs of the fake cluster. Sources, in order of precedence:
 
-1. a path given by GROVE_CONFORMANCE_ASSET_<NAME>, e.g. GROVE_CONFORMANCE_ASSET_KUBE_APISERVER;
-2. the cache, `<cache>/grove-conformance/assets/<name>/<version>/<os-arch>/<name>`, with a receipt beside it;
-3. the official release, where its digest is pinned;
+1. a path in GROVE_CONFORMANCE_ASSET_<NAME>, e.g. GROVE_CONFORMANCE_ASSET_KUBE_APISERVER;
+2. the cache, `<cache>/grove-conformance/assets/<name>/<version>/<os-arch>/<name>`, with a receipt next to it;
+3. the official release, if its digest is pinned;
 4. a build from pinned Go modules.
 
-Invariants: a folder of the cache is either absent or complete; it is filled elsewhere and moved in by one rename. A
-program of the cache is the one that was put there: each process compares its digest before the first use.
+Invariants: a folder of the cache is either absent or complete: it is filled elsewhere and moved there by one rename. A
+program of the cache is unchanged: each process compares its digest before the first use.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Assets:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What lies in the cache: where it came from, its SHA-256 (hex) and its length in bytes; of what was downloaded
-    the pinned digest, too, which is that of an archive where the program came in one."""
+    """The receipt of a program in the cache: its source, its SHA-256 (hex) and its size in bytes; for a download also
+    the pinned digest, which may be that of an archive."""
 
     source: str
     sha256: str
@@ -60,10 +60,9 @@ class Receipt:
 
 
 def resolve_all(report: Report = silent) -> Assets:
-    """Paths of all programs, fetched or built now where need be (minutes, the first time).
+    """Return the paths of all programs. Missing ones are downloaded or built, which can take minutes.
 
-    Raises UsageError for what the user can fix, ChecksumMismatch for a wrong download, HarnessError for a failed
-    build.
+    Raises UsageError for mistakes of the user, ChecksumMismatch for a wrong download, HarnessError for a failed build.
     """
     store = Store(cache_root())
     found = {program.name.replace("-", "_"): store.resolve(program, report) for program in programs()}
@@ -71,7 +70,7 @@ def resolve_all(report: Report = silent) -> Assets:
 
 
 def sources() -> dict[str, str]:
-    """Program → where it came from, in words."""
+    """Return where each program came from, for people."""
     store = Store(cache_root())
     return {
         program.name: receipt.source if (receipt := store.receipt(program)) and not _given(program) else "path given"
@@ -80,29 +79,30 @@ def sources() -> dict[str, str]:
 
 
 def programs() -> tuple[Program, ...]:
-    """Every pinned program for this platform."""
+    """Return every pinned program for this platform."""
     return pins.load(pins.platform_name())
 
 
 def cache_root() -> Path:
-    """`$XDG_CACHE_HOME/grove-conformance`, by default `~/.cache/grove-conformance`."""
+    """Return `$XDG_CACHE_HOME/grove-conformance`, by default `~/.cache/grove-conformance`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grove-conformance"
 
 
 class Builder(Protocol):
-    """Makes a program from source: see `gobuild.build`."""
+    """A function that builds a program from source: see `gobuild.build`."""
 
-    def __call__(self, program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str: ...
+    def __call__(self, program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+        """Build `program` to the file `into` and return its origin."""
 
 
 class Store:
-    """The cache of binaries below `root`. `sites` and `build` are the two ways to fill it."""
+    """The cache of programs below `root`. `sites` and `build` are the two ways to fill it."""
 
     def __init__(self, root: Path, *, sites: Sites = _SITES, build: Builder = gobuild.build) -> None:
         self._root, self._sites, self._build = root, sites, build
 
     def resolve(self, program: Program, report: Report) -> Path:
-        """Path of one program; see the module's text for the order of the sources."""
+        """Return the path of a program; see the module's text for the order of the sources."""
         if (given := _given(program)) is not None:
             return given
         with disk.errors(f"cache of programs {self._root}", MEND):
@@ -116,11 +116,11 @@ class Store:
         return self.path(program)
 
     def path(self, program: Program) -> Path:
-        """Where `program` lies, or would lie, in the cache."""
+        """Return where `program` is, or would be, in the cache."""
         return self._root / "assets" / program.name / program.group.version / pins.platform_name() / program.name
 
     def receipt(self, program: Program) -> Receipt | None:
-        """The receipt of a program in the cache; None if it is not there or not as it was left."""
+        """Return the receipt of a program in the cache; None if it is missing or the program was changed."""
         path = self.path(program)
         try:
             receipt = Receipt(**json.loads(path.with_name(RECEIPT).read_text()))
@@ -149,7 +149,7 @@ class Store:
                 _fsync(written)
             final = self.path(program).parent
             final.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(final, ignore_errors=True)  # damaged, or we would not be here
+            shutil.rmtree(final, ignore_errors=True)  # it is damaged: an intact one would have been used
             shelf.rename(final)
             _fsync(final.parent)
         finally:
@@ -163,7 +163,7 @@ class Store:
                 report(program.name, f"downloading {program.url}")
             return fetch(program, file, self._sites)
         except Unavailable as reason:
-            report(program.name, f"no official release to be had ({reason})")
+            report(program.name, f"no official release is available ({reason})")
         return self._build(program, file, marker=marker, cache=self._root, report=report)
 
     def _marker(self, program: Program) -> str:
@@ -173,7 +173,7 @@ class Store:
         return self._root / "scratch" / program.group.name
 
     def _sweep(self, program: Program) -> None:
-        """Removes what a killed run left, unless somebody is at work there now."""
+        """Remove what a killed run left, unless another process is at work there."""
         if any(self._scratch(program).glob("*/")):
             try:
                 with FileLock(self._lock_file(program), mode=0o600).acquire(blocking=False):
@@ -182,7 +182,7 @@ class Store:
                 return
 
     def _clear(self, program: Program) -> None:
-        """Needs the lock: then nobody else is at work, and what runs or lies there is left over."""
+        """Remove everything that is running or left over. The caller holds the lock, so nobody else is at work."""
         marker = self._marker(program)
         processes.end(lambda environment: environment.get(processes.BUILD) == marker)
         shutil.rmtree(self._scratch(program), ignore_errors=True)
@@ -210,7 +210,7 @@ def _given(program: Program) -> Path | None:
 
 
 def _digest(path: Path) -> str:
-    """The SHA-256 (hex) of a file, read once a process: 0.4 s for all programs together."""
+    """Return the SHA-256 (hex) of a file. It is read once per process: 0.4 s for all programs together."""
     now = path.stat()
     return _sha256(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
 

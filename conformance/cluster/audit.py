@@ -1,7 +1,7 @@
-"""The API server's audit log: which writes were made, by whom, how often.
+"""The API server's audit log: which writes were made, by which clients, how often.
 
-The log holds writes only, leases left out (see `settings.audit_policy`); a line appears an instant after the client
-has its answer, so count up to a mark that was taken when things were quiet.
+The log contains writes only, without leases (see `settings.audit_policy`). A line appears shortly after the client has
+its answer: count up to a mark that was taken while the cluster was idle.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class AuditKey(NamedTuple):
 
     @property
     def program(self) -> str:
-        """The program in the user agent: `kube-scheduler` of `kube-scheduler/v1.36.3 (linux/amd64) …`."""
+        """Return the program from the user agent: `kube-scheduler` of `kube-scheduler/v1.36.3 (linux/amd64) …`."""
         return self.agent.partition("/")[0]
 
 
 class Request(NamedTuple):
-    """A request: who made it, as `AuditKey.program`, and what came of it; in which namespace (empty: of none) and when
-    (seconds since 1970, by the server's clock)."""
+    """A request: the client as `AuditKey.program`, the response, the namespace (empty for none) and the time (seconds
+    since 1970, by the server's clock)."""
 
     program: str
     code: int
@@ -44,14 +44,14 @@ class Request(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """Whose write the server agreed to."""
+    """The client of an accepted write."""
 
     user: str
     agent: str
 
     @property
     def program(self) -> str:
-        """As `AuditKey.program`."""
+        """Return the program, as `AuditKey.program`."""
         return self.agent.partition("/")[0]
 
 
@@ -68,7 +68,7 @@ class _Object(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def path(self) -> str:
-        """`pods` or `pods/status`."""
+        """Return the resource with its subresource: `pods` or `pods/status`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
@@ -87,6 +87,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def request(self) -> Request:
+        """Return the event as a request."""
         program, _, _ = self.userAgent.partition("/")
         at = self.stageTimestamp.timestamp()
         return Request(program, self.responseStatus.code, self.verb, self.objectRef.namespace, at)
@@ -99,13 +100,13 @@ READS = ("get", "list", "watch")
 
 
 class AuditTail:
-    """Reads a log that grows, from where it ends now. Watches are left out: clients renew them by the clock."""
+    """Reads a growing log from its present end. Watches are left out: clients renew them periodically."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._at = path, AuditLog(path).mark()
 
     def poll(self) -> list[Request]:
-        """The requests that were answered since the last call."""
+        """Return the requests that were answered since the last call."""
         requests: list[Request] = []
         for line, end in _whole_lines(self._path, self._at):
             self._at = end
@@ -116,20 +117,20 @@ class AuditTail:
 
 
 class AuditLog:
-    """The log at `path`, which need not exist yet."""
+    """The audit log at `path`, which need not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def mark(self) -> int:
-        """The present end of the log, in bytes, to count from or to."""
+        """Return the present end of the log in bytes, for `since` and `until`."""
         try:
             return self._path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def count(self, since: int = 0, until: int | None = None) -> Counter[AuditKey]:
-        """Finished writes between two marks, whether the server agreed to them or not (see the code)."""
+        """Count the finished writes between two marks, accepted or not (see the code)."""
         counts: Counter[AuditKey] = Counter()
         for event in self._finished(since, until):
             counts[
@@ -145,8 +146,8 @@ class AuditLog:
         return counts
 
     def refused(self, namespace: str, since: int = 0) -> Counter[str]:
-        """Writes in a namespace that were forbidden or invalid since a mark, by verb and resource: the same request
-        would be refused again."""
+        """Count the forbidden and invalid writes in a namespace since a mark, by verb and resource: the same request
+        would be rejected again."""
         return Counter(
             f"{event.verb} {event.objectRef.path}"
             for event in self._finished(since)
@@ -154,7 +155,8 @@ class AuditLog:
         )
 
     def writers(self, plural: str, names: Collection[str], verbs: Collection[str], since: int = 0) -> list[Writer]:
-        """Who has written, since a mark, to cluster-scoped objects of these names, or to a whole collection of them."""
+        """Return the clients of accepted writes since a mark to cluster-scoped objects of these names, or to a whole
+        collection."""
         return [
             Writer(event.user.username, event.userAgent)
             for event in self._finished(since)
@@ -175,12 +177,12 @@ class AuditLog:
 
 
 def _whole_lines(path: Path, since: int) -> Iterator[tuple[bytes, int]]:
-    """Whole lines that begin at or after `since`, each with the offset of its end; a line still being written is left
-    out. `since` may lie within a line: the server's writes are not atomic to those who ask for the file's size."""
+    """Yield complete lines that begin at or after `since`, each with the offset of its end. `since` may be inside a
+    line: the server does not write lines atomically."""
     with contextlib.suppress(FileNotFoundError), path.open("rb") as log:
         if since:
             log.seek(since - 1)
-            log.readline()  # the rest of the line that the mark cut, or just the end of the one before
+            log.readline()  # the rest of the line that the mark cut, or the end of the line before
         for line in iter(log.readline, b""):
             if not line.endswith(b"\n"):
                 return

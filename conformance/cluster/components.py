@@ -1,6 +1,6 @@
-"""The processes of one cluster: those that kwokctl starts and names in its pid files, and those beside them.
+"""The processes of one cluster: those that kwokctl starts and records in pid files, and those beside them.
 
-A pid alone is never trusted: a process without the cluster's marker in its environment is somebody else's.
+A pid alone is never trusted: a process without the cluster's marker in its environment is not ours.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.errors import HarnessError
 
 _children: list[subprocess.Popen[bytes]] = []
-"""Processes that may outlive whoever started them; kept so that a dead one can be reaped."""
+"""Processes that may outlive their parent. They are kept so that they can be reaped."""
 
 
 class Components:
-    """The processes of the cluster `name` below its folder. `marker` is what their environments have in common."""
+    """The processes of the cluster `name` below its folder. `marker` is in the environment of all of them."""
 
     def __init__(self, name: str, directory: Path, marker: dict[str, str]) -> None:
         self._name, self._directory, self._marker = name, directory, marker
         self.home = directory / "kwok"
-        """kwokctl's own home."""
+        """The home directory of kwokctl."""
         self.workspace = self.home / "clusters" / name
 
     def named(self) -> dict[str, int]:
-        """Component → pid, of those that were started, dead ones included."""
+        """Return component → pid of all components that were started, including dead ones."""
         found = {}
         for file in sorted((self.workspace / "pids").glob("*.pid")):
             with suppress(FileNotFoundError):  # the component is being started again
@@ -42,55 +42,56 @@ class Components:
         return found
 
     def process(self, component: str) -> psutil.Process | None:
-        """The process of a component while it lives."""
+        """Return the running process of a component; None if it is dead."""
         pid = self.named().get(component)
         try:
             process = psutil.Process(pid) if pid is not None else None
             return process if process is not None and self.is_mine(process.environ()) else None
-        except psutil.Error:  # gone, a zombie, or somebody else's by now
+        except psutil.Error:  # gone, a zombie, or another process with the same pid
             return None
 
     def alive(self) -> dict[str, int]:
-        """Component → pid, of those that live."""
+        """Return component → pid of the running components."""
         return {name: pid for name, pid in self.named().items() if self.process(name) is not None}
 
     def is_mine(self, environment: Mapping[str, str]) -> bool:
-        """Whether a process with this environment belongs to the cluster."""
+        """Return whether a process with this environment belongs to the cluster."""
         return environment.get(processes.CLUSTER) == self._marker[processes.CLUSTER]
 
     def forget_dead(self) -> None:
-        """Removes the pid files of dead components: kwokctl takes a zombie, or whoever has the pid now, for running
+        """Remove the pid files of dead components: kwokctl takes a zombie, or another process with the pid, for running
         (FC-026)."""
         for name in self.named().keys() - self.alive().keys():
             (self.workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
 
     def require_alive(self) -> None:
-        """Raises HarnessError if a component that was started is dead: nobody starts it again."""
+        """Raise HarnessError if a component that was started is dead: nothing restarts it."""
         for name, pid in self.named().items():
             if processes.identity(pid) is None:
                 raise self.failure(f"{name} died: {last_words(self.log(name))}")
 
     def log(self, component: str) -> Path:
-        """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
+        """Return the log of a component. kwokctl truncates it at each start of the component (FC-027)."""
         return self.workspace / "logs" / f"{component}.log"
 
     def failure(self, what: str) -> HarnessError:
-        """What is wrong, said of this cluster."""
+        """Return an error about this cluster."""
         return HarnessError(what, where=f"cluster {self._name}")
 
     def start_startup_order(self, server: str) -> None:
-        """The process that plays waiting init containers: not one of kwokctl's, but a component like the others."""
+        """Start the process that plays waiting init containers. kwokctl does not know it; otherwise it is a component
+        like the others."""
         process = self.spawn(kubelet.command(server, self.workspace / "pki"), self.log(kubelet.COMPONENT))
         (self.workspace / "pids" / f"{kubelet.COMPONENT}.pid").write_text(str(process.pid))
 
     def spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
-        """Starts a process of the cluster that outlives this one."""
+        """Start a process of the cluster that outlives this one."""
         process = self._popen(command, log, os.environ | self._marker)
         _children.append(process)
         return process
 
     def kwokctl(self, assets: Assets, kubectl: Path, *arguments: str) -> None:
-        """Runs kwokctl. Raises HarnessError when it fails, or a component dies meanwhile."""
+        """Run kwokctl. Raises HarnessError if it fails, or if a component dies meanwhile."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("KWOK_")}
         environment |= self._marker | {
             "KWOK_WORKDIR": str(self.home),
@@ -121,16 +122,16 @@ class Components:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 umask=0o077,  # FC-022: kwokctl writes keys for everybody to read
-                start_new_session=True,  # Ctrl-C on our terminal is for us; we end the whole cluster
+                start_new_session=True,  # Ctrl-C on the terminal is for this process, which ends the whole cluster
             )
 
 
 def reap() -> None:
-    """Reaps the dead of all that `spawn` has started."""
+    """Reap the dead processes that `spawn` has started."""
     _children[:] = [child for child in _children if child.poll() is None]
 
 
 def last_words(log: Path, length: int = 400) -> str:
-    """The last characters of a file, on one line."""
+    """Return the last characters of a file, on one line."""
     text = log.read_text(errors="replace").strip()
     return " | ".join(line.strip() for line in text[-length:].splitlines()) or "(empty)"

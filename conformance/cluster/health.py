@@ -1,4 +1,4 @@
-"""Asking the components of a cluster whether they are well, over loopback."""
+"""Ask the components of a cluster over loopback whether they are healthy."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ COMPONENTS = {
 
 
 class Health:
-    """Checks of one cluster. `pki` is the folder with the administrator's certificate; it may not exist yet.
+    """Health checks of one cluster. `pki` is the folder with the administrator's certificate; it may not exist yet.
 
-    Connections are kept open until `close`. Two threads may ask at a time, for different components.
+    Connections are kept open until `close`. Two threads may check different components at the same time.
     """
 
     def __init__(self, ports: Mapping[Port, int], pki: Path) -> None:
@@ -37,12 +37,13 @@ class Health:
         self._connections: dict[Port, http.client.HTTPConnection] = {}
 
     def close(self) -> None:
-        """Closes all connections; who asks again opens others."""
+        """Close all connections. Later checks open new ones."""
         while self._connections:
             self._connections.popitem()[1].close()
 
     def complaint(self, components: list[Port]) -> str:
-        """What is not well yet among `components`, the service account of new pods included; empty if all is."""
+        """Return what is not healthy yet among `components`, including the service account of new pods; empty if all
+        is."""
         for port in components:
             if reason := self.ask(port):
                 return f"{COMPONENTS[port]}: {reason}"
@@ -50,7 +51,7 @@ class Health:
         return "" if status == 200 else "serviceaccount default/default is not there yet"
 
     def ask(self, port: Port) -> str:
-        """What is not well with one component; empty if all is. Takes two seconds at most."""
+        """Return what is wrong with one component; empty if it is healthy. Takes at most two seconds."""
         try:
             status, body = self._get(port, _PATHS[port])
         except (OSError, http.client.HTTPException) as error:
@@ -64,7 +65,7 @@ class Health:
         except (ConnectionError, http.client.HTTPException):
             if not kept:
                 raise
-            return self._request(port, path)  # the component has closed what was idle, or was started again
+            return self._request(port, path)  # the component has closed an idle connection, or was restarted
 
     def _request(self, port: Port, path: str) -> tuple[int, str]:
         connection = self._connections.pop(port, None) or self._connection(port)
@@ -85,7 +86,7 @@ class Health:
 
     def _client(self, port: Port) -> ssl.SSLContext:
         if port is not Port.APISERVER:
-            # These two make up a certificate at each start, and their health needs no identity.
+            # These two create a certificate at each start, and their health needs no identity.
             context = ssl.create_default_context()
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -1,6 +1,6 @@
-"""Locks between processes: whoever waits longer than a second says for whom, and nobody waits for ever.
+"""Locks between processes: whoever waits longer than a second says for which process, and nobody waits for ever.
 
-Only a process that is stopped or hangs holds a lock for long, and it cannot say so itself: its id is in the lock file.
+Only a process that is stopped or hangs holds a lock for long, and it cannot say so itself: its pid is in the lock file.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from conformance.cluster.progress import Report
 from conformance.errors import UsageError
 
 PATIENCE = 1.0
-"""Seconds of waiting before the first word about it."""
+"""Seconds of waiting before the first message."""
 MOMENT = 60.0
-"""Seconds after which a lock that is held for moments is given up: the longest of them, prune, takes ten."""
+"""Seconds after which waiting for a short lock is given up. The longest holder, prune, takes ten."""
 BUILD = 3600.0
-"""Seconds after which a lock under which somebody builds is given up; a cold build takes ten minutes on two cores."""
+"""Seconds after which waiting for a build is given up. A cold build takes ten minutes on two cores."""
 
 
 @contextmanager
 def held(path: Path, report: Report, *, within: float | None = None) -> Iterator[None]:
-    """Holds the lock file `path`. Raises UsageError when another process holds it for more than `within` seconds,
-    by default MOMENT."""
+    """Hold the lock file `path`. Raises UsageError if another process holds it for more than `within` seconds, by
+    default MOMENT."""
     within = within or MOMENT
     lock = FileLock(path, mode=0o600)
     try:
@@ -51,7 +51,7 @@ def held(path: Path, report: Report, *, within: float | None = None) -> Iterator
 
 
 def _holder(path: Path) -> str:
-    """Who holds a lock, in words."""
+    """Return the holder of a lock, for people."""
     try:
         process = psutil.Process(int(path.read_text()))
         stopped = ", which is stopped" if process.status() == psutil.STATUS_STOPPED else ""

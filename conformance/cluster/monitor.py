@@ -16,11 +16,11 @@ from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.ports import Port
 
 READY_WITHIN = 60.0
-"""Seconds that a control plane may take to become healthy; it takes about 4."""
+"""Seconds within which a control plane must be healthy. It takes about 4."""
 
 
 class Monitor:
-    """Looks at the components of the cluster that `facts` describe."""
+    """Observes the components of the cluster that `facts` describe."""
 
     def __init__(self, facts: Facts, components: Components) -> None:
         self._facts, self._components = facts, components

@@ -1,4 +1,4 @@
-"""Fake nodes: manifests from the profiles in `kwok-profiles/nodes/`, and making and removing them.
+"""Fake nodes: manifests from the profiles in `kwok-profiles/nodes/`, creation and deletion.
 
 Invariant: a fleet is a pure function of profile, count, pool and labels (TP-34), and its domains nest (TP-09).
 """
@@ -28,7 +28,7 @@ PROFILE = "conformance.grove.io/profile"
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kubernetes.io/rack"
 HOSTNAME = "kubernetes.io/hostname"
 EPHEMERAL_STORAGE = "1Ti"
-"""What a node has unless its profile says otherwise: every kubelet reports some, and pods may ask for it."""
+"""Resources of a node whose profile does not set them: every kubelet reports some, and pods may request them."""
 _NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 Manifest = dict[str, Any]
@@ -36,7 +36,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Keys:
-    """The label keys that stand for the levels of the topology."""
+    """The label keys for the levels of the topology."""
 
     zone: str = ZONE
     block: str = BLOCK
@@ -57,33 +57,33 @@ class NodeProfile:
     capacity: Mapping[str, str]
     allocatable: Mapping[str, str]
     nodes_per_rack: int
-    """0 for nodes that stand in no rack and no block."""
+    """0 for nodes without rack and block."""
     racks_per_block: int
     rack_is_nvlink_domain: bool = False
     taints: Sequence[Mapping[str, str]] = ()
 
     @property
     def gpus(self) -> int:
-        """GPUs that pods can ask for, a node."""
+        """Return how many GPUs of a node pods can request."""
         return int(self.allocatable.get("nvidia.com/gpu", "0"))
 
 
 def profile_names() -> list[str]:
-    """Names of all profiles."""
+    """Return the names of all profiles."""
     return sorted(path.stem for path in _profiles().glob("*.yaml"))
 
 
 @cache
 def profile(name: str) -> NodeProfile:
-    """The profile `name`; UsageError if there is none or its file is wrong (file, line, field)."""
+    """Return the profile `name`. Raises UsageError if there is none or its file is wrong (file, line, field)."""
     path = _profiles() / f"{name}.yaml"
     if not path.is_file():
-        raise UsageError(f"there is no node profile {name!r}", hint=documents.suggestion(name, profile_names()))
+        raise UsageError(f"unknown node profile {name!r}", hint=documents.suggestion(name, profile_names()))
     return load_profile(path)
 
 
 def load_profile(path: Path) -> NodeProfile:
-    """Reads and checks one profile file. Raises UsageError."""
+    """Read and check one profile file. Raises UsageError."""
     document = documents.read(path, folder("kwok-profiles") / "nodes.schema.json")
     data = document.value
     capacity: dict[str, str] = {"ephemeral-storage": EPHEMERAL_STORAGE, **data["capacity"]}
@@ -124,10 +124,10 @@ def node_manifest(
     block: str = "",
     keys: Keys = KEYS,
 ) -> Manifest:
-    """One node: the `index`-th (from 0) of its profile, fleet and pool, in the rack and block that the index gives.
+    """Return one node: the `index`-th (from 0) of its profile, fleet and pool, in the rack and block of that index.
 
-    With a pool it has the pool's label and taint, so that only pods that ask for the pool come to it. `block` is a
-    block that it shares with other profiles of its fleet, instead of one of its own.
+    With a pool it has the pool's label and taint, so that only pods that select the pool run on it. `block` is a block
+    that it shares with other profiles of its fleet, instead of one of its own.
     """
     around = "-".join(filter(None, (pool, fleet)))
     stem = "-".join(filter(None, (around, kind.name)))
@@ -142,7 +142,7 @@ def node_manifest(
         **kind.labels,
     }
     if kind.nodes_per_rack:
-        # With the stem in them, no two fleets of a cluster share a rack or a block (TP-05).
+        # With the stem in the name, no two fleets of a cluster share a rack or a block (TP-05).
         rack = index // kind.nodes_per_rack
         labels[keys.rack] = f"{stem}-rack-{rack}"
         labels[keys.block] = f"{around}-{block}" if block else f"{stem}-block-{rack // kind.racks_per_block}"
@@ -172,28 +172,29 @@ def node_manifest(
 def manifests(
     profile_name: str, count: int, pool: str = "", extra_labels: Mapping[str, str] | None = None
 ) -> list[Manifest]:
-    """`count` nodes of one profile."""
+    """Return `count` nodes of one profile."""
     kind = profile(profile_name)
     return [node_manifest(kind, index, pool, extra_labels) for index in range(count)]
 
 
 def toleration(pool: str) -> dict[str, str]:
-    """What a pod needs to come to the nodes of `pool`; its nodeSelector is {POOL: pool}."""
+    """Return the toleration that a pod needs for the nodes of `pool`. Its nodeSelector is {POOL: pool}."""
     return {"key": POOL, "operator": "Equal", "value": pool, "effect": "NoSchedule"}
 
 
 async def create_nodes(client: Client, wanted: Sequence[Manifest]) -> None:
-    """Creates all nodes, as many at once as the client allows. Raises kube.errors.ApiError."""
+    """Create all nodes, as many at once as the client allows. Raises kube.errors.ApiError."""
     await asyncio.gather(*(client.create(NODES, manifest) for manifest in wanted))
 
 
 async def delete_nodes(client: Client, names: Iterable[str]) -> None:
-    """Deletes all nodes; one that is gone already is no error."""
+    """Delete all nodes. A node that does not exist is not an error."""
     await asyncio.gather(*(client.delete(NODES, None, name) for name in names))
 
 
 async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeout: float = 60.0) -> None:
-    """Returns when all nodes are Ready and the taint of new nodes is gone; HarnessError after `timeout` seconds."""
+    """Return when all nodes are Ready and the taint of new nodes is gone. Raises HarnessError after `timeout`
+    seconds."""
     wanted = set(names)
 
     async def missing() -> set[str]:
@@ -209,7 +210,7 @@ async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeou
 
 
 def schedulable(node: Mapping[str, Any] | None) -> bool:
-    """Whether a node is there, Ready, and free of the taints of those that are not."""
+    """Return whether a node exists, is Ready, and has none of the taints of nodes that are not."""
     if node is None:
         return False
     conditions = node.get("status", {}).get("conditions") or []
@@ -218,7 +219,8 @@ def schedulable(node: Mapping[str, Any] | None) -> bool:
 
 
 def _address(stem: str, index: int) -> str:
-    """An address of 172.16.0.0/12 that is the same on every run; two fleets may share some, which nothing minds."""
+    """Return an address of 172.16.0.0/12 that is the same in every run. Two fleets may share some, which does no
+    harm."""
     start = zlib.crc32(stem.encode()) % (1 << 20)
     return str(ipaddress.IPv4Address("172.16.0.0") + (start + index) % (1 << 20))
 

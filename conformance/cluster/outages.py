@@ -1,8 +1,8 @@
-"""Records when a component of a cluster did not work, and when the process that records did not run itself.
+"""Record when a component of a cluster did not work, and when the recording process itself did not run.
 
-Nothing that happens during an outage says anything about an implementation. An outage that has passed leaves no trace
-in the state of the cluster, so each component is looked at all the time: its process and, over a connection that is
-kept open, its health page.
+Nothing that happens during an outage says anything about an implementation. An outage that is over leaves no trace in
+the state of the cluster, so each component is observed continuously: its process and, over a connection that is kept
+open, its health page.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
 
 LOOK_EVERY = 0.5
-"""Seconds between two looks at the processes and the clocks."""
+"""Seconds between two checks of the processes and the clocks."""
 ASK_EVERY = 2.0
 """Seconds between two requests for a health page."""
 SILENCE = 10.0
-"""Seconds without an answer that are an outage: a busy machine answers late now and then."""
+"""Seconds without an answer that count as an outage: a busy machine answers late now and then."""
 UNNOTICED = 5.0
 """Seconds by which the recording process may be late, or the wall clock may jump, before that counts as an outage."""
 DEAD = "does not run"
@@ -34,8 +34,8 @@ SUITE = "the suite"
 
 @dataclass(frozen=True)
 class Component:
-    """What is looked at. Both functions give a complaint, or nothing where all is well: `process` at once, `page`
-    within seconds."""
+    """An observed component. Both functions return a complaint, or an empty text if all is well: `process` at once,
+    `page` within seconds."""
 
     name: str
     process: Callable[[], str] | None = None
@@ -44,7 +44,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Outage:
-    """A time in which a component did not work, in seconds of the monotonic clock; `end` is None while it lasts."""
+    """A time in which a component did not work, in seconds of the monotonic clock. `end` is None while it lasts."""
 
     component: str
     what: str
@@ -53,7 +53,7 @@ class Outage:
 
     @property
     def final(self) -> bool:
-        """Whether it cannot pass: nobody starts a component again."""
+        """Return whether it cannot end: nothing restarts a component."""
         return self.what == DEAD and self.end is None
 
     def __str__(self) -> str:
@@ -65,7 +65,8 @@ class Outage:
 
 @dataclass
 class _Line:
-    """The looks at one side of a component. `good` and `looked`: when the last good look, and the last one, began."""
+    """The checks of one side of a component. `good` and `looked`: when the last good check, and the last check,
+    began."""
 
     name: str
     grace: float
@@ -75,7 +76,7 @@ class _Line:
 
 
 class Watcher:
-    """Looks at components from threads of its own, from `start` to `stop`. Any thread may ask."""
+    """Observes components from separate threads between `start` and `stop`. Any thread may query it."""
 
     def __init__(
         self,
@@ -87,8 +88,8 @@ class Watcher:
         wall: Callable[[], float] = time.time,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`at_end` closes what the functions of the components have opened. A `time_scale` above 1 is that of a slow
-        machine: components may be silent, and this process late, for as much longer."""
+        """`at_end` closes what the functions of the components have opened. A `time_scale` above 1 means a slow
+        machine: components may be silent, and this process late, for that many times longer."""
         silence, self._unnoticed = silence * max(1.0, time_scale), UNNOTICED * max(1.0, time_scale)
         self._clock, self._wall, self._silence, self._at_end = clock, wall, silence, at_end
         now = clock()
@@ -104,7 +105,7 @@ class Watcher:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Begins to look."""
+        """Start observing."""
         self._ran = self._clock()
         self._threads = [threading.Thread(target=self._watch_processes, name="outages", daemon=True)]
         for (line, page), hurry in zip(self._pages, self._hurry, strict=True):
@@ -116,7 +117,7 @@ class Watcher:
             thread.start()
 
     def stop(self) -> None:
-        """Ends the looking; outages are kept."""
+        """Stop observing. Outages are kept."""
         self._over.set()
         for hurry in self._hurry:
             hurry.set()
@@ -125,7 +126,7 @@ class Watcher:
         self._at_end()
 
     def since(self, begin: float) -> list[Outage]:
-        """The outages that overlap the time from `begin` until now, the first one first."""
+        """Return the outages that overlap the time from `begin` until now, in order."""
         with self._news:
             known = [*(line.outage for line in self._lines if line.outage is not None), *self._past]
         return sorted(
@@ -133,7 +134,7 @@ class Watcher:
         )
 
     def settled(self, begin: float) -> list[Outage]:
-        """As `since`, after every component has been looked at: what has just begun is known, too."""
+        """Return `since` after every component has been checked, so that outages that have just begun are included."""
         self.look()
         if found := self.since(begin):
             return found
@@ -148,7 +149,7 @@ class Watcher:
         return self.since(begin)
 
     def over(self, timeout: float) -> list[Outage]:
-        """Waits until no outage lasts any more; gives those that do after `timeout` seconds, or cannot pass."""
+        """Wait until all outages are over. Return those that are not after `timeout` seconds, or cannot end."""
         begin = self._clock()
 
         def lasting() -> list[Outage]:
@@ -160,7 +161,7 @@ class Watcher:
             return lasting()
 
     def look(self) -> None:
-        """Looks at the clocks and the processes."""
+        """Check the clocks and the processes."""
         with self._looking:
             self._look_at_clocks()
             for line, process in self._processes:
@@ -173,7 +174,7 @@ class Watcher:
         if now - self._ran > LOOK_EVERY + self._unnoticed:
             with self._news:
                 self._past.append(Outage(SUITE, "did not run itself", self._ran, now))
-        elif abs(offset - self._offset) > self._unnoticed:  # the machine was asleep, or somebody has set its clock
+        elif abs(offset - self._offset) > self._unnoticed:  # the machine was asleep, or its clock was set
             with self._news:
                 self._past.append(Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._ran, now))
         self._offset = offset
@@ -188,7 +189,7 @@ class Watcher:
             begin = self._clock()
             complaint = _asked(lambda: _unanswered(page()))
             self._note(line, complaint, begin)
-            # A complaint is followed closely, so that the outage is known as soon as it is one.
+            # A complaint is followed closely, so that an outage is known as soon as it counts as one.
             hurry.wait(LOOK_EVERY if complaint else ASK_EVERY)
 
     def _note(self, line: _Line, complaint: str, begin: float) -> None:
@@ -208,7 +209,7 @@ class Watcher:
 
 
 def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
-    """Looks at every component of a cluster of ours. Not started yet."""
+    """Observe every component of a cluster of the suite. Not started yet."""
 
     def process(name: str) -> Callable[[], str]:
         return lambda: _complaint(cluster.monitor.process(name))
@@ -223,7 +224,7 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
 
 
 def _asked(look: Callable[[], str]) -> str:
-    """The answer of a look. A look that fails is a complaint: its thread must not end, for nobody would notice."""
+    """Return the result of a check. A check that fails is a complaint: if its thread ended, nobody would notice."""
     try:
         return look()
     except Exception as error:

@@ -1,7 +1,7 @@
-"""A process of each cluster that takes the cluster down when the process that it belongs to has ended.
+"""A process of each cluster that takes the cluster down when the process that owns it has ended.
 
-It is started first and lives in a session of its own: so whatever moment a run is killed at, with its process group or
-without, nothing of its cluster is left a few seconds later. A cluster that belongs to no process has none.
+It is started first and in a session of its own: whenever a run is killed, with its process group or without, nothing of
+its cluster is left a few seconds later. A cluster without an owner has none.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from conformance.cluster.state import State
 from conformance.errors import UsageError
 
 LOOK_EVERY = 1.0
-"""Seconds between two looks at the owner."""
+"""Seconds between two checks of the owner."""
 
 
 def command(root: Path, name: str, uid: str) -> list[str]:
-    """How the process is started."""
+    """Return the command line of the process."""
     return [sys.executable, "-m", "conformance.cluster.owner_watch", str(root), name, uid]
 
 
 def take_down(state: State, name: str, uid: str) -> list[str]:
-    """Ends every process of a cluster but this one, and removes all of it; returns what was ended."""
+    """End every process of a cluster except this one and remove its files. Return what was ended."""
     with state.lock():
         ended = processes.end(lambda environment: environment.get(processes.CLUSTER) == uid)
         record = state.read(name)
-        if record is None or record.uid == uid:  # else another cluster has the name by now
+        if record is None or record.uid == uid:  # another cluster has the name by now
             Ports().release(state.directory(name))
             state.remove(name)
     return ended
 
 
 def watch(state: State, name: str, uid: str, pause: Callable[[float], None] = time.sleep) -> None:
-    """Returns when the cluster is gone or belongs to nobody, after taking it down if its owner has ended."""
+    """Return when the cluster is gone or has no owner; if its owner has ended, take it down first."""
     while True:
         record = state.read(name)
         if record is None or record.uid != uid or (record.phase == "ready" and record.owner is None):

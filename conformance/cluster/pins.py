@@ -1,6 +1,6 @@
-"""What the fake cluster is made of: the pinned programs of `pins/assets.yaml`, for the platform we run on.
+"""The pinned programs of the fake cluster (`pins/assets.yaml`) for this platform.
 
-Pure but for reading that file and the environment.
+Pure, except that it reads that file and the environment.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "
 
 @dataclass(frozen=True)
 class Program:
-    """One binary. `file` and `member` are paths on the release site and inside the archive; `sha256` is the digest of
-    that file, empty where none is pinned: then it is built."""
+    """One program. `file` and `member` are paths on the release site and inside the archive; `sha256` is the digest of
+    that file, empty if none is pinned: then the program is built."""
 
     name: str
     group: Group
@@ -54,7 +54,8 @@ class Group:
 
 
 def platform_name() -> str:
-    """Operating system and architecture in Go's words, such as `linux-amd64`; UsageError for one we do not know."""
+    """Return operating system and architecture in Go's terms, such as `linux-amd64`. Raises UsageError for unsupported
+    ones."""
     system, machine = platform.system(), platform.machine()
     if system not in _SYSTEMS or machine.lower() not in _MACHINES:
         raise UsageError(
@@ -65,7 +66,7 @@ def platform_name() -> str:
 
 
 def load(platform_: str) -> tuple[Program, ...]:
-    """Every pinned program for `platform_`, in the order in which builds share most of the compile cache."""
+    """Return every pinned program for `platform_`, in the order in which builds share most of the compile cache."""
     document: dict[str, Any] = yaml.safe_load((PINS / "assets.yaml").read_text())
     system, arch = platform_.split("-")
     programs = []

@@ -1,7 +1,7 @@
-"""Scripted behaviors of fake pods, chosen by annotations of the pod (`kwok-profiles/behaviors.yaml`).
+"""Scripted behaviors of fake pods, selected by annotations of the pod (`kwok-profiles/behaviors.yaml`).
 
-The stages play them; here is which there are, what they can be told, and whether annotations say something at all. A
-mistake that reaches the cluster shows as the state InvalidBehavior of the pod's containers (stage pod-starts).
+The stages play them. This module knows the behaviors and their parameters, and checks annotations. A mistake that
+reaches the cluster shows as the state InvalidBehavior of the pod's containers (stage pod-starts).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORDS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code
 
 @dataclass(frozen=True)
 class Behavior:
-    """One way of a pod. `parameters`: name of the annotation without its prefix → default."""
+    """One behavior. `parameters`: name of the annotation without its prefix → default."""
 
     name: str
     about: str
@@ -36,14 +36,15 @@ class Behavior:
 
 @dataclass(frozen=True)
 class Behaviors:
-    """All of `behaviors.yaml`. `forms`: name of a parameter → seconds, count or code."""
+    """The content of `behaviors.yaml`. `forms`: name of a parameter → seconds, count or code."""
 
     behaviors: Mapping[str, Behavior]
     forms: Mapping[str, str]
     holds: tuple[str, ...]
 
     def patterns(self) -> dict[str, str]:
-        """The annotations of ours that such a pod may have: name without prefix → regular expression of the value."""
+        """Return the annotations that a pod with this behavior may have: name without prefix → regular expression of
+        the value."""
         patterns = {"behavior": f"^({'|'.join(self.behaviors)})$"}
         patterns |= {name: f"^{_FORMS[form]}$" for name, form in self.forms.items()}
         return patterns | dict.fromkeys(self.holds, ".*")
@@ -51,12 +52,12 @@ class Behaviors:
 
 @cache
 def known() -> Behaviors:
-    """The behaviors that there are. Raises UsageError."""
+    """Return all behaviors. Raises UsageError."""
     return read(folder("kwok-profiles") / "behaviors.yaml")
 
 
 def read(path: Path) -> Behaviors:
-    """Reads and checks one file of behaviors. Raises UsageError with file, line and field."""
+    """Read and check a file of behaviors. Raises UsageError with file, line and field."""
     document = documents.read(path, folder("kwok-profiles") / "behaviors.schema.json")
     data = document.value
     forms = {name: entry["type"] for name, entry in data["parameters"].items()}
@@ -68,7 +69,7 @@ def read(path: Path) -> Behaviors:
             if name not in forms:
                 raise UsageError("unknown parameter", where=where, hint=documents.suggestion(name, forms))
             if not re.fullmatch(_FORMS[forms[name]], default):
-                raise UsageError(f"{default!r} is no default of it", where=where, hint=f"give {_WORDS[forms[name]]}")
+                raise UsageError(f"{default!r} is not a valid default", where=where, hint=f"give {_WORDS[forms[name]]}")
     for name in forms:
         if name not in used:
             raise UsageError("no behavior reads it", where=document.where("parameters", name), hint="drop it")
@@ -80,7 +81,8 @@ def read(path: Path) -> Behaviors:
 
 
 def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
-    """The annotations that give a pod a behavior, e.g. `annotated("crash-loop", restart_after="2s", restarts=3)`.
+    """Return the annotations that give a pod a behavior, e.g. `annotated("crash-loop", restart_after="2s",
+    restarts=3)`.
 
     Raises UsageError for an unknown behavior or parameter, or a value of the wrong form.
     """
@@ -91,7 +93,7 @@ def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
 
 
 def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
-    """What is wrong with the annotations of a pod, as far as they are ours."""
+    """Yield what is wrong with those annotations of a pod that belong to the suite."""
     behaviors = known()
     behavior = behaviors.behaviors.get(found.get(BEHAVIOR, ""))
     if BEHAVIOR in found and behavior is None:
@@ -108,18 +110,16 @@ def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
             hint = documents.suggestion(name, ("behavior", *behaviors.forms, *behaviors.holds))
             yield UsageError("unknown annotation", where=key, hint=hint)
         elif not re.fullmatch(_FORMS[behaviors.forms[name]], value):
-            yield UsageError(
-                f"{value!r} has not the right form", where=key, hint=f"give {_WORDS[behaviors.forms[name]]}"
-            )
+            yield UsageError(f"{value!r} has the wrong form", where=key, hint=f"give {_WORDS[behaviors.forms[name]]}")
         elif behavior is None and BEHAVIOR not in found:
-            yield UsageError("means nothing without a behavior", where=key, hint=f"add {BEHAVIOR}")
+            yield UsageError("has no effect without a behavior", where=key, hint=f"add {BEHAVIOR}")
         elif behavior is not None and name not in behavior.parameters:
             hint = documents.suggestion(name, behavior.parameters)
-            yield UsageError(f"means nothing to the behavior {behavior.name}", where=key, hint=hint)
+            yield UsageError(f"has no effect with the behavior {behavior.name}", where=key, hint=hint)
 
 
 def mistakes_of_set(manifest: Mapping[str, Any]) -> Iterator[UsageError]:
-    """What is wrong with the annotations that a PodCliqueSet gives its pods."""
+    """Yield what is wrong with the annotations that a PodCliqueSet gives its pods."""
     template = (manifest.get("spec") or {}).get("template") or {}
     for clique in template.get("cliques") or ():
         for mistake in mistakes(clique.get("annotations") or {}):

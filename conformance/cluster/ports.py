@@ -1,7 +1,7 @@
 """Ports on loopback, claimed in blocks, so that clusters that start at the same time never choose the same one.
 
-Claims are files in a folder that all checkouts of the user share; a claim names the folder of its cluster and is void
-when that folder is gone. The range lies below the ports that the system gives to outgoing connections.
+Claims are files in a folder that all checkouts of the user share. A claim names the folder of its cluster and is void
+once that folder is gone. The range is below the ports that the system uses for outgoing connections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST, END, BLOCK = 20000, 32000, 16
 
 
 class Port(IntEnum):
-    """Places in a block. `FREE` and the nine after it belong to the drivers of implementations."""
+    """Positions in a block. `FREE` and the nine after it belong to the drivers of implementations."""
 
     APISERVER = 0
     ETCD = 1
@@ -43,7 +43,8 @@ class Ports:
         self._folder, self._report = folder or user_state() / "ports", report
 
     def claim(self, directory: Path) -> int:
-        """First port of a block that is free now and belongs to `directory` until it is released or gone."""
+        """Return the first port of a free block. The block belongs to `directory` until it is released or the folder is
+        gone."""
         with self._lock():
             taken = self._valid()
             for first in range(FIRST, END - BLOCK + 1, BLOCK):
@@ -56,7 +57,7 @@ class Ports:
         )
 
     def release(self, directory: Path) -> list[int]:
-        """Gives up the claims of `directory`; returns the first ports of the blocks."""
+        """Release the claims of `directory`. Return the first ports of the blocks."""
         with self._lock():
             mine = [first for first, owner in self._claims().items() if owner == directory]
             for first in mine:
@@ -64,7 +65,7 @@ class Ports:
         return mine
 
     def claims(self) -> dict[int, Path]:
-        """First port of each block → folder of the cluster that has it."""
+        """Return first port of each block → folder of the cluster that has it."""
         with self._lock():
             return self._claims()
 
@@ -88,7 +89,7 @@ class Ports:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this port of 127.0.0.1 now."""
+    """Return whether a server could listen on this port of 127.0.0.1 now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,7 +1,7 @@
-"""Finding and ending the processes that we caused, by a marker in their environment.
+"""Find and end the processes that the suite has caused, by a marker in their environment.
 
-A process inherits the marker from the moment of its fork, so there is no instant at which a killed run could leave
-one that cannot be found; and a reused pid does not carry it, so nothing else is ever killed.
+A process inherits the marker from the moment of its fork, so a killed run never leaves a process that cannot be found;
+and a reused pid does not have the marker, so nothing else is ever killed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ STATE_ROOT = "GROVE_CONFORMANCE_STATE_ROOT"
 BUILD = "GROVE_CONFORMANCE_BUILD"
 
 _YEARS = 1e9
-"""Seconds: more than a machine runs, less than has passed since the epoch."""
+"""Seconds: more than any uptime, less than the time since the epoch."""
 Wanted = Callable[[Mapping[str, str]], bool]
 
 
 def identity(pid: int) -> float | None:
-    """Start time of a living process in seconds, which together with its pid names it for ever.
+    """Return the start time of a living process in seconds, which together with its pid identifies it for ever.
 
-    On Linux they count from boot: from the epoch they would change whenever somebody sets the clock.
+    On Linux it counts from boot: counted from the epoch it would change whenever the clock is set.
     """
     try:
         process = psutil.Process(pid)
@@ -37,8 +37,8 @@ def identity(pid: int) -> float | None:
 
 
 def alive(pid: int, started: float) -> bool:
-    """Whether that very process lives: same pid and same start time, not a zombie. Records of earlier versions count
-    the seconds from the epoch."""
+    """Return whether exactly this process is alive: same pid and start time, and not a zombie. Records of earlier
+    versions count the seconds from the epoch."""
     now = identity(pid)
     if now is not None and started > _YEARS > now:
         with suppress(psutil.Error):
@@ -47,7 +47,7 @@ def alive(pid: int, started: float) -> bool:
 
 
 def _since_boot(pid: int) -> float | None:
-    """When a process began; None where the system does not tell (there is no /proc)."""
+    """Return when a process began; None if the system does not tell (there is no /proc)."""
     try:
         ticks = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19]
     except OSError:
@@ -56,7 +56,7 @@ def _since_boot(pid: int) -> float | None:
 
 
 def marked(wanted: Wanted) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
-    """Living processes whose environment is `wanted`; never this process or one of its ancestors."""
+    """Yield living processes whose environment is `wanted`, but never this process or one of its ancestors."""
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter():
         if process.pid in spared:
@@ -66,15 +66,15 @@ def marked(wanted: Wanted) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
             if wanted(environment) and process.status() != psutil.STATUS_ZOMBIE:
                 yield process, environment
         except (psutil.Error, OSError):
-            continue  # gone, a zombie, or somebody else's: not ours either way
+            continue  # gone, a zombie, or another user's: not ours either way
 
 
 def end(wanted: Wanted, *, wait_budget: float = 10.0) -> list[str]:
-    """Kills every `wanted` process with its descendants (SIGKILL) until two looks in a row find none; names them as
+    """Kill (SIGKILL) every `wanted` process with its descendants until two scans in a row find none; return them as
     `name (pid)`. A descendant may have emptied its environment.
 
-    Two looks, because the environment of a process reads as empty for an instant while it executes a new program.
-    Raises tenacity.RetryError when some are still there after `patience` seconds.
+    Two scans, because the environment of a process reads as empty for an instant while it executes a new program.
+    Raises tenacity.RetryError if some are alive after `wait_budget` seconds.
     """
     ended: dict[int, str] = {}
     clean_looks = 0
@@ -97,7 +97,8 @@ def end(wanted: Wanted, *, wait_budget: float = 10.0) -> list[str]:
 
 
 def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Processes, each after its descendants: those would go to another parent with its death, and not be found."""
+    """Return the processes, each after its descendants: these would get another parent with its death, and not be
+    found."""
     children: defaultdict[int, list[psutil.Process]] = defaultdict(list)
     for process in psutil.process_iter() if heads else ():
         with suppress(psutil.Error):
@@ -115,7 +116,7 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
 
 
 def end_one(process: psutil.Process, *, wait_budget: float = 10.0) -> None:
-    """Kills one process and returns when it is gone or a zombie. Raises tenacity.RetryError after `patience` s."""
+    """Kill one process and return when it is gone or a zombie. Raises tenacity.RetryError after `wait_budget` s."""
     started = identity(process.pid)
     process.kill()
     Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.01), stop=stop_after_delay(wait_budget))(

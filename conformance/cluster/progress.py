@@ -1,4 +1,4 @@
-"""How long work tells what it does: one callable, so that the work knows nothing of terminals."""
+"""How long operations report progress: one callable, so that they know nothing of terminals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from rich.console import Console
 
 
 class Report(Protocol):
-    """Called at the begin of each step: what is worked on, and what is done with it now."""
+    """Called at the beginning of each step with the subject and the step."""
 
-    def __call__(self, subject: str, step: str, /) -> None: ...
+    def __call__(self, subject: str, step: str, /) -> None:
+        """Report that `step` of `subject` begins."""
 
 
 def silent(subject: str, step: str, /) -> None:
-    """A Report for callers who do not want to know."""
+    """Report nothing."""
 
 
 def notice(subject: str, step: str, /) -> None:
@@ -28,9 +29,9 @@ def notice(subject: str, step: str, /) -> None:
 
 @contextmanager
 def terminal(title: str) -> Iterator[Report]:
-    """A Report to standard error: a live line on a terminal, plain lines elsewhere, and the total time at the end.
+    """Report to standard error: a live line on a terminal, plain lines elsewhere, and the total time at the end.
 
-    Nothing is said, not even the total, when no step was reported.
+    Without any step, nothing is printed, not even the total.
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     begin = time.monotonic()

@@ -1,7 +1,7 @@
-"""Removing what killed runs left behind: of this checkout, or of every checkout of the user.
+"""Remove what killed runs left behind: of this checkout, or of every checkout of the user.
 
-Nothing is ever taken by a guess: a process goes when it carries the marker of a cluster that is dead, a folder when its
-record says that whoever it lived for is dead.
+Nothing is guessed: a process is ended if it has the marker of a dead cluster, a folder is removed if the owner in its
+record is dead.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Pruned:
     ports: list[int] = field(default_factory=list)
     """First ports of blocks."""
     kept: dict[str, int] = field(default_factory=dict)
-    """Name → the living process that the cluster ends with; that of a killed run may be ending it just now."""
+    """Name → the living process that owns the cluster. That of a killed run may be taking it down just now."""
 
 
 def prune(state: State | None = None) -> Pruned:
-    """Removes dead clusters, and processes and port claims that belong to no cluster; returns what it removed.
+    """Remove dead clusters, and processes and port claims that belong to no cluster. Return what was removed.
 
     The clusters of another checkout may be of another version: what cannot be read there is left alone.
     """
@@ -51,7 +51,7 @@ def prune(state: State | None = None) -> Pruned:
             uid = environment.get(processes.CLUSTER)
             return environment.get(processes.STATE_ROOT) == str(state.root) and uid is not None and uid not in living
 
-        pruned.processes = processes.end(orphaned)  # first: a living one could write its folder anew
+        pruned.processes = processes.end(orphaned)  # first: a living one could write its folder again
         for name in pruned.clusters:
             state.remove(name)
         for folder in state.leftovers():
@@ -64,7 +64,7 @@ def prune(state: State | None = None) -> Pruned:
 
 
 def _dead(state: State, name: str, *, own: bool) -> str:
-    """Why the cluster `name` is dead; empty if it lives."""
+    """Return why the cluster `name` is dead; empty if it is alive."""
     record = state.read(name)
     if record is None:
         return "its record cannot be read"

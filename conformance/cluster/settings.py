@@ -1,6 +1,6 @@
-"""What a caller can choose about a cluster, and the configuration that kwokctl gets for it.
+"""The settings of a cluster, and the configuration that kwokctl gets for them.
 
-Pure: documents in, documents out. Each choice names the fact (docs/spec/fake-cluster.md) that it rests on.
+Pure: documents in, documents out. Each choice cites the fact (docs/spec/fake-cluster.md) that it rests on.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from conformance.cluster.kubelet_sim import node_failure
 from conformance.cluster.ports import Port
 
 DEFAULT_SCHEDULER = "default-scheduler"
-"""The name that pods have which name no scheduler."""
+"""The scheduler name of pods that do not set one."""
 _ETCD = "unix://etcd.sock"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """Choices about a cluster.
+    """Settings of a cluster.
 
-    scheduler: whether kube-scheduler runs. scheduler_name: the profile name it answers to, so that a gang scheduler
-    can serve `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. audit: whether writes are logged, and
-    reads: whether reads are, too, so that it is known when somebody asks for nothing.
-    apiserver_port: a port of the user's own choice; 0 takes one of the cluster's block.
+    scheduler: whether kube-scheduler runs. scheduler_name: the name of its profile, so that a gang scheduler can serve
+    `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. audit: whether writes are logged; reads: whether
+    reads are, too, so that requests without any effect are known. apiserver_port: a port of the user's choice; 0 takes
+    one of the cluster's block.
     """
 
     scheduler: bool = True
@@ -40,7 +40,8 @@ class ClusterSettings:
 
 
 def audit_policy(reads: bool = False) -> dict[str, Any]:
-    """Writes, without bodies, and reads of resources if they are wanted; leases are noise of the nodes (FC-106)."""
+    """Return the audit policy: writes without bodies, and reads of resources if wanted. Leases are noise of the nodes
+    (FC-106)."""
     other: dict[str, Any] = {"nonResourceURLs": ["*"]} if reads else {"verbs": ["get", "list", "watch"]}
     return {
         "apiVersion": "audit.k8s.io/v1",
@@ -55,10 +56,10 @@ def audit_policy(reads: bool = False) -> dict[str, Any]:
 
 
 def scheduler_configuration(name: str) -> dict[str, Any]:
-    """kube-scheduler with one profile, `name` (FC-011).
+    """Return the configuration of kube-scheduler with one profile, `name` (FC-011).
 
-    The limits stand here again, because a scheduler with a configuration file ignores the flags that FC-013 sets: it
-    would bind 50 pods a second.
+    The limits are repeated here, because a scheduler with a configuration file ignores the flags that FC-013 sets: it
+    would bind 50 pods per second.
     """
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -76,7 +77,7 @@ def kwokctl_configuration(
     versions: Mapping[str, str],
     directory: Path,
 ) -> list[dict[str, Any]]:
-    """The documents of kwokctl's `--config` file. Files that it names lie in `directory`: see `extra_files`."""
+    """Return the documents of kwokctl's `--config` file. Files that it names are in `directory`: see `extra_files`."""
     options: dict[str, Any] = {
         "runtime": "binary",
         "bindAddress": "127.0.0.1",  # FC-006: the default listens on every interface, without authentication
@@ -96,7 +97,7 @@ def kwokctl_configuration(
         "kubeSchedulerPort": ports[Port.SCHEDULER],
         "kwokControllerPort": ports[Port.KWOK],
         "disableQPSLimits": True,  # FC-013
-        "heartbeatFactor": 1,  # FC-014: a lost node shows after 40 s, not 200 s
+        "heartbeatFactor": 1,  # FC-014: a failed node shows after 40 s, not 200 s
     }
     if settings.audit:
         options["kubeAuditPolicy"] = str(directory / "audit-policy.yaml")
@@ -111,7 +112,7 @@ def kwokctl_configuration(
             "options": options,
             "componentsPatches": _component_flags(ports),
         },
-        # FC-031: this document is not defaulted field by field, so it gives every one.
+        # FC-031: this document is not defaulted field by field, so it sets every field.
         {
             "apiVersion": _GROUP,
             "kind": "KwokConfiguration",
@@ -129,7 +130,7 @@ def kwokctl_configuration(
 
 
 def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
-    """Files that the configuration names: file name → document."""
+    """Return the files that the configuration names: file name → document."""
     files = {"audit-policy.yaml": audit_policy(settings.reads)} if settings.audit else {}
     if settings.scheduler:
         files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name)
@@ -146,26 +147,27 @@ def _component_flags(ports: Mapping[Port, int]) -> Sequence[Mapping[str, Any]]:
         },
         "kube-controller-manager": {
             "concurrent-gc-syncs": "40",  # FC-108
-            "leader-elect": "false",  # there is one; after a kill its successor would wait 18 s for the lease
-            # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes a pod saved.
+            "leader-elect": "false",  # there is only one; after a kill its successor would wait 18 s for the lease
+            # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes per pod are saved.
             "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
         },
-        # So that a failure bundle has its words: which pod it bound where, and which one it could not.
+        # So that a failure bundle has its messages: which pod it bound where, and which one it could not bind.
         "kube-scheduler": {"v": "2"},
-        # kwokctl says true; a node that gets the label of lost ones is none of KWOK's any more, nor are its pods. (That
-        # somebody else has the node's Lease is not enough: KWOK starts its controllers of nodes and of pods in no fixed
-        # order, and if that of pods is the first one, it never asks who has it.)
+        # kwokctl's default is true. A node that gets the label of failed nodes is ignored by KWOK from then on, and so
+        # are its pods. (A Lease with another holder is not enough: KWOK starts its controllers of nodes and of pods in
+        # no fixed order, and if that of pods is the first one, it never asks for the holder.)
         "kwok-controller": {"manage-all-nodes": "false", "manage-nodes-with-label-selector": node_failure.SELECTOR},
     }
     # etcd authenticates nobody, and every user of the machine can connect to a port of loopback. So it listens on
-    # sockets in the cluster's folder (relative: their paths must be short), and its port has /health and /metrics only.
+    # sockets in the cluster's folder (relative: their paths must be short), and its port serves /health and /metrics
+    # only.
     replaced = {
         "etcd": {"listen-client-urls": _ETCD, "listen-peer-urls": "unix://etcd-peer.sock"},
         "kube-apiserver": {"etcd-servers": _ETCD},
     }
     flags["etcd"]["listen-metrics-urls"] = f"http://127.0.0.1:{ports[Port.ETCD]}"
-    # The API server's time goes to a good part into garbage collection, and memory is what there is more of: rare
-    # collections up to a size that a laptop has (1.6 GiB at a thousand pods), ordinary ones above.
+    # A good part of the API server's time is garbage collection, and memory is less scarce: collections are rare up to
+    # a size that a laptop has (1.6 GiB at a thousand pods), and ordinary above.
     environment = {"kube-apiserver": [{"name": "GOGC", "value": "400"}, {"name": "GOMEMLIMIT", "value": "3GiB"}]}
     return [
         {

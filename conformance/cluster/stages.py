@@ -1,8 +1,8 @@
-"""Life cycles of fake nodes and pods: the Stage documents in `kwok-profiles/stages/<name>/`.
+"""Lifecycles of fake nodes and pods: the Stage documents in `kwok-profiles/stages/<name>/`.
 
 Checks what KWOK itself reports unclearly or does not survive (docs/spec/fake-cluster.md, section 2). Beyond what KWOK
-accepts, a list of behaviors in `matchAnnotations` makes a stage for each of them, and `${…}` stands for what
-`kwok-profiles/behaviors.yaml` says (`behavior`, the default of a parameter, `patterns`).
+accepts, a list of behaviors in `matchAnnotations` creates a stage for each of them, and `${…}` stands for values of
+`kwok-profiles/behaviors.yaml` (`behavior`, the default of a parameter, `patterns`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VALUED = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
 def load(name: str) -> list[Stage]:
-    """All stages of the set `name`, in the order of file names. Raises UsageError."""
+    """Return all stages of the set `name`, in the order of file names. Raises UsageError."""
     sets = folder("kwok-profiles") / "stages"
     files = sorted((sets / name).glob("*.yaml"))
     if not files:
@@ -38,7 +38,7 @@ def load(name: str) -> list[Stage]:
 
 
 def load_file(path: Path) -> list[Stage]:
-    """The stages of one file, written out. Raises UsageError with file, line of the document, and field."""
+    """Return the stages of one file, expanded. Raises UsageError with file, line of the document, and field."""
     text = path.read_text("utf-8")
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
@@ -58,7 +58,7 @@ def load_file(path: Path) -> list[Stage]:
 
 
 def _written_out(stage: Stage, where: str) -> Iterator[Stage]:
-    """A stage for each behavior that it names, or just itself, with what `${…}` stands for."""
+    """Yield a stage for each behavior that it names, or just itself, with `${…}` replaced."""
     known = pod_behaviors.known()
     patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in known.patterns().items())
     named = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)
@@ -85,9 +85,7 @@ def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
     for name in _PLACEHOLDER.findall(value):
         if name not in words:
             whose = f" for the behavior {words['behavior']}" if "behavior" in words else ""
-            raise UsageError(
-                f"${{{name}}} stands for nothing{whose}", where=where, hint=documents.suggestion(name, words)
-            )
+            raise UsageError(f"${{{name}}} is not defined{whose}", where=where, hint=documents.suggestion(name, words))
     return _PLACEHOLDER.sub(lambda match: words[match[1]], value)
 
 

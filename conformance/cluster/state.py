@@ -30,41 +30,41 @@ from conformance.errors import UsageError
 Phase = Literal["starting", "ready"]
 RECORD = "cluster.json"
 SPACE = 256 << 20
-"""Bytes that a cluster takes before anybody works with it: 129 MiB, most of them etcd's, and logs."""
+"""Bytes that an unused cluster takes: 129 MiB, most of them etcd's, and logs."""
 _MEND = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that a cluster lives for: pid and start time, as `processes.identity` gives it."""
+    """The process that owns a cluster: pid and start time, as `processes.identity` returns it."""
 
     pid: int
     started: float
 
     @classmethod
     def this_process(cls) -> Owner:
-        """Ourselves."""
+        """Return this process."""
         return cls.of(os.getpid())
 
     @classmethod
     def of(cls, pid: int) -> Owner:
-        """A running process. Raises UsageError where there is none."""
+        """Return a running process. Raises UsageError if there is none."""
         started = processes.identity(pid)
         if started is None:
             raise UsageError(f"there is no process {pid}", hint="give the id of a running process")
         return cls(pid, started)
 
     def alive(self) -> bool:
-        """Whether that very process still lives."""
+        """Return whether exactly this process is alive."""
         return processes.alive(self.pid, self.started)
 
 
 @dataclass(frozen=True)
 class Record:
-    """The record of a cluster. `owner` is null for a cluster that outlives the command that made it.
+    """The record of a cluster. `owner` is null for a cluster that outlives the command that created it.
 
-    `creator` is the process that brings the cluster up; it matters while the phase is `starting`.
+    `creator` is the process that starts the cluster; it matters while the phase is `starting`.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Record:
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def abandoned(self) -> str:
-        """Why nobody needs the cluster any more; empty if its owner lives, or if it has none."""
+        """Return why the cluster is not needed any more; empty if its owner is alive, or if it has none."""
         if self.phase == "starting":
             return "" if self.creator.alive() else "the process that was starting it is gone"
         if self.owner is None or self.owner.alive():
@@ -101,19 +101,19 @@ class State:
 
     @contextmanager
     def lock(self, report: Report = notice) -> Iterator[None]:
-        """Held while folders come and go. Not for long work, except by prune. Raises UsageError where the state root
-        cannot be written."""
+        """Hold the lock for adding and removing folders. Not for long operations, except prune. Raises UsageError if
+        the state root cannot be written."""
         self._make()
         with self.errors(), locks.held(self.root / "lock", report):
             yield
 
     def require(self, size: int = SPACE) -> None:
-        """Raises UsageError unless the state root can be written and `size` bytes are free."""
+        """Raise UsageError unless the state root can be written and `size` bytes are free."""
         self._make()
         disk.require(self.root, size, where=self._where, hint=_MEND)
 
     def errors(self) -> AbstractContextManager[None]:
-        """Turns the errors of a full or read-only disk into UsageError."""
+        """Convert the errors of a full or read-only disk to UsageError."""
         return disk.errors(self._where, _MEND)
 
     @property
@@ -125,20 +125,20 @@ class State:
             disk.make(folder, where=self._where, hint=_MEND, mode=0o700)
 
     def directory(self, name: str) -> Path:
-        """Folder of the cluster `name`."""
+        """Return the folder of the cluster `name`."""
         return self.clusters / name
 
     def add(self, record: Record, report: Report = notice) -> Path:
-        """Makes the folder of a new cluster; UsageError if there is one of that name or the name is unfit."""
+        """Create the folder of a new cluster. Raises UsageError if the name is taken or invalid."""
         if not _NAME.fullmatch(record.name):
             raise UsageError(
-                f"{record.name!r} is no name for a cluster",
+                f"{record.name!r} is not a valid cluster name",
                 hint="use 1 to 40 lower-case letters, digits and inner hyphens",
             )
         with self.lock(report):
             if self.directory(record.name).exists():
                 raise UsageError(
-                    f"there is a cluster named {record.name!r} already",
+                    f"a cluster named {record.name!r} exists already",
                     where=str(self.directory(record.name)),
                     hint=f"choose another name, or run: grove-conformance cluster down {record.name}",
                 )
@@ -149,14 +149,14 @@ class State:
         return self.directory(record.name)
 
     def update(self, record: Record, **changes: Any) -> Record:
-        """Writes the record with `changes` and returns it."""
+        """Write the record with `changes` and return it."""
         changed = replace(record, **changes)
         with self.errors():
             _write(self.directory(record.name) / RECORD, changed)
         return changed
 
     def read(self, name: str) -> Record | None:
-        """The record of a cluster; None if there is no such folder or no readable record in it."""
+        """Return the record of a cluster; None if there is no such folder or no readable record in it."""
         try:
             document = json.loads((self.directory(name) / RECORD).read_text())
             owner = document.pop("owner")
@@ -167,22 +167,22 @@ class State:
             return None
 
     def abandoned(self, name: str) -> str:
-        """Why nobody needs a cluster any more, as `Record.abandoned`; empty if it has no readable record.
+        """Return why a cluster is not needed any more, as `Record.abandoned`; empty if it has no readable record.
 
-        Reads the record again after the owner was seen dead: it may have given the cluster away as its last act.
+        The record is read again after the owner was found dead: it may have given the cluster away as its last act.
         """
         record = self.read(name)
         reason = record.abandoned() if record is not None else ""
         return reason if reason and self.read(name) == record else ""
 
     def names(self) -> list[str]:
-        """Names of all folders of clusters, in order; left-overs of a killed add or remove are not among them."""
+        """Return the sorted names of all folders of clusters, without left-overs of a killed add or remove."""
         if not self.clusters.is_dir():
             return []
         return sorted(entry.name for entry in self.clusters.iterdir() if not entry.name.startswith("."))
 
     def remove(self, name: str) -> None:
-        """Removes the folder of a cluster, at one stroke for whoever looks."""
+        """Remove the folder of a cluster atomically."""
         gone = self.clusters / f".gone-{secrets.token_hex(4)}"
         try:
             self.directory(name).rename(gone)
@@ -191,38 +191,39 @@ class State:
         shutil.rmtree(gone, ignore_errors=True)
 
     def leftovers(self) -> list[Path]:
-        """Folders of a killed add or remove. Only meaningful under the lock."""
+        """Return the folders of a killed add or remove. Only meaningful under the lock."""
         return sorted(self.clusters.glob(".*-*")) if self.clusters.is_dir() else []
 
 
 def state_root() -> Path:
-    """`$GROVE_CONFORMANCE_STATE`, or a folder of this checkout's own below `$XDG_STATE_HOME` (~/.local/state)."""
+    """Return `$GROVE_CONFORMANCE_STATE`, or a folder for this checkout below `$XDG_STATE_HOME` (~/.local/state)."""
     if given := os.environ.get("GROVE_CONFORMANCE_STATE"):
         return Path(given).expanduser().absolute()
     return user_state() / checkout_id()
 
 
 def user_state() -> Path:
-    """What all checkouts of this user share: `$XDG_STATE_HOME/grove-conformance`."""
+    """Return the folder that all checkouts of this user share: `$XDG_STATE_HOME/grove-conformance`."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return base / "grove-conformance"
 
 
 def known_roots() -> list[Path]:
-    """The state roots of every checkout of this user: those in the usual place, and those that a claimed port names."""
+    """Return the state roots of every checkout of this user: those in the usual place, and those that port claims
+    name."""
     found = [*user_state().glob("*/clusters"), *_claimed()]
     return sorted({clusters.parent for clusters in found if clusters.is_dir() and clusters.is_absolute()})
 
 
 def _claimed() -> Iterator[Path]:
-    """The folders of clusters that claims of ports name."""
+    """Yield the folders of clusters that port claims name."""
     for file in (user_state() / "ports").glob("[0-9]*"):
-        with suppress(FileNotFoundError):  # given up a moment ago
+        with suppress(FileNotFoundError):  # released a moment ago
             yield Path(file.read_text()).parent
 
 
 def checkout_id() -> str:
-    """Eight hex digits that differ between two checkouts."""
+    """Return eight hex digits that differ between checkouts."""
     return hashlib.sha256(str(PROJECT).encode()).hexdigest()[:8]
 
 

@@ -70,7 +70,7 @@ def up(
     keys = fleets.keys(level or [])
     wanted = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
     if len({manifest["metadata"]["name"] for manifest in wanted}) < len(wanted):
-        raise UsageError("a profile is given twice", where="--nodes", hint="add the counts up")
+        raise UsageError("duplicate profile", where="--nodes", hint="add the counts up")
     playing = _playing(implementation, setting or [], scheduler_name if scheduler else "")
     scheduler_name = scheduler_name or (scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER)
     settings = ClusterSettings(scheduler=scheduler, scheduler_name=scheduler_name, apiserver_port=apiserver_port)

@@ -1,6 +1,6 @@
-"""One conformance run, from settings to an exit code: collect, start pytest, watch over it, judge, report.
+"""One conformance run, from settings to an exit code: collect, start pytest, supervise it, judge, report.
 
-pytest runs in this process (with xdist's workers as children); its own words go to `pytest.log` of the run.
+pytest runs in this process (with xdist's workers as children); its own output is in `pytest.log` of the run.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Plan:
     collected: Mapping[str, tuple[str, ...]]
     selected: Mapping[str, tuple[str, ...]]
     groups: Mapping[str, str] = field(default_factory=dict)
-    """By test what one worker has to run it together with: its scene."""
+    """Test → what one worker must run it together with: its scene."""
 
 
 def collect(settings: RunSettings) -> Plan:
-    """Imports the tests. Raises HarnessError where they, or the registry, are broken."""
+    """Import the tests. Raises HarnessError if they, or the registry, are broken."""
     settings.save()
     catcher = _Catcher()
     with _quietly(settings.log):
@@ -67,7 +67,7 @@ def run(
     out: Console,
     err: Console,
 ) -> Exit:
-    """Runs a plan and reports; `suite` is the suite's version and digest. Nothing of the run is left behind."""
+    """Run a plan and report. `suite` is the suite's version and digest. Nothing of the run is left behind."""
     settings.save()
     book = ledger.Ledger(settings.ledger, "run")
     begin = time.time()
@@ -115,7 +115,7 @@ def run(
 
 
 def _pytest(settings: RunSettings, watch: _Watch) -> int:
-    """Runs pytest to its end, whatever that is; its exit status."""
+    """Run pytest to its end, however it ends, and return its exit status."""
     arguments = _arguments(settings)
     arguments += ["--junitxml", str(settings.folder / "junit.xml"), "--alluredir", str(settings.folder / "allure")]
     if settings.workers:
@@ -152,7 +152,7 @@ class _Catcher:
 
 
 class _Watch:
-    """Looks after the workers from the controlling process."""
+    """Supervises the workers from the controlling process."""
 
     def __init__(self, settings: RunSettings, book: ledger.Ledger, groups: Mapping[str, str]) -> None:
         self.interrupted = False
@@ -160,11 +160,11 @@ class _Watch:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
-        """Sends the tests of one scene to one worker."""
+        """Send the tests of one scene to one worker."""
         return Distribution(config, log, self._groups)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Ctrl-C reaches the workers through the terminal, SIGTERM doesn't: each is told, and clears up by itself."""
+        """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself."""
         self.interrupted = True
         for pid in self._workers():
             with contextlib.suppress(ProcessLookupError):
@@ -184,13 +184,13 @@ class _Watch:
         self._book.write(ledger.HarnessFault(worker="run", what=what, log=str(self._settings.log)))
 
     def _workers(self) -> list[int]:
-        """The workers' processes: those that said so in the ledger and are children of ours."""
+        """Return the workers' processes: those that are in the ledger and are children of this one."""
         told = {e.pid for e in ledger.read(self._settings.ledger) if isinstance(e, ledger.WorkerStarted)}
         return [p.pid for p in psutil.Process().children() if p.pid in told]
 
 
 def _sweep(settings: RunSettings, book: ledger.Ledger, worker: str = "") -> None:
-    """Takes down what killed workers left."""
+    """Take down what killed workers left."""
     from conformance.suite.session import sweep
 
     try:
@@ -201,7 +201,7 @@ def _sweep(settings: RunSettings, book: ledger.Ledger, worker: str = "") -> None
 
 @contextlib.contextmanager
 def _quietly(log: Path) -> Iterator[None]:
-    """pytest as it is for everybody: its words in a file, no plugins and options of the user's own (workers too)."""
+    """Run pytest the same for everybody: output in a file, without the user's plugins and options (workers too)."""
     log.parent.mkdir(parents=True, exist_ok=True)
     before = dict(os.environ)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -228,7 +228,7 @@ def _written_to(log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stoppable(err: Console) -> Iterator[None]:
-    """SIGINT and SIGTERM stop the run once; while it clears up, further ones only get an answer."""
+    """Let SIGINT and SIGTERM stop the run once. While it cleans up, further ones only get an answer."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,1 +1,1 @@
-"""Scale scenarios: markers from watch events, floors measured in the same run, counted API writes."""
+"""Scale scenarios: markers from watch events, raw floors measured in the same run, counted API writes."""

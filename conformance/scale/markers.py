@@ -1,7 +1,7 @@
 """Timing markers from watch events: when how many pods were created, bound, ready, gone, and the set available.
 
-A marker's clock is the moment at which the event arrived here: object timestamps have whole seconds. Each record is
-looked at once, so watching costs little beside what is being measured.
+A marker is the time at which the event arrived: timestamps of objects have whole seconds. Each record is read once, so
+that watching costs little compared with what is measured.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _pods, _sets = msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Set)
 
 @dataclass
 class PodTimes:
-    """Seconds of the recorder's clock at which one pod was first seen so."""
+    """Seconds of the recorder's clock at which each state of one pod was first seen."""
 
     created: float
     scheduled: float | None = None
@@ -75,7 +75,8 @@ class Tracker:
     _grove: set[tuple[str, str]] = field(default_factory=set)
 
     def until(self, done: Callable[[Tracker], bool], timeout: float, progress: Callable[[Tracker], None]) -> bool:
-        """Takes in records until `done` says so; False after `timeout` seconds. `progress` hears once a second."""
+        """Process records until `done` returns True; return False after `timeout` seconds. `progress` is called once a
+        second."""
         deadline, told = self.log.now() + timeout, self.log.now()
         while not done(self):
             left = deadline - self.log.now()
@@ -133,12 +134,12 @@ class Tracker:
 
     @property
     def left(self) -> int:
-        """Pods and Grove objects that are still there."""
+        """Return how many pods and Grove objects still exist."""
         return len(self.pods) - self.deleted + len(self._grove)
 
 
 def percentiles(seconds: list[float]) -> dict[str, float]:
-    """Median, 90th and 99th percentile and maximum (nearest rank); empty for no values."""
+    """Return median, 90th and 99th percentile and maximum (nearest rank); empty for no values."""
     if not seconds:
         return {}
     ordered = sorted(seconds)

@@ -9,7 +9,7 @@ import psutil
 
 
 class Meter:
-    """Reads the same processes at two moments. Names → process ids; ourselves are `suite`."""
+    """Reads the same processes at two times. Names → process ids; this process is `suite`."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._processes = {}
@@ -31,7 +31,7 @@ class Meter:
         return seconds
 
     def read(self) -> dict[str, dict[str, float]]:
-        """Since the beginning: CPU seconds, and the present resident memory in MiB, by name."""
+        """Return for each name the CPU seconds since the beginning and the present resident memory in MiB."""
         result: dict[str, dict[str, float]] = {}
         for name, seconds in self._cpu().items():
             memory = self._processes[name].memory_info().rss / 2**20

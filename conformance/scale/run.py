@@ -1,6 +1,6 @@
 """One scale run: the raw floor, the set deployed, the raw floor again, the set deleted; on one cluster.
 
-Times of a run mean something only beside a floor of the same run, which is measured before and after, so that a machine
+Times are only meaningful relative to a raw floor of the same run. It is measured before and after, so that a machine
 whose speed changes is noticed (docs/design.md, section "Scale measurements").
 """
 
@@ -39,13 +39,13 @@ TIMEOUT_SECONDS = 600.0
 
 
 class RunFailed(Exception):
-    """The implementation did not get there in time: a finding, with the result so far."""
+    """The implementation was too slow: a finding, with the result so far."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run. `scheduler` is `kube` (kube-scheduler binds) or `gang` (the implementation's gang scheduler,
-    or the one supplied)."""
+    """The settings of a run. `scheduler` is `kube` (kube-scheduler binds) or `gang` (the gang scheduler of the
+    implementation, or the supplied one)."""
 
     scenario: Scenario
     implementation: Descriptor
@@ -54,13 +54,13 @@ class Plan:
 
     @property
     def kube_scheduler(self) -> str:
-        """The name that kube-scheduler answers to. Without a gang scheduler nobody else takes its own."""
+        """Return the scheduler name of kube-scheduler. Without a gang scheduler it keeps its own."""
         gang = self.scheduler == "gang"
         return scheduler_names.kube_scheduler(self.implementation, self.supplied) if gang else DEFAULT_SCHEDULER
 
 
 def run(plan: Plan, report: Report) -> dict[str, Any]:
-    """Runs a plan on a cluster of its own; gives the result document. Raises RunFailed, HarnessError."""
+    """Run a plan on a new cluster and return the result document. Raises RunFailed or HarnessError."""
     name = f"scale-{os.getpid()}"
     cluster = Cluster.up(name, settings=ClusterSettings(scheduler_name=plan.kube_scheduler), owner=True, report=report)
     try:
@@ -75,7 +75,7 @@ def _on(cluster: Cluster, plan: Plan, report: Report) -> dict[str, Any]:
         report("implementation", f"installing and starting {plan.implementation.name}")
         driver.install()
         cluster.learn_new_kinds()
-        # A gang scheduler that has nothing to bind would only take part of the machine.
+        # A gang scheduler without pods to bind would only use up CPU.
         driver.start(*([Role.OPERATOR] if plan.scheduler == "kube" else []))
         recorder = Recorder(cluster.kubeconfig, "grove-conformance-recorder")
         recorder.start()
@@ -95,6 +95,7 @@ class _Run:
         self._pids = pids
 
     async def all(self) -> dict[str, Any]:
+        """Run all phases and return the result document."""
         scenario = self._plan.scenario
         started = datetime.now(UTC)
         agent = "grove-conformance-scale"
@@ -155,7 +156,7 @@ class _Run:
             )
 
     async def _floor(self, client: Client, namespace: str) -> dict[str, Any]:
-        """Plain pods of the same spec, created by one client, bound by kube-scheduler; then deleted again."""
+        """Measure plain pods of the same spec, created by one client and bound by kube-scheduler; then delete them."""
         scenario = self._plan.scenario
         await self._namespace(client, namespace)
         await self._service_account(client, namespace)
@@ -184,7 +185,7 @@ class _Run:
         }
 
     async def _service_account(self, client: Client, namespace: str) -> None:
-        """Waits for the account without which no pod may be created."""
+        """Wait for the account without which no pod can be created."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         params = {"watch": "true", "fieldSelector": "metadata.name=default", "timeoutSeconds": "30"}
         async with client.stream(path, params) as stream:
@@ -249,17 +250,17 @@ class _Run:
         }
 
 
-def _last(moments: Iterable[float | None]) -> float | None:
-    known = [moment for moment in moments if moment is not None]
+def _last(times: Iterable[float | None]) -> float | None:
+    known = [time for time in times if time is not None]
     return max(known) if known else None
 
 
 def _since(begin: float, moment: float | None) -> float | None:
-    """Seconds from the request that began a phase."""
+    """Return the seconds since the request that began a phase."""
     return None if moment is None else round(moment - begin, 3)
 
 
 def file_name(result: dict[str, Any]) -> str:
-    """Sorts by time, and says what it is."""
+    """Return a file name that sorts by time and describes the result."""
     stamp = datetime.fromisoformat(result["startedAt"]).strftime("%Y%m%d-%H%M%S")
     return f"{stamp}-{result['scenario']}-{result['implementation']['name']}-{result['binder']}.json"

@@ -1,4 +1,4 @@
-"""Scale scenarios: data in `fixtures/scale/`, and the manifests that a run makes of them."""
+"""Scale scenarios: data in `fixtures/scale/`, and the manifests that a run creates from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.errors import UsageError
 
 @dataclass(frozen=True)
 class Scenario:
-    """One shape of load. `pods` are all pods of the set."""
+    """One shape of load. `pods` counts all pods of the set."""
 
     name: str
     description: str
@@ -27,10 +27,11 @@ class Scenario:
 
     @property
     def pods(self) -> int:
+        """Return how many pods the set has."""
         return self.replicas * self.pods_per_replica
 
     def pod_clique_set(self, namespace: str, scheduler_name: str | None) -> dict[str, Any]:
-        """The PodCliqueSet; its pods name `scheduler_name`, or none where the implementation shall choose."""
+        """Return the PodCliqueSet. Its pods set `scheduler_name`, or none if the implementation should choose."""
         manifest: dict[str, Any] = copy.deepcopy(dict(self.manifest))
         manifest["metadata"]["namespace"] = namespace
         manifest["spec"]["replicas"] = self.replicas
@@ -40,7 +41,7 @@ class Scenario:
         return manifest
 
     def plain_pods(self, namespace: str, scheduler_name: str) -> list[dict[str, Any]]:
-        """The same pods without any operator, for kube-scheduler by that name: the raw floor."""
+        """Return the same pods without any operator, for kube-scheduler by that name: the raw floor."""
         result = []
         for clique in self.manifest["spec"]["template"]["cliques"]:
             for index in range(self.replicas * clique["spec"]["replicas"]):
@@ -51,11 +52,12 @@ class Scenario:
 
 
 def names() -> list[str]:
+    """Return the names of all scenarios."""
     return sorted(path.stem for path in (folder("fixtures") / "scale").glob("*.yaml"))
 
 
 def load(name: str) -> Scenario:
-    """The scenario in `fixtures/scale/<name>.yaml`. Raises UsageError."""
+    """Return the scenario in `fixtures/scale/<name>.yaml`. Raises UsageError."""
     path = folder("fixtures") / "scale" / f"{name}.yaml"
     if not path.is_file():
         raise UsageError(f'there is no scale scenario "{name}"', hint=documents.suggestion(name, names()))
@@ -63,7 +65,7 @@ def load(name: str) -> Scenario:
 
 
 def read(path: Path) -> Scenario:
-    """Reads and checks one scenario file. Raises UsageError with file, line and field."""
+    """Read and check one scenario file. Raises UsageError with file, line and field."""
     document = documents.read(path, folder("fixtures") / "scale" / "scenario.schema.json")
     data = document.value
     cliques = data["manifest"]["spec"]["template"]["cliques"]

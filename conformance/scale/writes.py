@@ -1,4 +1,4 @@
-"""API writes of a phase, by who made them and to what, from the API server's audit log."""
+"""API writes of a phase, by client and resource, from the API server's audit log."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import Counter
 from conformance.cluster.audit import AuditKey
 
 NOT_COUNTED = frozenset({"kwok-controller", "kube-scheduler"})
-"""Programs that would write as much without any operator: the fake kubelet and the default binder."""
+"""Programs that would write as much without any operator: the fake kubelet and the default scheduler."""
 HARNESS = "grove-conformance"
 
 
 def counted(writes: Counter[AuditKey], pods: int) -> dict[str, object]:
-    """Totals and a table of writes: `perPod` is of all writers but KWOK, kube-scheduler and this harness."""
+    """Return totals and a table of writes. `perPod` counts all clients except KWOK, kube-scheduler and the suite."""
     table: Counter[tuple[str, str, str]] = Counter()
     refused = 0
     for key, count in writes.items():

@@ -71,7 +71,7 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["cluster", "--nonsense"], "--nonsense"),
         (["cluster", "up", "x", "--nodes", "tinny:1"], "tiny"),
         (["cluster", "up", "x", "--nodes", "tiny:many"], "--nodes"),
-        (["cluster", "up", "x", "--nodes", "tiny:1", "--nodes", "tiny:2"], "twice"),
+        (["cluster", "up", "x", "--nodes", "tiny:1", "--nodes", "tiny:2"], "duplicate"),
         (["cluster", "up", "x", "--set", "a=b"], "--implementation"),
         (["cluster", "up", "x", "--implementation", "referense"], "reference"),
         (

@@ -74,7 +74,7 @@ def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
     assert len(fleets.asked(str(file))) == 1
 
 
-@pytest.mark.parametrize(("name", "told"), [("nothing.yaml", "no file"), ("My_Nodes.yaml", "no name for nodes")])
+@pytest.mark.parametrize(("name", "told"), [("nothing.yaml", "no file"), ("My_Nodes.yaml", "not a valid name for nodes")])
 def test_a_file_that_cannot_be_a_profile_is_refused_in_one_line(tmp_path: Path, name: str, told: str) -> None:
     (tmp_path / "My_Nodes.yaml").write_text(OWN)
     with pytest.raises(UsageError, match=told):
@@ -117,7 +117,7 @@ def test_label_keys_are_parameters() -> None:
         ("{profile: tinny, nodes: 1}", "did you mean"),
         ("{profile: tiny}", "parts"),
         ("{profile: cpu, racks: 1}", "no rack"),
-        ("{profile: tiny, nodes: 1}, {profile: tiny, racks: 1}", "twice"),
+        ("{profile: tiny, nodes: 1}, {profile: tiny, racks: 1}", "duplicate"),
     ],
 )
 def test_a_wrong_fleet_is_told(tmp_path: Path, text: str, told: str) -> None:

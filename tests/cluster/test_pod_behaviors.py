@@ -28,10 +28,10 @@ def test_annotations_of_a_life_are_spelled_out() -> None:
         ({"behavior": "crashloop"}, "no behavior 'crashloop' — did you mean \"crash-loop\""),
         ({"behavoir": "slow"}, 'behavoir: unknown annotation — did you mean "behavior"'),
         ({"behavior": "slow", "redy-after": "3s"}, 'unknown annotation — did you mean "ready-after"'),
-        ({"behavior": "slow", "ready-after": "3"}, "ready-after: '3' has not the right form — give whole seconds"),
-        ({"behavior": "crash-loop", "restarts": "3s"}, "restarts: '3s' has not the right form"),
-        ({"behavior": "never-ready", "ready-after": "3s"}, "means nothing to the behavior never-ready"),
-        ({"ready-after": "3s"}, "means nothing without a behavior"),
+        ({"behavior": "slow", "ready-after": "3"}, "ready-after: '3' has the wrong form — give whole seconds"),
+        ({"behavior": "crash-loop", "restarts": "3s"}, "restarts: '3s' has the wrong form"),
+        ({"behavior": "never-ready", "ready-after": "3s"}, "has no effect with the behavior never-ready"),
+        ({"ready-after": "3s"}, "has no effect without a behavior"),
     ],
 )
 def test_a_mistake_is_told(annotations: dict[str, str], told: str) -> None:
@@ -49,7 +49,7 @@ def test_what_is_right_or_not_ours_is_no_mistake() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("ready-after: 3s", "ready-after: 3 s", "behaviors.realistic.parameters.ready-after: '3 s' is no default"),
+        ("ready-after: 3s", "ready-after: 3 s", "behaviors.realistic.parameters.ready-after: '3 s' is not a valid default"),
         ("ready-after: 3s", "redy-after: 3s", "behaviors.realistic.parameters.redy-after: unknown parameter"),
         ("{fails-after: 1s}", "{}", "parameters.fails-after: no behavior reads it"),
         ("type: count", "type: number", 'parameters.restarts.type: "number" is not known'),
@@ -69,7 +69,7 @@ def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, to
     ("old", "new", "told"),
     [
         ("[image-pull-failure]", "[image-pull-error]", "no behavior 'image-pull-error'"),
-        ("[image-pull-failure]", "[slow]", "${fails-after} stands for nothing for the behavior slow"),
+        ("[image-pull-failure]", "[slow]", "${fails-after} is not defined for the behavior slow"),
         ("durationFrom:", "durationFrm:", "unknown field"),
         ("matchAnnotations:", "matchAnotations:", "unknown field"),
     ],

@@ -113,8 +113,8 @@ def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
 @pytest.mark.parametrize(
     ("extra", "told"),
     [
-        ('env: {"A=B": x}', '"A=B" has not the right form — the name of a variable, without ='),
-        ('env: {"": x}', '"" has not the right form — the name of a variable, without ='),
+        ('env: {"A=B": x}', '"A=B" has the wrong form — the name of a variable, without ='),
+        ('env: {"": x}', '"" has the wrong form — the name of a variable, without ='),
         ('env: {A: "x\\0"}', "env.A: holds a NUL character — remove it"),
         ("stop: {grace: .inf}", "stop.grace: is no number that can be reached: inf"),
         ("stop: {grace: 1.0e+300}", "stop.grace: 1e+300 is greater than the maximum of 3600"),
@@ -127,7 +127,7 @@ def test_what_no_process_can_be_given_is_refused(load, extra: str, told: str) ->
 def test_the_scheduler_name_may_be_a_parameter(load) -> None:
     text = GOOD.replace("schedulerName: mine-scheduler", "schedulerName: ${set.level}")
     assert load(text).scheduler_name == "info"
-    assert 'mine.yaml:7: schedulerName: "No" has not the right form' in refusal(
+    assert 'mine.yaml:7: schedulerName: "No" has the wrong form' in refusal(
         load, text, {"binary": "operator", "level": "No"}
     )
 
@@ -181,7 +181,7 @@ def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
             "http://127.0.0.1:",
             "http://example.com:",
             'mine.yaml:17: processes.operator.ready.http: "http://example.com:${port.health}/readyz" '
-            "has not the right form — a URL that starts with http://127.0.0.1: and answers 200 when ready",
+            "has the wrong form — a URL that starts with http://127.0.0.1: and answers 200 when ready",
         ),
         (
             'ready: {http: "http://127.0.0.1:${port.health}/readyz"}',

@@ -1,1 +1,1 @@
-"""What the fake cluster plays of a kubelet beyond KWOK: init containers that wait, and nodes that fail."""
+"""What the fake cluster plays of a kubelet beyond KWOK: waiting init containers, and node failures."""

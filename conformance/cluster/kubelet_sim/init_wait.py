@@ -1,8 +1,8 @@
-"""What Grove's waiting init container does, as far as a pod's status shows it (spec OBJ-640 to OBJ-645). Pure.
+"""Grove's waiting init container as a pod's status shows it (spec OBJ-640 to OBJ-645). Pure.
 
-Fake pods run no program. This one decides when others start, so it is played, for any implementation: it is known by
-its arguments and not by its image or name. It waits until of every clique that it is told at least so many pods of its
-own gang are Ready; which clique a pod belongs to its label says, never its name (OBJ-642 done right).
+Fake pods run no program. This one decides when others start, so it is played, for any implementation: it is recognized
+by its arguments, not by its image or name. It waits until each clique in its arguments has at least the given number of
+Ready pods in its own gang. A pod's clique is read from its label, never from its name (OBJ-642 done right).
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from kube.objects import ObjectMeta
 HOLD = "conformance.grove.io/hold-status"
 """A pod with this annotation is left as it is, as the stages do."""
 LOST = "conformance.grove.io/lost"
-"""Condition of a pod whose node is lost (`loss`): it is left as it is, too."""
+"""Condition of a pod whose node has failed (`node_failure`): it is left as it is, too."""
 
 _LONG, _SHORT = "--podcliques", "-p"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 Ready = Callable[[str], int]
-"""How many pods of a clique are Ready in the gang of the pod that asks."""
+"""Return how many pods of a clique are Ready in the gang of the waiting pod."""
 
 
 class Container(msgspec.Struct, rename="camel", gc=False):
+    """A container as far as this module reads it."""
+
     name: str = ""
     image: str = ""
     args: list[str] | None = None
@@ -36,24 +38,30 @@ class Container(msgspec.Struct, rename="camel", gc=False):
 
 
 class Condition(msgspec.Struct, gc=False):
+    """A condition of a pod."""
+
     type: str = ""
     status: str = ""
 
 
 class PodSpec(msgspec.Struct, rename="camel"):
+    """The spec of a pod as far as this module reads it."""
+
     init_containers: list[Container] | None = None
     restart_policy: str = "Always"
     node_name: str = ""
 
 
 class PodStatus(msgspec.Struct, rename="camel"):
+    """The status of a pod as far as this module reads it."""
+
     phase: str = ""
     conditions: list[Condition] | None = None
     init_container_statuses: list[dict[str, Any]] | None = None
 
 
 class Pod(msgspec.Struct):
-    """What of a pod matters here."""
+    """A pod as far as this module reads it."""
 
     metadata: ObjectMeta
     spec: PodSpec
@@ -61,23 +69,27 @@ class Pod(msgspec.Struct):
 
     @property
     def gang(self) -> tuple[str, str]:
+        """Return namespace and name of the pod's gang."""
         return (self.metadata.namespace, self.metadata.label(GANG))
 
     @property
     def clique(self) -> str:
+        """Return the name of the pod's clique."""
         return self.metadata.label(CLIQUE)
 
     @property
     def ready(self) -> bool:
+        """Return whether the pod is Ready."""
         return self._condition("Ready") == "True"
 
     @property
     def lost(self) -> bool:
+        """Return whether the pod's node has failed."""
         return self._condition(LOST) == "True"
 
     @property
     def waits(self) -> bool:
-        """Whether its init containers are under way: on a node, and not Initialized (the stage pod-starts says so)."""
+        """Return whether its init containers are running: it is on a node and not Initialized (stage pod-starts)."""
         return (
             self._condition("Initialized") == "False"
             and self.status.phase == "Pending"
@@ -91,13 +103,13 @@ class Pod(msgspec.Struct):
 
 
 class MalformedError(Exception):
-    """Arguments that the program refuses; it ends with exit code 1."""
+    """Arguments that the program rejects. It ends with exit code 1."""
 
 
 def parents(container: Container) -> dict[str, int] | None:
-    """Clique → pods of it that are waited for, None for a container that is none of this kind.
+    """Return clique → pods that must be Ready; None if the container is not a waiting init container.
 
-    The short form alone tells only with a value that looks like one: others have options of that name too.
+    The short form counts only with a value of the right form: other programs have options with that name too.
     """
     values, long = [], False
     for flag, value in _options(container.args or []):
@@ -109,7 +121,7 @@ def parents(container: Container) -> dict[str, int] | None:
 
 
 def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
-    """Flag and value of each of the two options, in every spelling of the command line's library."""
+    """Yield flag and value of each of the two options, in every spelling of the command line library."""
     rest = iter(arguments)
     for argument in rest:
         flag, equals, value = argument.partition("=")
@@ -122,7 +134,7 @@ def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _pair(text: str) -> tuple[str, int] | None:
-    """One `name:count`, None for a blank entry."""
+    """Parse one `name:count`; None for a blank entry."""
     if not text.strip():
         return None
     parts = [part.strip() for part in text.split(":")]
@@ -132,8 +144,8 @@ def _pair(text: str) -> tuple[str, int] | None:
 
 
 def passed(pod: Pod, ready: Ready) -> set[str]:
-    """The waiting init containers of a pod whose condition holds now. The caller remembers them: what held once is
-    done (OBJ-643)."""
+    """Return the waiting init containers of a pod whose condition holds now. The caller remembers them: a wait that has
+    ended stays ended (OBJ-643)."""
     found = set()
     for container in pod.spec.init_containers or ():
         try:
@@ -146,7 +158,7 @@ def passed(pod: Pod, ready: Ready) -> set[str]:
 
 
 def completed(pod: Pod) -> set[str]:
-    """The init containers that ended well, as its status says."""
+    """Return the init containers that have completed, by the pod's status."""
     return {
         str(status.get("name"))
         for status in pod.status.init_container_statuses or ()
@@ -155,8 +167,8 @@ def completed(pod: Pod) -> set[str]:
 
 
 def patch(pod: Pod, done: set[str], now: str) -> dict[str, Any] | None:
-    """The change of the status of a pod that waits, None where it is as it has to be. `done` are the names of waiting
-    init containers that are through."""
+    """Return the change of the status of a waiting pod; None if it is correct already. `done` are the names of waiting
+    init containers whose wait is over."""
     containers = pod.spec.init_containers or []
     at = next((i for i, c in enumerate(containers) if _blocks(c, done)), len(containers))
     failed = at < len(containers) and _malformed(containers[at])
@@ -178,7 +190,7 @@ def patch(pod: Pod, done: set[str], now: str) -> dict[str, Any] | None:
 
 
 def _shape(status: Mapping[str, Any]) -> tuple[object, ...]:
-    """What of a container status says how far it is; the API server may write the rest in another way than we."""
+    """Return the part of a container status that tells its progress. The API server may write the rest differently."""
     state = {word: detail for word, detail in (status.get("state") or {}).items() if detail is not None}
     return (status.get("name"), *((word, (state[word] or {}).get("reason")) for word in sorted(state)))
 
@@ -192,12 +204,12 @@ def _malformed(container: Container) -> bool:
 
 
 def _blocks(container: Container, done: set[str]) -> bool:
-    """Whether an init container keeps those behind it waiting. Others than ours end at once."""
+    """Return whether an init container blocks those after it. Containers of others end at once."""
     return _malformed(container) or (parents(container) is not None and container.name not in done)
 
 
 def _word(container: Container, place: int, failed: bool, restart_policy: str) -> str:
-    """The state of an init container, `place` behind the one that is at work (negative: before it)."""
+    """Return the state of an init container that is `place` positions after the running one (negative: before it)."""
     if place > 0:
         return "waiting"
     if place == 0:
@@ -208,7 +220,7 @@ def _word(container: Container, place: int, failed: bool, restart_policy: str) -
 
 
 def _status(container: Container, old: Mapping[str, Any], word: str, now: str) -> dict[str, Any]:
-    """A container status as the kubelet writes it; the instants of a state that goes on are kept."""
+    """Return a container status as the kubelet writes it. Timestamps of an unchanged state are kept."""
     state, started = old.get("state") or {}, now
     for known in ("running", "terminated"):
         started = (state.get(known) or {}).get("startedAt") or started

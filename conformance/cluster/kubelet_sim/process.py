@@ -1,8 +1,8 @@
-"""A process of the cluster beside KWOK, for what a stage cannot say, because it looks at one object only.
+"""A process of the cluster beside KWOK, for behavior that a stage cannot express because it sees one object only.
 
 It watches the pods on nodes and ends the init containers that wait for others, as `init_wait` says: the stage
-pod-starts holds such a pod back until its status says Initialized, and this process writes that. And it has nodes lost,
-as `losses` says. Other pods and nodes cost it a look, and the API server nothing.
+pod-starts holds such a pod back until its status says Initialized, and this process writes that. It also makes nodes
+fail, as `failed_nodes` says. Other pods and nodes cost it a comparison, and the API server nothing.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Gang = tuple[str, str]
 
 
 def command(server: str, pki: Path) -> list[str]:
-    """How the process is started; `pki` is the folder with the administrator's certificate."""
+    """Return the command line of the process. `pki` is the folder with the administrator's certificate."""
     return [sys.executable, "-m", "conformance.cluster.kubelet_sim.process", server, str(pki)]
 
 
 class Play:
-    """Who is Ready in each gang, who waits there, and for whom the wait is over. Constant work for a change of a pod,
-    unless somebody waits in its gang."""
+    """Which pods are Ready in each gang, which pods wait there, and whose wait is over. A change of a pod costs
+    constant time, unless a pod waits in its gang."""
 
     def __init__(self, write: Callable[[Key], None]) -> None:
         """`write` is called with the key of a pod whose status may have to change."""
@@ -49,7 +49,7 @@ class Play:
         self._passed: dict[str, set[str]] = {}
 
     def see(self, kind: str, old: Pod | None, pod: Pod) -> None:
-        """Takes in a change, as an informer tells it."""
+        """Take a change from the informer."""
         if old is not None:
             self._forget(old)
         if kind == "DELETED":
@@ -66,7 +66,7 @@ class Play:
             self._look(gang)
 
     def done(self, pod: Pod) -> set[str]:
-        """The waiting init containers of a pod that are through."""
+        """Return the waiting init containers of a pod whose wait is over."""
         return self._passed.get(pod.metadata.uid, set()) | init_wait.completed(pod)
 
     def _forget(self, pod: Pod) -> None:
@@ -84,7 +84,7 @@ class Play:
                 del self._waiting[gang]
 
     def _look(self, gang: Gang) -> None:
-        """Ends the waits of a gang whose condition holds at this moment: a later loss does not bring them back."""
+        """End the waits of a gang whose condition holds now. If pods are lost later, the waits do not come back."""
         cliques: Mapping[str, set[str]] = self._ready.get(gang, {})
         for uid, pod in self._waiting.get(gang, {}).items():
             found = init_wait.passed(pod, lambda clique: len(cliques.get(clique, ())))
@@ -93,7 +93,7 @@ class Play:
 
 
 async def run(client: Client) -> None:
-    """Plays until cancelled."""
+    """Play until cancelled."""
     queue: WorkQueue[Key] = WorkQueue()
     pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
     play = Play(queue.add)
@@ -117,6 +117,7 @@ async def run(client: Client) -> None:
 
 
 async def main(server: str, pki: Path) -> None:
+    """Run the process until it is stopped."""
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
     async with Client(Connection(server, tls, lambda: None), user_agent=COMPONENT) as client:

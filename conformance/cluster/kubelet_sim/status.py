@@ -1,4 +1,4 @@
-"""Writing statuses as a kubelet does: what was seen is what is changed, or nothing is."""
+"""Write statuses as a kubelet does: guarded by the state that was seen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Object)
 
 
 async def change(client: Client, cache: Informer[T], item: T, status: Mapping[str, object]) -> None:
-    """Patches the status of an object in the state in which it was seen. Raises ApiError."""
+    """Patch the status of an object in the state in which it was seen. Raises ApiError."""
     guard = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
     body = {"metadata": guard, "status": status}
     place = (item.metadata.namespace or None, item.metadata.name)
@@ -24,9 +24,10 @@ async def change(client: Client, cache: Informer[T], item: T, status: Mapping[st
     except ApiError as error:
         if not (error.conflict or error.not_found):
             raise
-        return  # somebody was first: the watch brings it, and us back here
+        return  # another client was first: the watch delivers its change and brings us back here
     cache.observe(cache.decode(answer))
 
 
 def now() -> str:
+    """Return the present time as Kubernetes writes it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
