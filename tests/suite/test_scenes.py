@@ -103,6 +103,20 @@ def test_a_scene_goes_on_after_a_step_that_does_not_settle(faked: Faked) -> None
     assert ran.report["verdict"]["requirements"][1]["failures"][0]["seen"] == "two of three"
 
 
+def test_what_the_driver_does_not_control_blocks_whoever_needs_a_later_step(faked: Faked) -> None:
+    write(faked)
+    place = faked.folder / "tests" / "test_fake.py"
+    reason = "the driver does not control the process of the operator"
+    uncontrolled = f'raise Blocked("{reason}", "circumstances")'
+    text = place.read_text().replace('env.wait_for("second", True)', uncontrolled)
+    place.write_text("from conformance.suite.checks import Blocked\n" + text)
+    ran = faked.run()
+    assert ran.exit == 6, ran.out + ran.err
+    blocked = dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "blocked")
+    assert ran.outcomes == {**blocked, "AA-004": "passed"}
+    assert {r["reason"] for r in ran.report["verdict"]["requirements"] if r["outcome"] == "blocked"} == {reason}
+
+
 def test_a_refused_write_fails_whoever_needs_a_later_step(faked: Faked) -> None:
     write(faked, second="env.refused()")
     ran = faked.run()
