@@ -1,4 +1,4 @@
-"""The conformance suite and its fake cluster: what judges an implementation of the Grove API.
+"""The conformance suite and its fake cluster: the judge of implementations of the Grove API.
 
-Imports nothing of `reference_impl`.
+It imports nothing from `reference_impl`.
 """

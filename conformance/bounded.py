@@ -1,7 +1,7 @@
-"""Bounds of what a file of the user's may make us do: its length, its depth, and its values with all aliases expanded.
+"""Limits for files of users: their length, their depth, and their number of values with all aliases expanded.
 
-A few lines of YAML can stand for more values than any memory holds, because an alias costs one word and whoever walks
-the values, or writes them as JSON, meets what it stands for each time.
+A few lines of YAML can stand for more values than fit into memory, because an alias costs one word, and everything that
+walks the values or writes them as JSON visits what it stands for each time.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import yaml
 from conformance.errors import UsageError
 
 LENGTH = 1 << 20
-"""Bytes of a file of ours: descriptors, node profiles, workloads."""
+"""Bytes of a file for the suite: descriptors, node profiles, workloads."""
 MANIFESTS = 32 << 20
-"""Bytes of a file of Kubernetes objects. An API server takes 1.5 MiB an object, and CRDs come several in one file."""
+"""Bytes of a file of Kubernetes objects. An API server accepts 1.5 MiB per object, and a file may contain several
+CRDs."""
 DEPTH = 100
-"""Values in each other. The deepest that Kubernetes has, a CRD with the spec of a pod, has 30."""
+"""Nested values. The deepest Kubernetes object, a CRD with a pod spec, has 30 levels."""
 VALUES = 1_000_000
 """Values of a document with its aliases expanded; all CRDs of Grove together have 60,000."""
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -26,7 +27,8 @@ _DEEP, _FLATTER = f"is more than {DEPTH} levels deep", "make it flatter"
 
 
 def text(path: Path, most: int, where: str) -> str:
-    """The text of a file. Raises UsageError: cannot be read, no UTF-8, longer than `most` bytes."""
+    """Return the text of a file. Raises UsageError if it cannot be read, is not UTF-8, or is longer than `most`
+    bytes."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
@@ -41,8 +43,8 @@ def text(path: Path, most: int, where: str) -> str:
 
 
 def check_depth(content: str, where: str) -> None:
-    """Raises UsageError for a text that nests too deeply, or a yaml.YAMLError. Needed before it is composed: for that
-    PyYAML calls itself in C, which ends not with an exception but with the process."""
+    """Raise UsageError if a text nests too deeply, or a yaml.YAMLError. This must come before composing: PyYAML
+    recurses in C there, which ends the process instead of raising an exception."""
     depth = 0
     for event in yaml.parse(content, LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -51,13 +53,14 @@ def check_depth(content: str, where: str) -> None:
 
 
 def check(root: yaml.Node, where: str) -> None:
-    """Raises UsageError for a document that is too deep or too big once its aliases are expanded, or has an alias that
-    holds itself."""
+    """Raise UsageError if a document is too deep or too big with its aliases expanded, or has an alias that contains
+    itself."""
     known: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 
     def measured(node: yaml.Node, depth: int) -> tuple[int, int]:
-        """Values in a node and their depth below it. Each node is looked at once, however many aliases it has."""
+        """Return the number of values in a node and their depth below it. Each node is visited once, however many
+        aliases it has."""
         if isinstance(node, yaml.ScalarNode):
             return 1, 0
         if id(node) in above:

@@ -7,24 +7,24 @@ from pathlib import Path
 from conformance.errors import UsageError
 
 PROJECT = Path(__file__).resolve().parent.parent
-"""The folder that holds our packages: the root of a checkout, or a `site-packages` that we share with anybody."""
+"""The folder that contains the packages: the root of a checkout, or a `site-packages` that is shared with others."""
 _PACKED = Path(__file__).resolve().parent / "_data"
-"""Only a wheel has it. It comes first, because a folder of the same name beside a wheel's packages is not ours."""
+"""Only in a wheel. It takes precedence, because a folder of the same name next to a wheel's packages is not ours."""
 
 
 def folder(name: str) -> Path:
-    """The data folder `fixtures`, `kwok-profiles` or `docs/spec`."""
+    """Return the data folder `fixtures`, `kwok-profiles` or `docs/spec`."""
     packed = _PACKED / name
     return packed if packed.is_dir() else PROJECT / name
 
 
 def packed() -> bool:
-    """Whether this is an installed wheel rather than a checkout."""
+    """Return whether this is an installed wheel instead of a checkout."""
     return _PACKED.is_dir()
 
 
 def page(name: str) -> Path:
-    """A page of `docs/`, which only a checkout has. Raises UsageError in an installed wheel."""
+    """Return a page of `docs/`, which only a checkout has. Raises UsageError in an installed wheel."""
     if packed():
         raise UsageError(f"docs/{name} belongs to a checkout, and this is an installed package", hint="give --to FILE")
     return PROJECT / "docs" / name

@@ -1,4 +1,5 @@
-"""Folders that we write to: a full or read-only disk costs the user one line, and no reader ever finds half a file."""
+"""Folders that the suite writes to: a full or read-only disk is reported in one line, and no reader ever sees half a
+file."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ _USERS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
     | {errno.ENAMETOOLONG, errno.ELOOP}
 )
-"""What the user of a disk can fix. Everything else that an operating system reports is a fault of ours."""
+"""Errors that the user of a disk can fix. All other errors of the operating system are bugs of the suite."""
 
 
 def make(folder: Path, *, where: str, hint: str, mode: int = 0o777) -> None:
-    """Makes `folder` where there is none. Raises UsageError."""
+    """Create `folder` if it does not exist. Raises UsageError."""
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
@@ -28,7 +29,7 @@ def make(folder: Path, *, where: str, hint: str, mode: int = 0o777) -> None:
 
 
 def require(folder: Path, size: int, *, where: str, hint: str) -> None:
-    """Makes `folder` where there is none. Raises UsageError unless it can be written and `size` bytes are free."""
+    """Create `folder` if it does not exist. Raises UsageError unless it can be written and `size` bytes are free."""
     make(folder, where=where, hint=hint)
     try:
         tempfile.TemporaryFile(dir=folder).close()
@@ -43,7 +44,7 @@ def require(folder: Path, size: int, *, where: str, hint: str) -> None:
 
 @contextmanager
 def errors(where: str, hint: str) -> Iterator[None]:
-    """Raises UsageError in place of the errors of a disk that is full or must not be written."""
+    """Raise UsageError instead of the errors of a full or read-only disk."""
     try:
         yield
     except OSError as error:
@@ -54,7 +55,7 @@ def errors(where: str, hint: str) -> Iterator[None]:
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a file that is for its user alone (0600), whole or not at all."""
+    """Write a file that only its user can read (0600), completely or not at all."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         beside.touch(mode=0o600)

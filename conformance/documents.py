@@ -1,7 +1,7 @@
-"""Reading our YAML data files: each error is one line with file, line and field (docs/design.md, section "Errors").
+"""Read YAML data files: each error is one line with file, line and field (docs/design.md, section "Errors").
 
 A document is checked against a JSON schema and keeps the line of every field, so that later checks, which a schema
-cannot make, complain as precisely as the schema does.
+cannot express, report errors as precisely.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conformance import bounded
 from conformance.errors import UsageError
 
 Field = tuple[str | int, ...]
-"""The way to a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
+"""The path of a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Document:
     path: Path
     value: Mapping[str, Any]
     lines: Mapping[Field, int]
-    """Line (from 1) at which each value begins; for the value of a key the line of the key."""
+    """Line (from 1) at which each value begins; for the value of a key, the line of the key."""
 
     def where(self, *field: str | int) -> str:
-        """`file:line: field`, with the line of the nearest enclosing value that the file has."""
+        """Return `file:line: field`, with the line of the nearest enclosing value that the file has."""
         at = field
         while at and at not in self.lines:
             at = at[:-1]
@@ -43,7 +43,7 @@ class Document:
         return f"{place}: {spelled(field)}" if field else place
 
     def strings(self, *below: str | int) -> Iterator[tuple[Field, str]]:
-        """Every string value below a field, with its own field, in the order of the file."""
+        """Yield every string below a field, with its own field, in the order of the file."""
         value: Any = self.value
         for step in below:
             value = value.get(step) if isinstance(value, Mapping) else value[step]
@@ -51,9 +51,9 @@ class Document:
 
 
 def read(path: Path, schema: Path) -> Document:
-    """Reads `path` and checks it against the JSON schema in `schema`.
+    """Read `path` and check it against the JSON schema in `schema`.
 
-    Raises UsageError: unreadable, not YAML, a key twice, or the first violation of the schema by line.
+    Raises UsageError: unreadable, not YAML, a duplicate key, or the first violation of the schema by line.
     """
     document = parse(path)
     check(document, schema)
@@ -61,7 +61,7 @@ def read(path: Path, schema: Path) -> Document:
 
 
 def parse(path: Path) -> Document:
-    """Reads YAML without a schema. Raises UsageError."""
+    """Read YAML without a schema. Raises UsageError."""
     text = bounded.text(path, bounded.LENGTH, shown(path))
     lines: dict[Field, int] = {}
     loader = yaml.CSafeLoader(text)
@@ -86,7 +86,7 @@ def parse(path: Path) -> Document:
 
 
 def check(document: Document, schema: Path) -> None:
-    """Raises UsageError with the first violation of the JSON schema in `schema`, by line; a missing field, which is
+    """Raise UsageError with the first violation of the JSON schema in `schema`, by line. A missing field, which is
     often another one misspelt, comes last."""
     rules = json.loads(schema.read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(rules, format_checker=jsonschema.FormatChecker())
@@ -98,7 +98,7 @@ def check(document: Document, schema: Path) -> None:
 
 
 def shown(path: Path) -> str:
-    """A path as a user wants to read it: relative to the current folder if it lies below."""
+    """Return a path for people: relative to the current folder if it is below."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except ValueError:
@@ -106,7 +106,7 @@ def shown(path: Path) -> str:
 
 
 def spelled(field: Iterable[str | int]) -> str:
-    """`processes.operator.argv[0]`"""
+    """Return a field as text: `processes.operator.argv[0]`."""
     text = ""
     for step in field:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -114,7 +114,7 @@ def spelled(field: Iterable[str | int]) -> str:
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """A hint for an unknown name: `did you mean "argv"?`, or the list of what there is."""
+    """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known ones."""
     names = sorted(known)
     if near := difflib.get_close_matches(wrong, names, n=1, cutoff=0.6):
         return f'did you mean "{near[0]}"?'
@@ -142,17 +142,17 @@ def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict
 
 
 def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path) -> Any:
-    """A single value. Raises UsageError for one that no JSON, no file name and no process can have."""
+    """Return a scalar. Raises UsageError for a value that cannot be JSON, a file name or an argument."""
     where = f"{shown(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
     try:
         value = loader.construct_object(node)
-    except ValueError as error:  # a date of no calendar, a number of thousands of digits
+    except ValueError as error:  # an invalid date, a number of thousands of digits
         raise UsageError(f"cannot be read: {error}", where=where, hint="fix the value, or put it in quotes") from error
     if isinstance(value, str) and "\0" in value:
         raise UsageError("holds a NUL character", where=where, hint="remove it")
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"is no number that can be reached: {value}", where=where, hint="give a number")
-    # A schema knows JSON only; `expires: 2027-01-31` is a date to YAML and a text to us.
+    # A schema knows only JSON: for YAML, `expires: 2027-01-31` is a date; here it is text.
     return value.isoformat() if isinstance(value, datetime.date) else value
 
 
@@ -160,7 +160,7 @@ def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
     seen: set[str] = set()
     for key_node, _ in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
-            continue  # refused for what it is
+            continue  # it is rejected as such
         if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
             field = spelled((*at, key_node.value))
             where = f"{shown(path)}:{key_node.start_mark.line + 1}: {field}"
@@ -180,14 +180,14 @@ def _strings(value: Any, at: Field) -> Iterator[tuple[Field, str]]:
 
 
 def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
-    """Of an `anyOf`/`oneOf` the branch that came nearest, which names the real mistake."""
+    """Return the branch of an `anyOf`/`oneOf` that came nearest, which names the real mistake."""
     while error.context:
         error = max(error.context, key=lambda e: (len(e.absolute_path), e.validator not in ("type", "const")))
     return error
 
 
 def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[int, Field, str, str]:
-    """Line, field, what is wrong, hint."""
+    """Return line, field, what is wrong, and a hint."""
     field: Field = tuple(error.absolute_path)
     what, hint = _explained(error)
     if error.validator == "additionalProperties":

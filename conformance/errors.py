@@ -1,6 +1,6 @@
-"""The two kinds of error that this program ends with by itself, and the table of exit codes.
+"""The two kinds of errors with which this program ends by itself, and the table of exit codes.
 
-A failure of the implementation under test is neither: it is a finding, kept in the ledger.
+A failure of the implementation under test is neither: it is a finding in the ledger.
 """
 
 from __future__ import annotations

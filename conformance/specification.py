@@ -1,6 +1,6 @@
-"""The specification of `docs/spec/`: its rows by id.
+"""The specification in `docs/spec/`: its rows by id.
 
-A row is a line of a table, or a paragraph, that carries the anchor of its id: `<a id="obj-401"></a>OBJ-401`.
+A row is a line of a table, or a paragraph, with the anchor of its id: `<a id="obj-401"></a>OBJ-401`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RULER = re.compile(r"[|:\s-]+")
 
 @dataclass(frozen=True)
 class Row:
-    """One fact. `cells` are the columns beside the id, each with the heading of its column; a paragraph has one cell
+    """One fact. `cells` are the columns after the id, each with the heading of its column; a paragraph has one cell
     without a heading."""
 
     id: str
@@ -35,18 +35,18 @@ class Row:
 
     @property
     def link(self) -> str:
-        """The place of the row, relative to the root of the repository."""
+        """Return the location of the row, relative to the root of the repository."""
         return f"{FOLDER}/{self.file}#{self.id.lower()}"
 
     @property
     def text(self) -> str:
-        """The row as lines, one a column."""
+        """Return the row as lines, one per column."""
         return "\n".join(f"{name}: {value}" if name else value for name, value in self.cells)
 
 
 @functools.cache
 def load(folder: Path | None = None) -> Mapping[str, Row]:
-    """Read all rows, once a process."""
+    """Read all rows, once per process."""
     place = folder or data.folder(FOLDER)
     return {row.id: row for path in sorted(place.glob("*.md")) for row in rows(path)}
 
@@ -68,12 +68,13 @@ def rows(path: Path) -> Iterator[Row]:
 
 
 def prefixes(ids: Iterable[str]) -> set[str]:
-    """What ids begin with: `OBJ`, `CHG`, …"""
+    """Return the prefixes of ids: `OBJ`, `CHG`, …"""
     return {id.partition("-")[0] for id in ids}
 
 
 def pattern(ids: Iterable[str]) -> re.Pattern[str]:
-    """What looks like an id with one of the prefixes of `ids`, whether or not there is a row."""
+    """Return a pattern for everything that looks like an id with one of the prefixes of `ids`, whether or not it has a
+    row."""
     return re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(prefixes(ids)))}){ID}(?![\w-])")
 
 
@@ -85,7 +86,7 @@ def _paragraph(path: Path, number: int, line: str) -> Iterator[Row]:
 
 def _row(path: Path, number: int, anchor: str, cells: list[str], headings: list[str]) -> Row:
     name = _plain(cells[0])
-    id = name[: len(anchor)]  # as it is written: an id may end in a small letter
+    id = name[: len(anchor)]  # as written: an id may end in a lower-case letter
     title = name[len(anchor) :].strip()
     columns = [("", title), *zip([*headings[1:], *[""] * len(cells)], map(_plain, cells[1:]), strict=False)]
     return Row(id, path.name, number, tuple((heading, text) for heading, text in columns if text))

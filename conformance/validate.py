@@ -23,7 +23,7 @@ from conformance.suite import coverage
 
 
 def _workload(path: Path) -> None:
-    """A workload, and the behaviors that its pods are given."""
+    """Check a workload, and the behaviors of its pods."""
     workloads.check(path)
     for mistake in pod_behaviors.mistakes_of_set(workloads.load(path.stem, place=path.parent)):
         raise UsageError(mistake.what, where=f"{documents.shown(path)}: {mistake.where}", hint=mistake.hint)

@@ -75,7 +75,7 @@ def up(
     scheduler_name = scheduler_name or (scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER)
     settings = ClusterSettings(scheduler=scheduler, scheduler_name=scheduler_name, apiserver_port=apiserver_port)
     with progress.terminal(f"cluster {name}") as report:
-        # It is ours until the nodes are there, so that nothing is left of a command that was killed half-way.
+        # This process owns the cluster until the nodes exist, so that a killed command leaves nothing behind.
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
         try:
             if wanted:
@@ -196,7 +196,7 @@ def prune(
 
 
 def _states(everywhere: bool) -> list[State]:
-    """The state of this checkout, and with `everywhere` that of the user's other checkouts after it."""
+    """Return the state of this checkout and, with `everywhere`, those of the user's other checkouts after it."""
     own = State()
     others = [State(root) for root in known_roots() if root != own.root] if everywhere else []
     return [own, *others]

@@ -1,4 +1,4 @@
-"""`grove-conformance list | explain | docs`: what the registry and the specification say. They start no cluster."""
+"""`grove-conformance list | explain | docs`: print the registry and the specification. They start no cluster."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from conformance.suite.selection import Scope, scope
 from conformance.suite.settings import RunSettings
 
 SUITE = ("suite", "history", "invariants", "grove", "testing", "tests")
-"""The folders of `conformance/` that decide what a verdict means: they make the suite's digest."""
+"""The folders of `conformance/` that determine what a verdict means: they are in the suite's digest."""
 
 SPACE = 64 << 20
 """Bytes that must be free for a report with its failure bundles."""
@@ -122,7 +122,7 @@ def run(
     plan = launch.collect(settings)
     settings = _with(settings, ids=_of_tests(settings, plan, chosen))
     if plan.selected and not where:
-        with progress.terminal("programs") as report:  # here, where minutes of building can be watched
+        with progress.terminal("programs") as report:  # here, where the user can watch minutes of building
             resolve_all(report)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
@@ -144,7 +144,7 @@ def run(
 
 
 def suite_digest() -> str:
-    """`sha256:` over the files that decide what a verdict means, by path."""
+    """Return `sha256:` over the files that determine what a verdict means, by path."""
     total = hashlib.sha256()
     root = Path(__file__).resolve().parent.parent
     places = [*(root / name for name in SUITE), data.folder("fixtures") / "workloads"]
@@ -169,7 +169,7 @@ def _time_scale(text: str) -> float:
 
 
 def _workers(text: str) -> int | None:
-    """None for `auto`."""
+    """Return the number of workers; None for `auto`."""
     if text == "auto":
         return None
     if not text.isascii() or not text.isdigit() or int(text) > 64:
@@ -182,7 +182,7 @@ def _how_many(wanted: int | None, tests: int) -> int:
 
 
 def _cluster(cluster: str, kubeconfig: Path | None, count: int | None, time_scale: float) -> str:
-    """The kubeconfig of an existing cluster; empty for our own."""
+    """Return the kubeconfig of an existing cluster; empty for clusters of the run itself."""
     if cluster not in ("own", "existing"):
         raise UsageError(
             f"unknown kind of cluster {cluster!r}", where="--cluster", hint=suggestion(cluster, ("own", "existing"))
@@ -227,7 +227,7 @@ def _features(judged: Descriptor, registry: requirement.Registry) -> None:
 
 
 def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[str, ...]:
-    """The ids that are judged: where tests were named, as many of the selected ones as these declare."""
+    """Return the judged ids: with --test, those of the selected ones that the named tests declare."""
     if not settings.only:
         return settings.ids
     for name in settings.only:
@@ -238,8 +238,8 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
 
 
 def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable[str]) -> str:
-    """The command line that repeats a test of this run, without the name of the test. The selection of the run decides
-    what the test asks, and the repetition is part of its random numbers."""
+    """Return the command line that repeats a test of this run, without the name of the test. The selection of the run
+    decides what the test judges, and the repetition is part of its random numbers."""
     words = [_program(), "run", "--implementation", settings.implementation]
     for text in given:
         words += ["--set", text]
@@ -257,7 +257,7 @@ def _reproduce(settings: RunSettings, given: Iterable[str], of_earlier: Iterable
 
 
 def _program() -> str:
-    """This program as it can be called from here: by its name only where a shell would find it."""
+    """Return this program as it can be called from here: its bare name only if a shell would find it."""
     name = "grove-conformance"
     found = shutil.which(name)
     started = Path(sys.argv[0])

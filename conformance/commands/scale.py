@@ -20,13 +20,14 @@ from conformance.scale import run as runs
 from conformance.scale import scenario as scenarios
 
 MEASURED = "reference-plain"
-"""What is measured if nobody else is: the reference with the features that Grove's chart has on. The authorizer is off
-there (AUTH-13); it has the API server look at each write of the operator, and at each deletion by the collector."""
+"""The default implementation: the reference with the features that are enabled in Grove's chart. The authorizer is off
+there (AUTH-13); it would make the API server call a webhook for each write of the operator and each deletion by the
+garbage collector."""
 ROWS = 14
 
 
 class Binder(StrEnum):
-    """Who binds the pods."""
+    """The scheduler that binds the pods."""
 
     KUBE = "kube"
     GANG = "gang"
@@ -63,7 +64,7 @@ def scale(
 
 
 def show(result: dict[str, Any], console: Console) -> None:
-    """The tables of a result."""
+    """Print the tables of a result."""
     floor = result["floors"]["podsReadySeconds"]
     deploy, delete = result["phases"]["deploy"], result["phases"]["delete"]
     times = Table(

@@ -1,4 +1,4 @@
-"""Serving certificates for webhooks on loopback: one authority and one certificate a folder, made once."""
+"""Serving certificates for webhooks on loopback: one authority and one certificate per folder, created once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID = datetime.timedelta(days=30)
 SKEW = datetime.timedelta(hours=1)
-"""The clock of a machine that just woke up may step back: a certificate is valid from a little before it was made."""
+"""The clock of a machine that just woke up may step back: a certificate is valid from shortly before its creation."""
 
 
 class Certificates:
@@ -29,13 +29,13 @@ class Certificates:
         self.directory = directory
 
     def ensure(self) -> Path:
-        """Makes them unless they are there; returns the folder."""
+        """Create the files unless they exist. Return the folder."""
         if not (self.directory / "ca.crt").exists():
             self._make()
         return self.directory
 
     def bundle(self) -> str:
-        """The authority's certificate as `clientConfig.caBundle` wants it: base64 of the PEM."""
+        """Return the authority's certificate for `clientConfig.caBundle`: base64 of the PEM."""
         return base64.b64encode((self.ensure() / "ca.crt").read_bytes()).decode()
 
     def _make(self) -> None:
@@ -66,11 +66,11 @@ class Certificates:
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         write_private(self.directory / "tls.key", private)
         write_private(self.directory / "tls.crt", certificate.public_bytes(Encoding.PEM))
-        write_private(self.directory / "ca.crt", ca.public_bytes(Encoding.PEM))  # last: it says that all are there
+        write_private(self.directory / "ca.crt", ca.public_bytes(Encoding.PEM))  # last: it shows that all files exist
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file that only we can read (0600 from its first instant), whole or not at all."""
+    """Write a file that only this user can read (0600 from the beginning), completely or not at all."""
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
     with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -1,4 +1,4 @@
-"""Puts an implementation on a cluster: for the suite, for `scale`, and to outlive the command that starts it."""
+"""Start an implementation on a cluster: for the suite, for `scale`, or to outlive the command that starts it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def supplier_of(judged: Descriptor) -> Descriptor | None:
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:
-    """What a driver needs to know of a cluster of ours."""
+    """Return what a driver needs to know about a cluster of the suite."""
     return ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
 
 

@@ -1,6 +1,6 @@
-"""The model of a descriptor: everything the suite knows about an implementation.
+"""The model of a descriptor: everything that the suite knows about an implementation.
 
-See docs/design.md, section "Implementations under test". `loading.load` makes one from a YAML file.
+See docs/design.md, section "Implementations under test". `loading.load` creates one from a YAML file.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SUFFIXES = (".yaml", ".yml")
 
 
 class Role(StrEnum):
-    """What an implementation can be to a cluster."""
+    """The roles that an implementation can play."""
 
     OPERATOR = "operator"
     GANG_SCHEDULER = "gang-scheduler"
 
 
 class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to see that a process works; both must hold if both are given. `within` in seconds."""
+    """How to detect that a process is ready; if both are given, both must hold. `within` is in seconds."""
 
     http: str | None = None
     log: str | None = None
@@ -46,7 +46,7 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the process of one role is run. All strings may hold placeholders."""
+    """How the process of one role is run. All strings may contain placeholders."""
 
     argv: list[str | list[str]]
     ready: Ready
@@ -56,7 +56,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files, folders or globs; relative ones belong to the folder of the descriptor."""
+    """Files, folders or globs; relative ones are relative to the folder of the descriptor."""
 
     crds: list[str] = []
     webhooks: list[str] = []
@@ -71,13 +71,13 @@ class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: datetime.date | None = None
 
     def expired(self, today: datetime.date) -> bool:
-        """Whether the entry counts as stale on that day."""
+        """Return whether the entry is stale on that day."""
         return self.expires is not None and self.expires <= today
 
 
 class Upgrade(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An earlier version that this implementation is an upgrade of: the same processes with other parameters. `about`
-    names it in a sentence; `libraries` is the version of the Kubernetes libraries whose legacy hashes it stores."""
+    """An earlier version that this implementation upgrades: the same processes with other parameters. `about` describes
+    it; `libraries` is the version of the Kubernetes libraries with which it computed the hashes that it stored."""
 
     name: str
     about: str
@@ -102,12 +102,12 @@ class Descriptor:
     settings: Mapping[str, str]
     upgrades: tuple[Upgrade, ...]
     digest: str
-    """`sha256:` over the canonical JSON of the file; comments, order and settings do not count."""
+    """`sha256:` over the canonical JSON of the file. Comments, order and parameters do not count."""
     predecessor: Descriptor | None = None
     """Another implementation that this one takes over from, instead of an earlier version of itself."""
 
     def earlier(self, upgrade: Upgrade) -> Descriptor:
-        """The earlier version that an upgrade begins with."""
+        """Return the descriptor of the earlier version that an upgrade starts with."""
         if self.predecessor is not None:
             return self.predecessor
         changed = {
@@ -118,11 +118,11 @@ class Descriptor:
 
     @property
     def here(self) -> Path:
-        """The folder of the file."""
+        """Return the folder of the file."""
         return self.document.path.absolute().parent
 
     def static(self, name: str) -> str | None:
-        """The value of a placeholder that needs no cluster; None for the others."""
+        """Return the value of a placeholder that needs no cluster; None for the others."""
         match name:
             case "python":
                 return sys.executable
@@ -136,7 +136,8 @@ class Descriptor:
                 return self.settings.get(name.removeprefix("set.")) if name.startswith("set.") else None
 
     def manifests(self, part: Literal["crds", "webhooks"]) -> list[Path]:
-        """The YAML files of `install.crds` or `install.webhooks`, sorted within each entry. Raises UsageError."""
+        """Return the YAML files of `install.crds` or `install.webhooks`, sorted within each entry. Raises
+        UsageError."""
         found: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
             meant = placeholders.expand(pattern, lambda name: self.static(name) or "")

@@ -1,4 +1,4 @@
-"""Installs, starts, stops, kills and restarts one implementation on one cluster.
+"""Install, start, stop, kill and restart one implementation on one cluster.
 
 Roles that it does not play are supplied by another descriptor (the reference), whose processes then use the
 implementation's scheduler name.
@@ -54,7 +54,7 @@ class Driver:
         self.stop()
 
     def install(self) -> None:
-        """Install CRDs and webhook configurations, and return when they are in force. Raises UsageError,
+        """Install CRDs and webhook configurations, and return when they are in effect. Raises UsageError,
         HarnessError."""
         self.installer.install()
 
@@ -66,7 +66,7 @@ class Driver:
         start_all(self._players[role] for role in roles or tuple(self._players) if role in self._players)
 
     def stop(self, *roles: Role) -> None:
-        """Stop the processes of these roles, or everything, a second operator included. Stopping what does not run is
+        """Stop the processes of these roles, or everything including a second operator. Stopping what is not running is
         no error."""
         for role in roles or tuple(self._players):
             if role in self._players:
@@ -91,34 +91,34 @@ class Driver:
         self.start(role)
 
     def controls(self, role: Role) -> bool:
-        """Whether the driver starts and stops the process of a role; it does not for `start: running`."""
+        """Return whether the driver starts and stops the process of a role; it does not for `start: running`."""
         return role in self._players
 
     def alive(self, role: Role) -> bool:
-        """Whether the process of a role runs. False for a role that the driver does not control."""
+        """Return whether the process of a role runs. False for a role that the driver does not control."""
         return role in self._players and self._players[role].alive
 
     def pid(self, role: Role) -> int | None:
-        """Process id of a role while its process runs."""
+        """Return the process id of a role; None if it does not run."""
         return self._players[role].pid if role in self._players else None
 
     def log(self, role: Role) -> Path:
-        """Log of a role, appended to over restarts. A role that the driver does not control has none."""
+        """Return the log of a role, which restarts append to. A role that the driver does not control has none."""
         return self._values.log(role)
 
     def logs(self) -> dict[str, Path]:
-        """Logs by the name of their process: those of the roles and of a second operator."""
+        """Return logs by the name of their process: those of the roles and of a second operator."""
         return {name: self._values.log(name) for name in (*Role, SECOND)}
 
     def failures(self) -> tuple[Failure, ...]:
-        """Every process so far that ended by itself, in the order in which that was noticed."""
+        """Return every process so far that ended by itself, in the order in which that was noticed."""
         second = [self.operators.second] if self.operators.second is not None else []
         for player in (*self._players.values(), *second):
             player.notice()
         return tuple(self._failures)
 
     def player(self, role: Role) -> Descriptor:
-        """The descriptor that plays a role: the implementation's or the supplied one."""
+        """Return the descriptor that plays a role: the implementation's or the supplied one."""
         if role in self._players:
             return self._players[role].descriptor
         return self.descriptor if role in self.descriptor.roles or self.supplied is None else self.supplied

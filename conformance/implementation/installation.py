@@ -1,6 +1,6 @@
-"""What an implementation needs in the API server before it starts: CRDs and webhook configurations.
+"""Install what an implementation needs in the API server before it starts: CRDs and webhook configurations.
 
-Both return only when the API server uses what they brought: a CRD is Established, a webhook is called.
+Both functions return only once the API server uses what was installed: a CRD is Established, a webhook is called.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kube.resource import CRDS, Resource
 
 MANAGER = "grove-conformance"
 WITHIN = 30.0
-"""Seconds that the API server gets to take up a CRD or a webhook configuration."""
+"""Seconds within which the API server must use a CRD or a webhook configuration."""
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 WEBHOOKS = {
@@ -40,19 +40,19 @@ Manifest = Mapping[str, Any]
 
 
 def text(path: Path) -> str:
-    """The text of a file of manifests. Raises UsageError."""
+    """Return the text of a file of manifests. Raises UsageError."""
     return bounded.text(path, bounded.MANIFESTS, shown(path))
 
 
 def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """The objects of a YAML file whose text is `text` by now. Raises UsageError for another kind or no YAML."""
+    """Return the objects of a YAML file with this text. Raises UsageError for other kinds or invalid YAML."""
     objects: list[Any] = []
     loader = bounded.LOADER(text)
     try:
         bounded.check_depth(text, shown(path))
         while loader.check_node():
             node = loader.get_node()
-            assert node is not None  # it was just looked for
+            assert node is not None  # it was found a moment ago
             bounded.check(node, shown(path))
             objects += filter(None, [loader.construct_document(node)])
     except yaml.MarkedYAMLError as error:
@@ -60,7 +60,7 @@ def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str
         raise UsageError(
             f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", hint="fix the syntax there"
         ) from error
-    except ValueError as error:  # a date of no calendar, a number of thousands of digits
+    except ValueError as error:  # an invalid date, a number of thousands of digits
         raise UsageError(f"cannot be read: {error}", where=shown(path), hint="put it in quotes") from error
     finally:
         loader.dispose()
@@ -78,9 +78,9 @@ def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str
 
 
 async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
-    """Applies the CRDs and waits until each is established (OBS-11: a process that starts earlier fails) and served.
+    """Apply the CRDs and wait until each is established (OBS-11: a process that starts earlier fails) and served.
 
-    Raises HarnessError if one is refused, or not established and served after 30 s.
+    Raises HarnessError if one is rejected, or not established and served after 30 s.
     """
     if not crds:
         return
@@ -100,7 +100,7 @@ async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
 
 
 def check_webhook(path: Path, configuration: Manifest) -> None:
-    """Raises UsageError unless each hook is a URL on loopback: there is no pod network behind a Service here."""
+    """Raise UsageError unless each hook is a URL on loopback: the cluster has no pod network behind a Service."""
     for hook in configuration.get("webhooks") or ():
         url = (hook.get("clientConfig") or {}).get("url")
         if not url or urlsplit(url).hostname not in ("127.0.0.1", "localhost", "::1"):
@@ -114,10 +114,10 @@ def check_webhook(path: Path, configuration: Manifest) -> None:
 async def install_webhooks(
     client: Client, configurations: Sequence[Manifest], stale: Collection[tuple[str, str]] = ()
 ) -> None:
-    """Deletes the `stale` configurations (kind and name), applies the others, and waits until the API server calls
-    webhooks that were configured after them.
+    """Delete the `stale` configurations (kind and name), apply the others, and wait until the API server calls webhooks
+    that were configured after them.
 
-    Raises HarnessError if one is refused or the API server doesn't take them up in 30 s.
+    Raises HarnessError if one is rejected or the API server does not use them within 30 s.
     """
     for kind, name in sorted(stale):
         await client.delete(WEBHOOKS[kind], None, name)
@@ -128,7 +128,8 @@ async def install_webhooks(
 
 
 async def _served(client: Client, crd: Manifest) -> None:
-    """Established is not yet served: for an instant the API server may answer 404, or 429 while its storage starts."""
+    """Wait until an established CRD is served: for an instant the API server may answer 404, or 429 while its storage
+    starts."""
     spec = crd["spec"]
     collections = [
         Resource(spec["group"], version["name"], spec["names"]["plural"], "").path()
@@ -150,7 +151,7 @@ async def _served(client: Client, crd: Manifest) -> None:
 
 
 async def _until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
-    """Waits at the edge, where there is nothing to watch. Raises HarnessError with the complaint after 30 s."""
+    """Poll, because there is nothing to watch. Raises HarnessError with the complaint after 30 s."""
     try:
         await AsyncRetrying(
             retry=retry_if_not_result(bool),
@@ -162,10 +163,11 @@ async def _until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
 
 
 async def _barrier(client: Client, kind: str) -> None:
-    """The API server learns webhook configurations through a watch, in order. So one more configuration is made that
-    refuses one dry-run request of ours, and removed when it does: by then all earlier ones are in force.
+    """Wait until the API server uses all webhook configurations so far.
 
-    It refuses by pointing where nothing listens; its selector fits no other object.
+    The API server learns them through a watch, in order. So one more configuration is created that rejects one dry-run
+    request of the suite, and deleted once it does: by then all earlier ones are in effect. It rejects because it points
+    to a port where nothing listens; its selector matches no other object.
     """
     mark = f"grove-conformance-{secrets.token_hex(4)}"
     hook = {
@@ -230,7 +232,7 @@ class _Crd(msgspec.Struct):
     status: _CrdStatus | None = None
 
     def why_not_established(self) -> str:
-        """Empty when it is established; else what its conditions complain of."""
+        """Return what the conditions complain about; empty if the CRD is established."""
         conditions = (self.status.conditions if self.status else None) or []
         if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
             return ""
@@ -242,13 +244,14 @@ _crds = msgspec.json.Decoder(_Crd)
 
 
 class _Established:
-    """Ticks off the awaited CRDs as the watch shows them established."""
+    """Waits until the watch shows the CRDs as established."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.waiting = dict.fromkeys(names, "not seen yet")
         self.done = asyncio.Event()
 
     def replaced(self, items: list[_Crd]) -> None:
+        """Take the complete list of the watch."""
         for item in items:
             self._look(item)
 

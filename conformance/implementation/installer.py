@@ -1,4 +1,4 @@
-"""Installs the CRDs and webhook configurations of an implementation, and takes webhook configurations away."""
+"""Install the CRDs and webhook configurations of an implementation, and remove webhook configurations."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class Installer:
         self._judged, self._supplied, self._values = judged, supplied, values
         self._operator = judged if Role.OPERATOR in judged.roles or supplied is None else supplied
         self._webhooks_from = self._operator
-        """Whose webhooks are in force in the place of those of `_operator`."""
+        """The operator whose webhooks are in effect instead of those of `_operator`."""
         self._routed_to: str = Role.OPERATOR
-        """Name of the process that the webhooks point to."""
+        """Name of the process to which the webhooks point."""
         self._installed: set[tuple[str, str]] = set()
         """Kinds and names of the installed webhook configurations."""
 
     @property
     def has_webhooks(self) -> bool:
-        """Whether webhook configurations of this implementation are installed."""
+        """Return whether webhook configurations of this implementation are installed."""
         return bool(self._installed)
 
     def install(self) -> None:
-        """Install CRDs and webhook configurations, and return when they are in force.
+        """Install CRDs and webhook configurations, and return when they are in effect.
 
-        A webhook that fails closed refuses requests until its operator is ready. Raises UsageError, HarnessError.
+        A webhook that fails closed rejects requests until its operator is ready. Raises UsageError, HarnessError.
         """
         crds: dict[str, dict[str, Any]] = {}
-        # CRDs of the predecessor that its successor does not bring stay installed, so they come first.
+        # CRDs of the predecessor that its successor does not have stay installed, so they come first.
         before = [self._judged.predecessor] if self._judged.predecessor is not None else []
         for source in (*before, *self._sources):
             for path in source.manifests("crds"):
@@ -66,7 +66,7 @@ class Installer:
             self.install_webhooks()
 
     def route_webhooks_to(self, process: str) -> None:
-        """Let the webhook configurations point to the ports of that process."""
+        """Make the webhook configurations point to the ports of that process."""
         self._routed_to = process
         self.install_webhooks()
 
@@ -90,7 +90,8 @@ class Installer:
         ]
 
     def _read(self, source: Descriptor, path: Path) -> list[dict[str, Any]]:
-        """Webhook configurations of a file. Webhooks belong to the operator, and so does `${port.…}` in them."""
+        """Return the webhook configurations of a file. Webhooks belong to the operator, and so does `${port.…}` in
+        them."""
         text = installation.text(path)
         try:
             placeholders.check(text, parameters=source.settings, process=False)

@@ -1,4 +1,4 @@
-"""Loads descriptors: finds the file, checks it, fills in the values of parameters.
+"""Load descriptors: find the file, check it, fill in the values of parameters.
 
 `load` finds every mistake that can be found without a cluster; what it returns can be started.
 """
@@ -35,7 +35,7 @@ OPTIONS = ("--implementation", "--set")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The file as it is written; `implementation.schema.json` says the same with better complaints."""
+    """The file as written; `implementation.schema.json` defines the same with better error messages."""
 
     api_version: str
     kind: str
@@ -58,7 +58,7 @@ def load(
     *,
     options: tuple[str, str] = OPTIONS,
 ) -> Descriptor:
-    """The descriptor of that name in `fixtures/implementations/`, or at that path.
+    """Return the descriptor of that name in `fixtures/implementations/`, or at that path.
 
     `settings` are the values of its parameters. Raises UsageError, which names the `options` that gave both.
     """
@@ -90,12 +90,12 @@ def load(
 
 
 def validate(path: Path) -> None:
-    """Finds the mistakes in a file that need no values of its parameters. Raises UsageError."""
+    """Find the mistakes in a file that can be found without values of its parameters. Raises UsageError."""
     _read(path)
 
 
 def folder() -> Path:
-    """Where the descriptors that have a name are."""
+    """Return the folder of the descriptors that have a name."""
     return data.folder("fixtures") / "implementations"
 
 
@@ -104,12 +104,12 @@ def _schema() -> Path:
 
 
 def names() -> list[str]:
-    """The descriptors that `load` knows by name."""
+    """Return the names of the descriptors that `load` knows."""
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
 def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
-    """The file that is meant. Raises UsageError with a suggestion for an unknown name."""
+    """Return the file of a descriptor. Raises UsageError with a suggestion for an unknown name."""
     if not name_or_path:
         raise UsageError("is empty", where=option, hint=f"give a file or one of: {', '.join(names())}")
     if "/" in name_or_path or name_or_path.endswith(SUFFIXES):
@@ -235,10 +235,10 @@ def _check_expected_failures(document: Document, file: _File) -> None:
 
 
 def _check_programs(descriptor: Descriptor) -> None:
-    """Finds each program that can be named without a cluster."""
+    """Check each program that can be found without a cluster."""
     for role, process in descriptor.processes.items():
         program = process.argv[0]
-        assert isinstance(program, str)  # the schema says so
+        assert isinstance(program, str)  # the schema requires it
         names_used = list(placeholders.used(program))
         if all(placeholders.is_static(name) for name in names_used):
             where = placeholders.option(program) or descriptor.document.where("processes", role, "argv", 0)

@@ -14,8 +14,8 @@ SECOND = "operator-2"
 
 
 class Operators:
-    """The operator's process of a driver and, in a leader election, a second one. `players` are the processes of the
-    driver by role; `swap` exchanges the operator there."""
+    """The operator's process of a driver and, during a leader election, a second one. `players` are the processes of
+    the driver by role; `swap` exchanges the operator there."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Operators:
         installer: Installer,
         process: Callable[[str, Descriptor], RoleProcess],
     ) -> None:
-        """`process` makes an operator's process from a name and a descriptor."""
+        """`process` creates an operator's process from a name and a descriptor."""
         self.second: RoleProcess | None = None
         self._judged, self._players, self._values, self._installer = judged, players, values, installer
         self._process = process
@@ -50,8 +50,8 @@ class Operators:
         start_all([self._players[Role.OPERATOR]])
 
     def add_second(self) -> None:
-        """Start a second operator with ports of its own. Webhooks point to it from now on. After `swap` it is the
-        former first operator that is started. Raises NotStarted."""
+        """Start a second operator with ports of its own. Webhooks point to it from now on. After `swap`, the former
+        first operator is the one that is started. Raises NotStarted."""
         if self.second is None:
             self.second = self._process(SECOND, self._players[Role.OPERATOR].descriptor)
         start_all([self.second])

@@ -1,4 +1,4 @@
-"""The output of one process, in a file that it appends to: read on from where the last look ended, and kept small."""
+"""The output of one process in a file that it appends to: read incrementally, and kept small."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import re
 from pathlib import Path
 
 MOST = 64 << 20
-"""Bytes that the file of a talkative process may have; beyond them what was written first is dropped."""
+"""Maximum size in bytes of the file; beyond it, the oldest output is dropped."""
 KEPT = 1 << 20
 """Bytes of it that are kept then."""
 PIECE = 1 << 20
-"""Bytes that are read at a time. A line that is longer is cut."""
+"""Bytes that are read at a time. Longer lines are split."""
 LAST = 1 << 16
 
 
 class Output:
-    """What is written to `path` from now on."""
+    """The output that is appended to `path` from now on."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -25,12 +25,12 @@ class Output:
         self._found: set[str] = set()
 
     def has(self, pattern: str) -> bool:
-        """Whether a line matches the regular expression, or has in an earlier look for it."""
+        """Return whether a line matches the regular expression, including lines of earlier calls with it."""
         if pattern in self._found:
             return True
         wanted = re.compile(pattern)
         with self._path.open("rb") as file:
-            if self._read > file.seek(0, os.SEEK_END):  # the file was cut
+            if self._read > file.seek(0, os.SEEK_END):  # the file was truncated
                 self._begin = self._read = 0
             file.seek(self._read)
             while piece := file.read(PIECE):
@@ -39,14 +39,14 @@ class Output:
                     self._found.add(pattern)
                     return True
                 end = piece.rfind(b"\n") + 1
-                self._read += end or (len(piece) if len(piece) == PIECE else 0)  # a line that is not whole comes again
+                self._read += end or (len(piece) if len(piece) == PIECE else 0)  # an incomplete line is read again
                 if not end and len(piece) < PIECE:
                     break
                 file.seek(self._read)
         return False
 
     def last_lines(self, most: int) -> list[str]:
-        """The last lines, without blank ones."""
+        """Return the last lines that are not blank."""
         with self._path.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
             begin = self._begin if self._begin <= end else 0
@@ -56,7 +56,8 @@ class Output:
 
 
 def bound(path: Path) -> None:
-    """Drops the beginning of a file that has become too large. Whoever appends to it goes on behind what is kept."""
+    """Drop the beginning of a file that has become too large. Processes that append to it continue after what is
+    kept."""
     with contextlib.suppress(FileNotFoundError), path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         if size <= MOST:

@@ -1,4 +1,4 @@
-"""Values that a user gives for the parameters of a descriptor: `--set NAME=VALUE`."""
+"""Values of users for the parameters of a descriptor: `--set NAME=VALUE`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from conformance.errors import UsageError
 
 
 class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One parameter: `path` values must exist and are made absolute, `text` values are taken as they are."""
+    """One parameter: `path` values must exist and are made absolute, `text` values are used as they are."""
 
     description: str
     kind: Literal["path", "text"] = "text"
     default: str | None = None
-    """None: the user has to give it."""
+    """None: the user must give a value."""
 
 
 def assignments(given: Iterable[str], option: str = "--set") -> dict[str, str]:
-    """`["binary=./operator"]` → `{"binary": "./operator"}`. Raises UsageError: no NAME=VALUE, or twice."""
+    """Parse assignments: `["binary=./operator"]` → `{"binary": "./operator"}`. Raises UsageError for invalid and
+    duplicate ones."""
     settings: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -40,9 +41,10 @@ def assignments(given: Iterable[str], option: str = "--set") -> dict[str, str]:
 def resolved(
     parameters: Mapping[str, Parameter], given: Mapping[str, str], document: Document, option: str = "--set"
 ) -> dict[str, str]:
-    """The value of every parameter. Raises UsageError: unknown, required but not given, or a path that isn't there.
+    """Return the value of every parameter. Raises UsageError: unknown, required but not given, or a path that does not
+    exist.
 
-    A relative path that a user gives belongs to the current folder; a default one to the folder of the descriptor.
+    A relative path from a user is relative to the current folder, a default one to the folder of the descriptor.
     """
     for name in given:
         if name not in parameters:

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class UnknownPlaceholder(Exception):
-    """`str()` says what is wrong, `hint` how to fix it; the caller knows where."""
+    """An invalid placeholder. `str()` says what is wrong, `hint` how to fix it; the caller knows where."""
 
     def __init__(self, what: str, hint: str) -> None:
         self.hint = hint
@@ -29,7 +29,7 @@ class UnknownPlaceholder(Exception):
 
 
 def used(text: str) -> Iterator[str]:
-    """The names between `${` and `}`, in order. Raises UnknownPlaceholder for a `${` that is never closed."""
+    """Yield the names between `${` and `}`, in order. Raises UnknownPlaceholder for a `${` that is not closed."""
     for match in _PATTERN.finditer(text):
         if match[0] == "$${":
             continue
@@ -39,9 +39,9 @@ def used(text: str) -> Iterator[str]:
 
 
 def check(text: str, *, files: Iterable[str] = (), parameters: Iterable[str] = (), process: bool = True) -> None:
-    """Raises UnknownPlaceholder unless every placeholder has a meaning here.
+    """Raise UnknownPlaceholder unless every placeholder is defined here.
 
-    `files` and `parameters` are the names declared; outside of a `process` there are no files.
+    `files` and `parameters` are the declared names; outside of a `process` there are no files.
     """
     for name in used(text):
         family, dot, rest = name.partition(".")
@@ -65,7 +65,7 @@ def check(text: str, *, files: Iterable[str] = (), parameters: Iterable[str] = (
 
 
 def expand(text: str, value: Callable[[str], str]) -> str:
-    """`text` with each placeholder replaced by `value(name)`; values are not expanded again."""
+    """Return `text` with each placeholder replaced by `value(name)`. Values are not expanded again."""
 
     def replaced(match: re.Match[str]) -> str:
         return "${" if match[1] is None else value(match[1])
@@ -82,11 +82,12 @@ STATIC = frozenset({"python", "project", "here", "schedulerName"})
 
 
 def is_static(name: str) -> bool:
-    """Whether the value of a placeholder is known without a cluster."""
+    """Return whether the value of a placeholder is known without a cluster."""
     return name in STATIC or name.startswith("set.")
 
 
 def option(text: str) -> str:
-    """`--set NAME` for the first parameter in a text, which is where a user corrects its value; empty without one."""
+    """Return `--set NAME` for the first parameter in a text, which is how a user corrects its value; empty without
+    one."""
     given = [name.removeprefix("set.") for name in used(text) if name.startswith("set.")]
     return f"--set {given[0]}" if given else ""

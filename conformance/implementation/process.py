@@ -1,6 +1,8 @@
-"""One process of an implementation: from start to the end of all that it has started, by way of its supervisor.
+"""One process of an implementation, from its start to the end of everything that it has started, through its
+supervisor.
 
-Invariant: once `stop`, `kill` or `ended` says that it has ended, no descendant of it lives; nor when we were killed.
+Invariant: once `stop`, `kill` or `ended` reports its end, no descendant of it is alive; nor after this process was
+killed.
 """
 
 from __future__ import annotations
@@ -23,16 +25,16 @@ from conformance.errors import HarnessError
 from conformance.implementation.output import Output, bound
 
 LOOK_EVERY = 0.05
-"""Seconds between two looks at a health page or a log while a process starts; its end is seen at once."""
+"""Seconds between two checks of a health page or a log while a process starts. Its end is noticed at once."""
 KILLED_WITHIN = 60.0
-"""Seconds within which a process has ended after SIGKILL; it takes milliseconds."""
+"""Seconds within which a process must have ended after SIGKILL. It takes milliseconds."""
 TAIL_LINES = 15
 BOUND_EVERY = 1.0
-"""Seconds between two looks at the size of a log."""
+"""Seconds between two checks of the size of a log."""
 
 
 class NotReady(Exception):
-    """It did not become ready; `str()` is one sentence with the reason."""
+    """The process did not become ready; `str()` is one sentence with the reason."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class ProcessGroup:
 
     @property
     def ended(self) -> Ended | None:
-        """How it ended, None while it lives."""
+        """Return how it ended; None while it is alive."""
         return self._ended
 
     def stop(self, grace: float) -> Ended:
@@ -109,11 +111,11 @@ class ProcessGroup:
         return self._killed()
 
     def detach(self) -> None:
-        """Lets it outlive this process."""
+        """Let it outlive this process."""
         self._order("D")
 
     def wait(self) -> Ended:
-        """Blocks until it has ended."""
+        """Block until it has ended."""
         self._over.wait()
         assert self._ended is not None
         return self._ended
@@ -127,8 +129,8 @@ class ProcessGroup:
         return self.wait()
 
     def wait_ready(self, http_url: str | None, log_pattern: str | None, within: float) -> None:
-        """Returns when the page answers 200 and a log line of this run matches. Raises NotReady at the deadline or as
-        soon as the process has ended; the end of its log is in the sentence."""
+        """Return when the page answers 200 and a log line of this run matches. Raises NotReady at the deadline or as
+        soon as the process has ended; the message contains the end of its log."""
         deadline = time.monotonic() + within
         page, line = http_url is None, log_pattern is None
         while not (page and line):
@@ -143,23 +145,23 @@ class ProcessGroup:
             raise NotReady(f"{self._ended} when it had just become ready; {self.tail()}")
 
     def has_logged(self, pattern: str) -> bool:
-        """Whether a line of this run's output matches the regular expression."""
+        """Return whether a line of this run's output matches the regular expression."""
         return self._output.has(pattern)
 
     def tail(self) -> str:
-        """The last lines of this run's output as one line of text, and where the whole is."""
+        """Return the last lines of this run's output as one line of text, and the path of the whole log."""
         lines = self._output.last_lines(TAIL_LINES)
         said = " | ".join(lines) if lines else "nothing"
         return f"its log ends with: {said} (all of it: {self.log})"
 
     def _bound(self) -> None:
-        """Keeps the log small while the process lives."""
+        """Keep the log small while the process is alive."""
         while not self._over.wait(BOUND_EVERY):
             bound(self.log)
 
     def _attend(self) -> None:
-        """Waits for the word that it has ended. A supervisor that ends without it was killed, and its program goes with
-        it: nobody could stop it any more."""
+        """Wait for the message that it has ended. A supervisor that ends without it was killed, and its program is
+        killed with it: nobody could stop it any more."""
         _, _, code = self._told.readline().partition(" ")
         self._told.close()
         self._supervisor.wait()
@@ -181,7 +183,7 @@ class ProcessGroup:
 
 
 def answers(url: str) -> bool:
-    """Whether a page on loopback answers 200 within a second. No proxy is ever asked."""
+    """Return whether a page on loopback answers 200 within a second. Proxies are never used."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=1.0)
     try:

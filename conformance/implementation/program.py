@@ -1,4 +1,4 @@
-"""Finds the programs that descriptors name."""
+"""Find the programs that descriptors name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.errors import UsageError
 
 
 def find_program(program: str, where: str) -> None:
-    """Raises UsageError unless `program` is an executable file or a name on PATH."""
+    """Raise UsageError unless `program` is an executable file or a name on PATH."""
     if shutil.which(program):
         return
     path = Path(program)

@@ -1,4 +1,4 @@
-"""The process of one role: launch it, wait until it is ready, end it, notice that it has ended."""
+"""The process of one role: launch it, wait until it is ready, end it, notice its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.implementation.program import find_program
 from conformance.implementation.values import Values
 
 FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
-"""Variables that would lead a client to another cluster."""
+"""Variables that would direct a client to another cluster."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Failure:
 
 
 class NotStarted(HarnessError):
-    """A process could not be started or did not become ready. The suite decides whose fault that is by `role`."""
+    """A process could not be started or did not become ready. The suite decides by `role` whose fault that is."""
 
     def __init__(self, role: Role, implementation: str, why: str) -> None:
         self.role, self.implementation = role, implementation
@@ -51,12 +51,12 @@ class RoleProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Return whether it runs."""
         return self.group is not None and self.group.ended is None
 
     @property
     def pid(self) -> int | None:
-        """Its process id while it runs."""
+        """Return its process id; None if it does not run."""
         return self.group.pid if self.group is not None and self.group.ended is None else None
 
     def launch(self) -> None:
@@ -126,8 +126,8 @@ class RoleProcess:
 
 
 def start_all(processes: Iterable[RoleProcess]) -> None:
-    """Start those that do not run, and return when they are ready. Raises NotStarted with the end of the log, after
-    ending what this call has started."""
+    """Start the processes that do not run, and return when they are ready. Raises NotStarted with the end of the log,
+    after ending what this call has started."""
     started: list[RoleProcess] = []
     try:
         for process in processes:

@@ -11,8 +11,8 @@ FEATURE = "upgrade"
 
 
 def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
-    """`judged` with `earlier` as the only version that it takes over from, under one scheduler name: that of `judged`.
-    CRDs are those of `judged`; webhooks are those of whichever operator runs. Raises UsageError."""
+    """Return `judged` with `earlier` as the only version that it takes over from, both with the scheduler name of
+    `judged`. CRDs are those of `judged`; webhooks are those of whichever operator runs. Raises UsageError."""
     for each in (judged, earlier):
         if Role.OPERATOR not in each.processes:
             raise UsageError(

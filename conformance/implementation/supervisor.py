@@ -1,12 +1,12 @@
 """The parent of one program: nothing that the program has started outlives it, or the process that asked for it.
 
-Run as a script, with `python -I -S`: it imports little, so that it costs each role some milliseconds and megabytes. On
-Linux it is a subreaper: whatever leaves its process group and its session, and empties its environment, is still a
-descendant and is found. Elsewhere only the process group ends.
+Run as a script with `python -I -S`: it imports little, so that it costs each role only milliseconds and megabytes. On
+Linux it is a subreaper: a process that leaves its process group and session and empties its environment is still a
+descendant and is found. Elsewhere only the process group is ended.
 
-Standard input is the way from the asker: `T` is SIGTERM to the group, `K` ends everything, `D` lets it outlive the
-asker; the end of the stream, when the asker is gone, ends everything. The descriptor given as first argument is the way
-back: `started PID` or `failed ERRNO`, then `ended CODE`.
+Standard input carries commands: `T` sends SIGTERM to the group, `K` ends everything, `D` detaches; the end of the
+stream, when the parent is gone, ends everything. The descriptor in the first argument carries reports: `started PID` or
+`failed ERRNO`, then `ended CODE`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(back: int, argv: list[str]) -> None:
+    """Start the program and serve commands until it has ended."""
     with suppress(OSError, AttributeError):  # no such call on this system
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     awake, wake = os.pipe()
@@ -48,7 +49,7 @@ def main(back: int, argv: list[str]) -> None:
 
 
 def start(argv: list[str], back: int) -> int:
-    """Pid of the program, in a session of its own. Ends this process where it cannot be started."""
+    """Start the program in a new session and return its pid. Ends this process if it cannot be started."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -73,7 +74,7 @@ def start(argv: list[str], back: int) -> int:
 
 
 def reap(leader: int) -> int | None:
-    """Reap what has ended. Return the status of the program if it is among them."""
+    """Reap processes that have ended. Return the status of the program if it is among them."""
     status = None
     with suppress(ChildProcessError):  # none left
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -82,9 +83,10 @@ def reap(leader: int) -> int | None:
 
 
 def end(leader: int) -> None:
-    """SIGKILL to the program, its group and every descendant, until all are dead but those that we may not kill.
+    """Send SIGKILL to the program, its group and every descendant, until all are dead except those that we may not
+    kill.
 
-    The program may have been reaped an instant ago: its number is not given away while its group has members.
+    The program may have been reaped an instant ago: its pid is not reused while its group has members.
     """
     signal_group(leader, signal.SIGKILL)
     refused: set[int] = set()
@@ -92,7 +94,7 @@ def end(leader: int) -> None:
         for pid in alive:
             try:
                 os.kill(pid, signal.SIGKILL)
-            except PermissionError:  # it runs as somebody else, by sudo or the like
+            except PermissionError:  # it runs as another user, by sudo or the like
                 refused.add(pid)
             except ProcessLookupError:
                 continue
@@ -100,12 +102,13 @@ def end(leader: int) -> None:
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:
+    """Send a signal to the process group of the program, if it still exists."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
 
 
 def descendants() -> set[int]:
-    """Living processes below this one; none where the system does not tell (there is no /proc)."""
+    """Return the living processes below this one; none if the system does not tell (there is no /proc)."""
     parents = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208 - pathlib is slow to import
         if name.isdigit():

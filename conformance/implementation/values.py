@@ -1,4 +1,4 @@
-"""The values of placeholders: what a descriptor's texts mean on one cluster, among them the claimed ports."""
+"""The values of placeholders on one cluster, including the claimed ports."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from conformance.implementation.descriptor import Descriptor
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What a driver needs to know of a cluster."""
+    """What a driver needs to know about a cluster."""
 
     kubeconfig: Path
     directory: Path
-    """The cluster's own folder: logs are written to `logs/`, everything else to `implementation/`."""
+    """The cluster's own folder: logs are in `logs/`, everything else is in `implementation/`."""
     environment: Mapping[str, str]
     """Variables for every process (the whole environment or only the marker), by which prune finds it."""
     port: Callable[[int], int]
@@ -31,18 +31,18 @@ class Values:
     def __init__(self, cluster: ClusterFacts, scheduler_name: str) -> None:
         self.cluster = cluster
         self.lease_namespace = ""
-        """Namespace of the operator's Lease; empty while there is no leader election."""
+        """Namespace of the operator's Lease; empty without leader election."""
         self._scheduler_name = scheduler_name
         self._root = cluster.directory / "implementation"
         self._certificates = Certificates(self._root / "certificates")
         self._ports: dict[tuple[str, str], int] = {}
 
     def directory(self, process: str) -> Path:
-        """Working directory of a process."""
+        """Return the working directory of a process."""
         return self._root / process
 
     def log(self, process: str) -> Path:
-        """Log of a process."""
+        """Return the log of a process."""
         return self.cluster.directory / "logs" / f"{process}.log"
 
     def fill(self, process: str, source: Descriptor, text: str) -> str:
@@ -50,7 +50,7 @@ class Values:
         return placeholders.expand(text, lambda name: self.value(process, source, name))
 
     def value(self, process: str, source: Descriptor, name: str) -> str:
-        """Value of one placeholder. Raises UsageError if no port is left for it."""
+        """Return the value of a placeholder. Raises UsageError if no port is left for it."""
         family, _, rest = name.partition(".")
         match family:
             case "kubeconfig":
@@ -77,7 +77,8 @@ class Values:
                 return value
 
     def _port(self, process: str, name: str) -> int:
-        """The port of that name, the same after a restart, because webhook configurations contain it."""
+        """Return the port of that name. It stays the same after a restart, because webhook configurations contain
+        it."""
         if (process, name) not in self._ports:
             try:
                 self._ports[process, name] = self.cluster.port(len(self._ports))

@@ -1,6 +1,6 @@
-"""A synchronous face of `kube.Client` for tests: objects as dicts, resources found by discovery.
+"""A synchronous interface to `kube.Client` for tests: objects as dicts, resources found by discovery.
 
-An answer of the API server that refuses is `kube.errors.ApiError`; one that never comes is a HarnessError.
+A rejection by the API server raises `kube.errors.ApiError`; no answer at all raises HarnessError.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 class NotServed(Exception):
-    """The API server knows no such kind or resource."""
+    """The API server does not serve this kind or resource."""
 
 
 class Loop:
-    """An event loop in a thread of its own."""
+    """An event loop in a separate thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -39,7 +39,7 @@ class Loop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine and waits for it; Ctrl-C interrupts the waiting and cancels the coroutine."""
+        """Run a coroutine and wait for it. Ctrl-C interrupts the wait and cancels the coroutine."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -48,6 +48,7 @@ class Loop:
             raise
 
     def close(self) -> None:
+        """Stop the loop and its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
         if not self._thread.is_alive():
@@ -55,7 +56,7 @@ class Loop:
 
 
 class Api:
-    """One client with a user agent of its own. `server` is its kubeconfig."""
+    """A client with its own user agent. `server` is its kubeconfig."""
 
     def __init__(self, loop: Loop, kubeconfig: Path, user_agent: str, served: Mapping[str, Resource] | None = None):
         self._loop, self._kubeconfig = loop, kubeconfig
@@ -64,10 +65,11 @@ class Api:
         self.served: dict[str, Resource] = dict(served) if served is not None else self.discover()
 
     def close(self) -> None:
+        """Close the client."""
         self._run(self._client.__aexit__(None, None, None))
 
     def discover(self) -> dict[str, Resource]:
-        """Every served resource by `plural.group` (`pods.` for the core group), in its preferred version."""
+        """Return every served resource by `plural.group` (`pods.` for the core group), in its preferred version."""
         found: dict[str, Resource] = {}
         for path in ("/api", "/apis"):
             answer = self._run(self._client.request("GET", path, headers={"Accept": _DISCOVERY}))
@@ -83,7 +85,7 @@ class Api:
         return found
 
     def of_object(self, obj: Mapping[str, Any]) -> Resource:
-        """The resource of an object by its apiVersion and kind. Raises NotServed."""
+        """Return the resource of an object by its apiVersion and kind. Raises NotServed."""
         for resource in self.served.values():
             if resource.kind == obj.get("kind") and resource.api_version == obj.get("apiVersion"):
                 return resource
@@ -92,7 +94,8 @@ class Api:
         )
 
     def of_plural(self, plural: str) -> Resource:
-        """The resource of a plural (`podcliques`; `events.events.k8s.io` where it is ambiguous). Raises NotServed."""
+        """Return the resource of a plural (`podcliques`; `events.events.k8s.io` if it is ambiguous). Raises
+        NotServed."""
         if plural in self.served:
             return self.served[plural]
         fits = [r for r in self.served.values() if r.plural == plural]
@@ -101,10 +104,11 @@ class Api:
         return min(fits, key=lambda r: (r.group != "", r.group))
 
     def create(self, obj: Mapping[str, Any]) -> Object:
+        """Create an object and return it as stored. Raises ApiError."""
         return self._object(self._client.create(self.of_object(obj), obj))
 
     def create_all(self, resource: Resource, objects: Iterable[Mapping[str, Any]]) -> None:
-        """Creates many at once."""
+        """Create many objects at once."""
 
         async def all_of_them() -> None:
             await asyncio.gather(*(self._client.create(resource, obj) for obj in objects))
@@ -112,8 +116,8 @@ class Api:
         self._run(all_of_them())
 
     def make_all(self, objects: Iterable[Mapping[str, Any]]) -> None:
-        """Creates many objects with a namespace at once, then writes their statuses. Pods wait for the service account
-        of a new namespace."""
+        """Create many namespaced objects at once, then write their statuses. Pods wait for the service account of a new
+        namespace."""
 
         async def make(obj: Mapping[str, Any]) -> None:
             resource, metadata = self.of_object(obj), obj["metadata"]
@@ -141,24 +145,25 @@ class Api:
         self._run(all_of_them())
 
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
+        """Read an object. Raises ApiError."""
         return self._object(self._client.get(self.of_plural(plural), namespace, name))
 
     def names(self, plural: str) -> list[str]:
-        """The names of all objects of a cluster-scoped resource."""
+        """Return the names of all objects of a cluster-scoped resource."""
         found = self._run(self._client.list(self.of_plural(plural)))
         return [str(item["metadata"]["name"]) for item in found]
 
     def patch(
         self, plural: str, namespace: str | None, name: str, body: Mapping[str, Any], subresource: str | None = None
     ) -> Object:
-        """A JSON merge patch."""
+        """Apply a JSON merge patch and return the object. Raises ApiError."""
         resource = self.of_plural(plural)
         return self._object(
             self._client.patch(resource, namespace, name, body, content_type=MERGE_PATCH, subresource=subresource)
         )
 
     def delete(self, plural: str, namespace: str | None, names: Iterable[str], propagation: str = "Background") -> None:
-        """Deletes objects by name, all at once; those that are gone already are no error."""
+        """Delete objects by name, all at once. Objects that do not exist are not an error."""
         resource = self.of_plural(plural)
 
         async def all_of_them() -> None:
@@ -169,12 +174,12 @@ class Api:
         self._run(all_of_them())
 
     def evict(self, namespace: str, pod: str) -> None:
-        """Asks for the eviction of a pod. Raises ApiError, 429 where a disruption budget forbids it."""
+        """Evict a pod. Raises ApiError: 429 if a disruption budget forbids it."""
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
         self._run(self._client.create(PODS, body, subresource="eviction"))
 
     def complaint(self, within: float) -> str:
-        """Why the API server does not say within so many seconds that it is ready; empty if it does."""
+        """Return why the API server does not report that it is ready within so many seconds; empty if it does."""
 
         async def ask() -> None:
             async with asyncio.timeout(within):
@@ -187,7 +192,7 @@ class Api:
         return ""
 
     def work(self, action: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """Runs what needs the client itself."""
+        """Run an action that needs the client itself."""
         return self._run(action(self._client))
 
     def _object(self, work: Coroutine[Any, Any, bytes]) -> Object:
@@ -208,7 +213,7 @@ def _without_account(error: BaseException) -> bool:
 
 
 def words(error: ApiError | NotServed) -> str:
-    """A refusal in one line."""
+    """Return a rejection as one line."""
     if isinstance(error, NotServed):
         return str(error)
     return f"the API server answered {error.status} {error.reason}: {' '.join(error.message.split())}"

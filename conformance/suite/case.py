@@ -1,4 +1,4 @@
-"""What a conformance test works with that brings its own environment: the `case` fixture.
+"""The `case` fixture: what a conformance test with its own environment works with.
 
 Whatever the implementation does wrong ends as a failed check with the reason, never as a traceback.
 """
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Case(SceneEnvironment):
-    """An environment with the checks of one test. Time-outs are in seconds at time scale 1."""
+    """An environment with the checks of one test. Timeouts are in seconds at time scale 1."""
 
     def until(
         self,
@@ -33,11 +33,11 @@ class Case(SceneEnvironment):
         resources: Sequence[str] | None = None,
         real: bool = False,
     ) -> R:
-        """Waits until the history shows it: a pass for the ids. A time-out fails them and ends the test. `real`: no
-        time scale shortens the wait, for what isn't the implementation's to hasten.
+        """Wait until the predicate holds, which passes the ids. A timeout fails them and ends the test. `real`: the
+        time scale does not shorten the wait, for things that the implementation cannot speed up.
 
-        It ends at once when a process of the implementation ends by itself: then nothing can come any more.
-        A predicate that cannot read what it finds (KeyError, TypeError, …) has not seen what it waits for.
+        The wait ends at once if a process of the implementation ends by itself: nothing can follow then. A predicate
+        that raises on malformed objects (KeyError, TypeError, …) does not hold.
         """
         try:
             answer = self._wait(what, predicate, timeout, resources=resources, real=real)
@@ -49,7 +49,7 @@ class Case(SceneEnvironment):
     def eventually(
         self, ids: Ids, what: str, predicate: Callable[[View], R | Unmet | None], timeout: float = 60
     ) -> bool:
-        """As `until`, where more can be judged without it: after a time-out the test goes on."""
+        """As `until`, if more can be judged without it: after a timeout the test goes on."""
         try:
             self.until(ids, what, predicate, timeout)
         except CheckFailed:
@@ -59,12 +59,12 @@ class Case(SceneEnvironment):
         return True
 
     def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
-        """Equality, judged at the end of the test; the test goes on. A failure says since when it is so: `at`, or the
-        last change of the objects that the values differ in."""
+        """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
+        the values differ."""
         return self.checks.expect(id, what, expected, seen, at=since(self.history, what, expected, seen, at))
 
     def holds(self, id: str, what: str, verdict: RuleResult | bool | None) -> bool:
-        """An invariant or another three-valued verdict; the test goes on. Unknown (None) is not a pass."""
+        """Check an invariant or another three-valued result. The test goes on. Unknown (None) is not a pass."""
         now = None if verdict is True else round(self.history.now(), 3)
         if isinstance(verdict, RuleResult):
             at = round(verdict.records[-1].at, 3) if verdict.records else None if verdict.holds else now

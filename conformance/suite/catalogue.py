@@ -9,7 +9,7 @@ from conformance.suite.requirement import Registry, Requirement
 
 
 def markdown(registry: Registry) -> str:
-    """docs/requirements.md, always the same for the same registry."""
+    """Return docs/requirements.md, always the same for the same registry."""
     lines = [
         "# Requirements",
         "",
@@ -32,6 +32,7 @@ def markdown(registry: Registry) -> str:
 
 
 def json_line(entry: Requirement) -> str:
+    """Return a requirement as one line of JSON."""
     return msgspec.json.encode(entry).decode()
 
 

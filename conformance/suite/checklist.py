@@ -1,6 +1,6 @@
-"""Which checks each test makes of each requirement when it comes to its end (`checklist.yaml`).
+"""The checks that each test makes of each requirement when it runs to its end (`checklist.yaml`).
 
-A test that ends early may have made some checks of a requirement and not those that decide. The list says which are
+A test that ends early may have made some checks of a requirement but not the decisive ones. The list tells which are
 missing. It is written from runs in which the tests passed (`grove-conformance checklist RUN`), never by hand.
 """
 
@@ -34,7 +34,8 @@ def load(path: Path = FILE) -> Checklist:
 
 
 def stable(what: str) -> str:
-    """The name of a check without what differs from run to run: the random end of a pod's name, and numbers."""
+    """Return the name of a check without the parts that differ between runs: the random end of a pod's name, and
+    numbers."""
     return re.sub(r"\d+(\.\d+)?", "#", re.sub(r"-[a-z0-9]{5}\b", "-*", what))
 
 
@@ -47,7 +48,7 @@ def missing(known: Mapping[str, int] | None, made: Iterable[str]) -> tuple[str, 
 
 
 def of_run(events: Iterable[AnyEvent]) -> Checklist:
-    """The checks of the tests of a run that passed."""
+    """Return the checks of those tests of a run that passed."""
     listed = list(events)
     repeat = next((event.repeat for event in listed if isinstance(event, RunStarted)), 1)
     passed = {unmarked(e.test, repeat): e.test for e in listed if isinstance(e, TestFinished) and e.outcome == "passed"}
@@ -72,7 +73,7 @@ def merged(old: Checklist, new: Checklist, declared: Mapping[str, Iterable[str]]
 
 
 def differing(one: Checklist, other: Checklist) -> list[str]:
-    """Tests and requirements whose checks are not the same in both."""
+    """Return the tests and requirements whose checks differ."""
     return [
         f"{test}: {id}"
         for test in sorted({*one, *other})
@@ -82,10 +83,11 @@ def differing(one: Checklist, other: Checklist) -> list[str]:
 
 
 def tests_of(found: Checklist, id: str) -> list[str]:
-    """The tests that judge a requirement."""
+    """Return the tests that judge a requirement."""
     return [test for test, ids in found.items() if id in ids]
 
 
 def render(found: Checklist) -> str:
+    """Return the checklist as YAML."""
     body = yaml.dump(dict(found), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=1000)
     return HEAD + body

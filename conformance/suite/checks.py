@@ -1,4 +1,4 @@
-"""What a running test judged, id by id. Needs no cluster."""
+"""The checks of a running test, by requirement id. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ids = str | Sequence[str]
 
 
 class Absent(Enum):
-    """Stands for what an object has, where there is no such object."""
+    """Stands for a value of an object that does not exist."""
 
     ABSENT = "(no such object)"
 
@@ -25,12 +25,12 @@ ABSENT = Absent.ABSENT
 
 
 class CheckFailed(AssertionError):
-    """The test ends here: the implementation failed. Everything to tell is in the ledger already. An AssertionError,
-    because by that Allure and others tell a failure of what is tested from one of the test."""
+    """The implementation failed, and the test ends here. Everything about it is in the ledger already. It is an
+    AssertionError because Allure and others distinguish failures from errors of the test by that."""
 
 
 class Blocked(AssertionError):
-    """The test could not judge anything. `cause` says whether the implementation is to blame."""
+    """The test could not judge anything. `cause` says whether that is the implementation's fault."""
 
     def __init__(self, reason: str, cause: ledger.Cause) -> None:
         self.reason, self.cause = reason, cause
@@ -38,10 +38,10 @@ class Blocked(AssertionError):
 
 
 class Checks:
-    """Outcomes of one test. Writes each to `tell` at once; `finish` raises what the test has to end with.
+    """The outcomes of one test. Each is written to `tell` at once; `finish` raises what the test must end with.
 
-    Once all of `enough` have failed (if it is given), the test ends: nothing that is still asked can be learned.
-    `asked` are the declared ids that the run wants to know of (all, if it is not given): only these need an outcome.
+    Once all of `enough` have failed (if given), the test ends: nothing more can be learned. `asked` are the declared
+    ids that the run selects (default: all): only these need an outcome.
     """
 
     def __init__(
@@ -56,23 +56,25 @@ class Checks:
         self.asked = tuple(id for id in self.declared if not asked or id in asked)
         self.made: list[ledger.Check] = []
         self.doubt: Callable[[bool], None] = lambda thoroughly: None
-        """Called before a check is recorded. Raises HarnessError where the cluster cannot be relied on; `thoroughly`
-        before a failure, for what has only just begun to be wrong."""
+        """Called before a check is recorded. Raises HarnessError if the cluster cannot be relied on; thorough before a
+        failure, to find problems that have only just begun."""
 
     @property
     def failures(self) -> list[ledger.Check]:
+        """Return the failed checks."""
         return [c for c in self.made if c.outcome != "passed"]
 
     @property
     def settled(self) -> bool:
-        """Whether all that was asked for has failed, so that the rest of the test need not run."""
+        """Return whether all selected requirements have failed, so that the rest of the test need not run."""
         return bool(self._enough) and self._enough <= {c.id for c in self.made if c.outcome == "failed"}
 
     def expect(self, id: str, what: str, expected: object, seen: object, *, at: float | None = None) -> bool:
-        """Records whether `seen` equals `expected`; the test goes on either way.
+        """Record whether `seen` equals `expected`. The test goes on either way.
 
-        What is ABSENT blocks the check, of many objects that of those alone: nothing is wrong with an object that does
-        not exist. That it has to exist is for one check to say."""
+        A value that is ABSENT blocks the check (with many objects, the checks of those alone): nothing is wrong with an
+        object that does not exist. That it must exist is judged by a check of its own.
+        """
         if seen is ABSENT:
             self._record(id, what, "unknown", plain(expected), ABSENT.value, at)
             return False
@@ -88,11 +90,12 @@ class Checks:
         return want == got
 
     def passed(self, ids: Ids, what: str, *, at: float | None = None) -> None:
+        """Record passes."""
         for id in _each(ids):
             self._record(id, what, "passed", None, None, at)
 
     def holds(self, id: str, what: str, verdict: bool | None, seen: object = None, *, at: float | None = None) -> bool:
-        """Records a three-valued verdict; None (unknown) is not a pass."""
+        """Record a three-valued result. None (unknown) is not a pass."""
         outcome: Literal["passed", "failed", "unknown"] = (
             "unknown" if verdict is None else "passed" if verdict else "failed"
         )
@@ -106,22 +109,22 @@ class Checks:
         self.holds(id, what, verdict, seen, at=at)
 
     def fail(self, ids: Ids, what: str, expected: object, seen: object, *, at: float | None = None) -> CheckFailed:
-        """Records failures and returns the exception to end the test with."""
+        """Record failures and return the exception with which the test must end."""
         for id in _each(ids):
             self._record(id, what, "failed", plain(expected), plain(seen), at)
         return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(redaction.value(plain(seen)))}")
 
     def open(self) -> tuple[str, ...]:
-        """The declared ids without an outcome so far."""
+        """Return the declared ids without an outcome so far."""
         judged = {c.id for c in self.made}
         return tuple(id for id in self.declared if id not in judged)
 
     def due(self) -> tuple[str, ...]:
-        """What a failure falls on that ends the test early: the ids without an outcome, or all where each has one."""
+        """Return the ids that fail if the test ends early: those without an outcome, or all if each has one."""
         return self.open() or self.declared
 
     def finish(self) -> None:
-        """At the end of a test that was not cut short. Raises CheckFailed, or HarnessError for an unjudged id."""
+        """End a test that ran to its end. Raises CheckFailed, or HarnessError for an id that was not judged."""
         if self.failures:
             raise CheckFailed("; ".join(f"{c.id}: {c.what}: {brief(c.seen)}" for c in self.failures))
         if missing := [id for id in self.open() if id in self.asked]:

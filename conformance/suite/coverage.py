@@ -43,6 +43,7 @@ class Rows:
 
 
 def folder() -> Path:
+    """Return the folder of the data."""
     return data.folder("fixtures") / "coverage"
 
 

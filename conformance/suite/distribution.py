@@ -1,4 +1,4 @@
-"""Which worker runs which test: the tests of one scene belong to one worker, which plays it once."""
+"""Which worker runs which test: the tests of one scene run on one worker, which plays it once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 
 class Distribution(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out whole groups of tests, the largest first, to whichever worker has little left to do."""
+    """Hands out groups of tests, the largest first, to the worker with the least left to do."""
 
     def __init__(self, config: pytest.Config, log: Any, groups: Mapping[str, str]) -> None:
         super().__init__(config, log)
@@ -20,7 +20,7 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         return self._groups[nodeid]
 
     def remove_node(self, node: object) -> str | None:
-        """Takes back what a lost worker had to do, but for the test in which it was lost: that one is over."""
+        """Take back the tests of a lost worker, except the one in which it was lost: that one is over."""
         workload = self.assigned_work.pop(node)
         running: tuple[dict[str, bool], str] | None = next(
             ((unit, test) for unit in workload.values() for test, done in unit.items() if not done), None

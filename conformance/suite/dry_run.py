@@ -1,4 +1,4 @@
-"""Asking the API server what it would do: requests with `dryRun=All` and reads, many at once, and what it answered."""
+"""The dry-run client: requests with `dryRun=All` and reads, many at once, and the answers of the API server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True)
 class Request:
-    """One thing to ask. `user` is impersonated, as an administrator of the cluster."""
+    """One request. `user` is impersonated, as an administrator of the cluster."""
 
     method: str
     path: str
@@ -30,12 +30,12 @@ class Request:
     user: str = ""
     dry_run: bool = True
     hopeless: str = ""
-    """Why it need not be asked."""
+    """Why the request is not sent."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back. `errors` are those of which field and kind can be told."""
+    """The answer to a request. `errors` are those whose field and kind can be read."""
 
     status: int
     object: Object = field(default_factory=dict)
@@ -45,11 +45,13 @@ class Reply:
 
     @property
     def accepted(self) -> bool:
+        """Return whether the request was accepted."""
         return self.status < 400
 
     @property
     def refused(self) -> bool:
-        """Refused with a reason: an answer of 500 is none, the hook has broken down or cannot be reached."""
+        """Return whether the request was rejected with a reason. A 500 is not a rejection: the webhook has broken down
+        or cannot be reached."""
         return self.status in (400, 403, 422)
 
     def __str__(self) -> str:
@@ -57,13 +59,13 @@ class Reply:
 
 
 class DryRun:
-    """Asks in the name of one test."""
+    """Sends requests on behalf of one test."""
 
     def __init__(self, api: Api, namespace: str) -> None:
         self._api, self._namespace = api, namespace
 
     def create(self, obj: Object, **how: Any) -> Request:
-        """To create an object; in the test's namespace unless the object says another or needs none."""
+        """Create an object, in the test's namespace unless the object names another one or is cluster-scoped."""
 
         def request(resource: Resource) -> Request:
             place = self._place(resource, obj)
@@ -73,8 +75,8 @@ class DryRun:
         return _served(lambda: request(self._api.of_object(obj)))
 
     def replace_spec(self, obj: Object, **how: Any) -> Request:
-        """To give an object that exists the whole spec, the labels and the annotations of `obj`. A JSON patch: it needs
-        no resource version, and leaves alone what the operator has added (finalizers)."""
+        """Replace the spec, the labels and the annotations of an existing object by those of `obj`. A JSON patch: it
+        needs no resource version and keeps what the operator has added (finalizers)."""
 
         def request(resource: Resource) -> Request:
             metadata = obj["metadata"]
@@ -91,7 +93,7 @@ class DryRun:
     def patch(
         self, plural: str, name: str, body: Mapping[str, Any], subresource: str | None = None, **how: Any
     ) -> Request:
-        """A JSON merge patch."""
+        """Apply a JSON merge patch."""
 
         def request(resource: Resource) -> Request:
             path = resource.path(self._place(resource, {}), name, subresource)
@@ -100,7 +102,7 @@ class DryRun:
         return _served(lambda: request(self._api.of_plural(plural)))
 
     def get(self, plural: str, name: str, **how: Any) -> Request:
-        """To read an object."""
+        """Read an object."""
 
         def request(resource: Resource) -> Request:
             return Request("GET", resource.path(self._place(resource, {}), name), dry_run=False, **how)
@@ -108,16 +110,19 @@ class DryRun:
         return _served(lambda: request(self._api.of_plural(plural)))
 
     def delete(self, plural: str, name: str, **how: Any) -> Request:
+        """Delete an object."""
+
         def request(resource: Resource) -> Request:
             return Request("DELETE", resource.path(self._place(resource, {}), name), **how)
 
         return _served(lambda: request(self._api.of_plural(plural)))
 
     def ask(self, request: Request) -> Reply:
+        """Send one request and return the reply."""
         return self.all([request])[0]
 
     def all(self, requests: Sequence[Request]) -> list[Reply]:
-        """The replies, in the order of the requests; a few are under way at the same time."""
+        """Return the replies in the order of the requests. A few requests are in flight at the same time."""
         return [_reply(answer) for answer in self._api.work(lambda client: _all(client, requests))]
 
     def _place(self, resource: Resource, obj: Object) -> str | None:
@@ -125,7 +130,7 @@ class DryRun:
 
 
 def _served(request: Callable[[], Request]) -> Request:
-    """The request, or one that is answered here because the API server serves no such kind."""
+    """Return the request, or one that is answered here because the API server does not serve the kind."""
     try:
         return request()
     except NotServed as error:

@@ -70,7 +70,8 @@ class Environment(Protocol):
 class MakeEnvironment(Protocol):
     """A function that opens the environment of a worker."""
 
-    def __call__(self, settings: RunSettings, worker: str, ledger: Ledger) -> Environment: ...
+    def __call__(self, settings: RunSettings, worker: str, ledger: Ledger) -> Environment:
+        """Open the environment. Raises HarnessError or UsageError."""
 
 
 def short_name(test: str, run: str) -> str:

@@ -1,6 +1,7 @@
-"""`--cluster existing`: judging on a cluster that is there already. Only one of ours, or one that its owner gave away.
+"""`--cluster existing`: judge on a running cluster, either one of the suite or one that its owner has declared
+disposable.
 
-What the suite installs stays, but for webhook configurations: those would refuse everything once their process is gone.
+What the suite installs stays, except webhook configurations: they would reject everything once their process is gone.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from conformance.suite.api import Api, Loop
 from kube.resource import NAMESPACES, NODES
 
 DISPOSABLE = "conformance.grove.io/disposable"
-"""The label (`true`, on the namespace kube-system) by which the owner of a cluster gives it away for tests."""
+"""The label (`true`, on the namespace kube-system) by which the owner of a cluster declares it disposable."""
 
 NODE_READY = 5.0
-"""Seconds within which a fake node becomes Ready where KWOK runs; it takes less than one."""
+"""Seconds within which a fake node becomes Ready if KWOK runs. It takes less than one."""
 
 
 def server_of(kubeconfig: Path) -> str:
-    """The API server that a kubeconfig points at. Raises UsageError for a broken file."""
+    """Return the API server of a kubeconfig. Raises UsageError for a malformed file."""
     from kubernetes import client, config  # here: its import takes longer than most commands
 
     settings = client.Configuration()
@@ -48,13 +49,13 @@ def server_of(kubeconfig: Path) -> str:
 
 
 def ours(kubeconfig: Path) -> Cluster | None:
-    """The cluster of this checkout that a kubeconfig points at, if it is one."""
+    """Return the cluster of this checkout that a kubeconfig points to, if it is one."""
     server = server_of(kubeconfig)
     return next((c for c in list_clusters() if c.server == server), None)
 
 
 def check(kubeconfig: Path, api: Api) -> None:
-    """Raises UsageError unless the cluster is ours or given away."""
+    """Raise UsageError unless the cluster is one of the suite or disposable."""
     if ours(kubeconfig) is not None:
         return
     labels = api.get("namespaces", None, "kube-system")["metadata"].get("labels") or {}
@@ -67,8 +68,8 @@ def check(kubeconfig: Path, api: Api) -> None:
 
 
 def guard(kubeconfig: Path, time_scale: float = 1.0) -> None:
-    """As `check`, before a run; also raises UsageError where nobody plays the nodes. Raises HarnessError where the
-    cluster does not answer."""
+    """Run `check` before a run; also raise UsageError if nothing plays the nodes, and HarnessError if the cluster does
+    not answer."""
     loop = Loop()
     try:
         api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES, "nodes.": NODES})
@@ -82,7 +83,7 @@ def guard(kubeconfig: Path, time_scale: float = 1.0) -> None:
 
 
 def _preflight(kubeconfig: Path, api: Api, within: float) -> None:
-    """Raises UsageError unless a fake node becomes Ready: else each test would wait for its own in vain."""
+    """Raise UsageError unless a fake node becomes Ready: otherwise each test would wait for its nodes in vain."""
     where, cluster = f"--kubeconfig {kubeconfig}", ours(kubeconfig)
     if cluster is not None:
         watcher = outages.watch(cluster)
@@ -108,7 +109,8 @@ def _preflight(kubeconfig: Path, api: Api, within: float) -> None:
 
 
 def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
-    """What a driver has to know; `directory` is for logs and ports where the cluster is not ours."""
+    """Return what a driver needs to know. `directory` is for logs and ports of clusters that the suite did not
+    start."""
     cluster = ours(kubeconfig)
     if cluster is not None:
         return replace(deployment.facts_of(cluster), kubeconfig=kubeconfig)
@@ -119,7 +121,7 @@ def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
 
 
 def watcher(kubeconfig: Path, api: Api, time_scale: float) -> Watcher:
-    """Looks at every component of a cluster of ours, of another one at the API server only."""
+    """Observe every component of a cluster of the suite; of other clusters, only the API server."""
     cluster = ours(kubeconfig)
     if cluster is not None:
         return outages.watch(cluster, time_scale)
@@ -128,7 +130,7 @@ def watcher(kubeconfig: Path, api: Api, time_scale: float) -> Watcher:
 
 
 def keep_webhooks(api: Api, stack: ExitStack) -> None:
-    """Removes at the end the webhook configurations that come from now on."""
+    """At the end, remove the webhook configurations that were created from now on."""
     plurals = [resource.plural for resource in WEBHOOKS.values()]
     before = {plural: set(api.names(plural)) for plural in plurals}
 

@@ -1,4 +1,4 @@
-"""`grove-conformance explain ID`: what is known of a requirement, or of a row of the specification. Pure text."""
+"""`grove-conformance explain ID`: what is known about a requirement or a row of the specification. Pure text."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from conformance.suite import checklist, coverage, requirement
 from conformance.suite.requirement import Registry, Requirement
 
 MUTANTS = "grove_conformance.mutants"
-"""Entry points that give requirement id → names of the mutants that it has been seen to catch."""
+"""Entry points that return requirement id → names of the mutants that it has detected."""
 
 WIDTH = 110
 GENERATED = ("requirements.md", "coverage.md")
-"""Pages of `docs/` that say nothing that is not said here."""
+"""Pages of `docs/` that contain nothing more than this command prints."""
 
 
 def explain(id: str) -> str:
-    """All that is known of an id. Raises UsageError for one that nothing is known of."""
+    """Return everything that is known about an id. Raises UsageError for an unknown id."""
     registry = requirement.load()
     known = {name.lower(): name for name in (*specification.load(), *registry.requirements, *registry.retired)}
     if id.lower() not in known:
@@ -64,7 +64,7 @@ def _source(id: str) -> Iterator[str]:
 
 
 def _mutants() -> Mapping[str, Iterable[str]]:
-    """The mutants of every package that registers some; of one that cannot be imported, none."""
+    """Return the mutants of every registered package; those of a package that cannot be imported are left out."""
     found: dict[str, list[str]] = {}
     for point in metadata.entry_points(group=MUTANTS):
         try:
@@ -127,7 +127,7 @@ def _manifests(id: str) -> Iterator[str]:
 
 
 def _pages(named: re.Pattern[str]) -> Iterator[str]:
-    """The lines of the other pages of `docs/` that name an id, in a checkout."""
+    """Yield the lines of the other pages of `docs/` that name an id, in a checkout."""
     if data.packed():
         return
     for path in sorted((data.PROJECT / "docs").rglob("*.md")):

@@ -1,4 +1,4 @@
-"""The one hook that our pytest plugin adds."""
+"""The hook that the pytest plugin adds."""
 
 from __future__ import annotations
 

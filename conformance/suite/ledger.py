@@ -1,6 +1,7 @@
-"""The ledger of a run: what happened, one JSON line an event, one file a worker, flushed at once.
+"""The ledger of a run: one event per JSON line, one file per worker, flushed at once.
 
-A killed worker loses nothing but the line it was writing. The terminal, report.yaml and every other output read it.
+A killed worker loses nothing but the line that it was writing. The terminal, report.yaml and all other outputs are made
+from it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import msgspec
 from conformance.history import redaction
 
 Cause = Literal["", "implementation", "circumstances"]
-"""Why something was blocked: the implementation could not do its part, or this run could not have it tried."""
+"""Why a test was blocked: the implementation failed, or this run cannot try it."""
 
 
 class Event(msgspec.Struct, tag_field="event", kw_only=True, frozen=True):
-    """`wall` is seconds since the epoch."""
+    """An event. `wall` is in seconds since the epoch."""
 
     wall: float = 0.0
 
@@ -35,7 +36,7 @@ class ExpectedFailure(msgspec.Struct, frozen=True):
 
 
 class Implementation(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is judged."""
+    """The judged implementation."""
 
     name: str
     version: str
@@ -43,16 +44,20 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[str, ...]
     digest: str
     supplied: dict[str, str] = {}
-    """Roles that somebody else plays in this run → who, with version."""
+    """Roles that another implementation plays in this run → its name and version."""
     expected_failures: tuple[ExpectedFailure, ...] = ()
 
 
 class PlannedTest(msgspec.Struct, frozen=True):
+    """A test of the run with the ids that it declares."""
+
     test: str
     ids: tuple[str, ...]
 
 
 class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
+    """The run begins: its settings, the selection and the planned tests."""
+
     run: str
     suite_version: str
     suite_digest: str
@@ -60,24 +65,26 @@ class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
     profiles: tuple[str, ...]
     ids: tuple[str, ...]
     only: tuple[str, ...] = ()
-    """The tests that were named; empty for all that judge something of the selection."""
+    """The tests that were named with --test; empty if none was."""
     plan: tuple[PlannedTest, ...]
     workers: int
     time_scale: float
     seed: int
     repeat: int = 1
     reproduce: str = ""
-    """The command line that runs a test of this run again, without `--test …`."""
+    """The command line that repeats a test of this run, without `--test …`."""
     environment: dict[str, str] = {}
 
 
 class WorkerStarted(Event, tag="worker-started", kw_only=True, frozen=True):
+    """A worker has started."""
+
     worker: str
     pid: int
 
 
 class Phase(Event, tag="phase", kw_only=True, frozen=True):
-    """A worker begins a step of bringing up its cluster, or ends (`ready`, `down`)."""
+    """A worker begins a step of starting its cluster, or ends (`ready`, `down`)."""
 
     worker: str
     phase: str
@@ -85,6 +92,8 @@ class Phase(Event, tag="phase", kw_only=True, frozen=True):
 
 
 class TestStarted(Event, tag="test-started", kw_only=True, frozen=True):
+    """A test begins."""
+
     __test__ = False
     test: str
     ids: tuple[str, ...]
@@ -92,7 +101,7 @@ class TestStarted(Event, tag="test-started", kw_only=True, frozen=True):
 
 
 class Check(Event, tag="check", kw_only=True, frozen=True):
-    """One judgement. `at` is in seconds of the test's history, None where it has no instant."""
+    """One check. `at` is in seconds of the test's history; None if it has no time."""
 
     test: str
     id: str
@@ -104,6 +113,8 @@ class Check(Event, tag="check", kw_only=True, frozen=True):
 
 
 class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
+    """A test has ended."""
+
     __test__ = False
     test: str
     outcome: Literal["passed", "failed", "blocked", "harness-error", "interrupted"]
@@ -111,30 +122,30 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
     reason: str = ""
     cause: Cause = ""
     ended_by: str = ""
-    """The failed check that ended the test before its end; empty where it came to its end."""
+    """The failed check that ended the test early; empty if it ran to its end."""
     seconds: dict[str, float] = {}
     """Durations of setup, call and teardown."""
     bundle: str = ""
     """Folder of the failure bundle, relative to the run's folder."""
     namespace: str = ""
     scene: str = ""
-    """The scene that it judges; then `ended_by` of a blocked test is the step at which the scene ended."""
+    """The scene that it judges. `ended_by` of a blocked test is then the step at which the scene ended."""
 
 
 class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
-    """A scene was played, which several tests judge. `steps`: by name, in seconds of its history."""
+    """A scene was played, which several tests judge. `steps`: times by name, in seconds of its history."""
 
     scene: str
     worker: str
     seconds: float
     steps: dict[str, float]
     ended_by: str = ""
-    """The step that did not come; empty where the scene came to its end."""
+    """The step that was not reached; empty if the scene ran to its end."""
 
 
 class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
-    """The suite or its cluster could not do its work. `log` is the file with the whole story. `final`: the worker has
-    given up, and all its further tests end for the same reason."""
+    """The suite or its cluster failed. `log` is the file with the details. `final`: the worker has given up, and all
+    its further tests end for the same reason."""
 
     worker: str
     what: str
@@ -144,11 +155,15 @@ class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
 
 
 class WorkerLost(Event, tag="worker-lost", kw_only=True, frozen=True):
+    """A worker died."""
+
     worker: str
     test: str = ""
 
 
 class RunFinished(Event, tag="run-finished", kw_only=True, frozen=True):
+    """The run has ended."""
+
     interrupted: bool
     status: int
     """pytest's exit status."""
@@ -171,7 +186,7 @@ _decoder = msgspec.json.Decoder(AnyEvent)
 
 
 class Ledger:
-    """Writes one file. Lines are whole or absent for readers: each is one write."""
+    """Writes one file. For readers, lines are complete or absent: each is one write."""
 
     def __init__(self, folder: Path, writer: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -186,21 +201,24 @@ class Ledger:
         self.close()
 
     def write(self, event: AnyEvent) -> None:
+        """Write an event."""
         line = msgspec.json.encode(msgspec.structs.replace(event, wall=time.time()))
         self._file.write(redaction.words(line) + b"\n")
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
 
 class Tail:
-    """Reads a ledger that grows: `poll` returns what came since the last call."""
+    """Reads a growing ledger: `poll` returns what was added since the last call."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._offsets: dict[Path, int] = {}
 
     def poll(self) -> list[AnyEvent]:
+        """Return the events since the last call."""
         events: list[AnyEvent] = []
         for path in sorted(self._folder.glob("*.jsonl")):
             with path.open("rb") as file:
@@ -213,5 +231,6 @@ class Tail:
 
 
 def read(folder: Path) -> Iterator[AnyEvent]:
-    """All whole events of a run, by time; a half line at the end of a killed worker's file is left out."""
+    """Yield all complete events of a run, sorted by time. A partial line at the end of a killed worker's file is left
+    out."""
     return iter(Tail(folder).poll())

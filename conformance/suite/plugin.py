@@ -1,7 +1,7 @@
-"""The pytest plugin (`-p conformance.suite.plugin --conformance-run FILE`): selects tests, gives them the `case`
-fixture, and writes to the ledger what becomes of them.
+"""The pytest plugin (`-p conformance.suite.plugin --conformance-run FILE`): select tests, give them the `case` fixture,
+and record their outcomes in the ledger.
 
-The invariant: a test that ended leaves an outcome for every id that it declares, or a harness error.
+Invariant: a test that has ended leaves an outcome for every id that it declares, or a harness error.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from conformance.suite.selection import INVARIANT, scope
 
 NAME = "conformance-judge"
 TELLING = (bundle.INDEX, bundle.PICTURE, "checks.yaml")
-"""Files of the bundle of a scene that each failing test has in Allure; the others are with the first of them."""
+"""Files of a scene's bundle that each failing test has in Allure; the others are attached to the first of them."""
 _SEVERITY = {requirement.Level.MUST: "critical", requirement.Level.SHOULD: "normal", requirement.Level.MAY: "minor"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that makes pytest a conformance run."""
     parser.getgroup("conformance").addoption(
         "--conformance-run",
         metavar="FILE",
@@ -43,10 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the plugin's own hook."""
     pluginmanager.add_hookspecs(hooks)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks, and the judge if this is a conformance run."""
     config.addinivalue_line("markers", f"{requirement.MARK}(*ids): the requirements that a conformance test judges")
     if file := config.getoption("conformance_run"):
         config.pluginmanager.register(Judge(config, settings.load(Path(file))), NAME)
@@ -54,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest) -> Iterator[object]:
-    """What a conformance test works with: its namespace, nodes and history, and the checks that it makes."""
+    """Return what a conformance test with its own environment works with: namespace, nodes, history, checks."""
     judge = request.config.pluginmanager.get_plugin(NAME)
     if not isinstance(judge, Judge):
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
@@ -65,7 +68,7 @@ def case(request: pytest.FixtureRequest) -> Iterator[object]:
 
 @pytest.fixture
 def run(request: pytest.FixtureRequest) -> Iterator[object]:
-    """The recording of the scene that a conformance test judges (`run: Recorded[ThatScene]`)."""
+    """Return the recording of the scene that a conformance test judges (`run: Recorded[ThatScene]`)."""
     judge = request.config.pluginmanager.get_plugin(NAME)
     if not isinstance(judge, Judge):
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
@@ -86,7 +89,7 @@ class Judge:
         self.selected: dict[str, tuple[str, ...]] = {}
         self.judged: frozenset[str] = frozenset()
         self.groups: dict[str, str] = {}
-        """What each test must be run together with: its scene."""
+        """The key by which tests are grouped on one worker: their scene."""
         self._failed: set[str] = set()
         self._running: RunningTest | None = None
         self._environment: Environment | None = None
@@ -106,12 +109,13 @@ class Judge:
 
     @property
     def running(self) -> RunningTest:
+        """Return the running test."""
         assert self._running is not None, "no test is running"
         return self._running
 
     @property
     def scenes(self) -> Scenes:
-        """The scenes that this worker plays."""
+        """Return the scenes that this worker plays."""
         if self._scenes is None:
             assert self._ledger is not None
             invariants = [id for id in self.registry.requirements if id.startswith(INVARIANT)]
@@ -119,7 +123,7 @@ class Judge:
         return self._scenes
 
     def recorded(self, item: pytest.Item) -> Recorded[Scene]:
-        """The recording of the scene that a test judges."""
+        """Return the recording of the scene that a test judges."""
         key, scene = self.groups[item.nodeid], scene_of(item)
         assert scene is not None
         others = {id for test, group in self.groups.items() if group == key for id in self.selected[test]}
@@ -143,6 +147,7 @@ class Judge:
     # -- collection ----------------------------------------------------------------------------------------------
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Parametrize a test by the scenes that it judges and by the repetitions of the run."""
         scenes = scenes_of(metafunc.function)
         if len(scenes) > 1:
             metafunc.parametrize(RUN, scenes, indirect=True, ids=[scene.__name__ for scene in scenes])
@@ -151,6 +156,7 @@ class Judge:
             metafunc.parametrize(REPETITION, range(self.run.repeat), ids=repeated.marks(self.run.repeat))
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Select the tests of the run and check all against the registry."""
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
         chosen = scope(self.registry, self.run.profiles, self.run.ids, self.run.roles, self.run.features)
         keep = [
@@ -175,6 +181,7 @@ class Judge:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
+        """Run a test and record its outcome."""
         assert self._ledger is not None
         ids = requirement.declared(item)
         asked = self.judged & set(ids)
@@ -196,20 +203,22 @@ class Judge:
         return result
 
     def _follow(self, item: pytest.Item | None) -> None:
-        """Clears the scene away after the last of its tests."""
+        """Clear the scene away after the last of its tests."""
         if self._scenes is not None:
             self._scenes.close("" if item is None else self.groups[item.nodeid])
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Skip a test whose selected requirements have all failed already (--fail-fast)."""
         if self._spared(item):
             pytest.skip("all that it is asked for has failed already")
 
     def _spared(self, item: pytest.Item) -> bool:
-        """Whether all that this test is asked for has failed already, in a run that does not want to see it twice."""
+        """Return whether all selected requirements of the test have failed already, in a run with --fail-fast."""
         return self.run.fail_fast and self.judged & set(requirement.declared(item)) <= self._failed
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Call the test, then judge its invariants and end its checks."""
         try:
             try:
                 result = yield
@@ -224,7 +233,7 @@ class Judge:
             raise
         except Blocked:
             raise
-        except AssertionError as error:  # nothing that the implementation is to blame for
+        except AssertionError as error:  # nothing that is the implementation's fault
             first = str(error).partition("\n")[0]
             raise HarnessError(f"a bare assert judged something: {first} (use case.expect or run.expect)") from error
         self.running.at_end(True)
@@ -235,6 +244,7 @@ class Judge:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Note the durations and the exception of a test."""
         report = yield
         running = self.running
         running.seconds[call.when] = round(call.duration, 3)
@@ -281,9 +291,11 @@ class Judge:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
+        """Close the environment before pytest ends."""
         self._close()
 
     def pytest_unconfigure(self) -> None:
+        """Close the ledger."""
         self._close()
         if self._ledger is not None:
             self._ledger.close()
@@ -296,7 +308,7 @@ class Judge:
 
     def _close_environment(self) -> None:
         assert self._environment is not None
-        # Nothing may stop the clearing up: whoever cannot wait has SIGKILL and `cluster prune`.
+        # Nothing may interrupt the cleanup: whoever cannot wait has SIGKILL and `cluster prune`.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
@@ -309,7 +321,8 @@ class Judge:
             raise
 
     def _own_standard_error(self) -> None:
-        """A worker's last words (a broken pipe to a controller that is gone) go to a file, not to the terminal."""
+        """Send a worker's last messages (a broken pipe to a controller that is gone) to a file instead of the
+        terminal."""
         file = os.open(self.run.folder / f"worker-{self.worker}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, 2)
         os.close(file)
@@ -318,7 +331,7 @@ class Judge:
 def _judged(
     running: RunningTest,
 ) -> tuple[Literal["passed", "failed", "blocked", "harness-error", "interrupted"], str, ledger.Cause]:
-    """Outcome of a test, reason, and for a blocked one the cause."""
+    """Return the outcome of a test, the reason, and for a blocked one the cause."""
     error = running.problem
     match error:
         case None:
@@ -338,7 +351,7 @@ def _judged(
 
 
 def _cluster() -> MakeEnvironment:
-    from conformance.suite.session import open_environment  # with all that a cluster needs, only where one is needed
+    from conformance.suite.session import open_environment  # imported here: only runs with clusters need it
 
     return open_environment
 
@@ -348,7 +361,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _label(item: pytest.Item, entries: list[Requirement]) -> None:
-    """Properties for JUnit and labels for Allure."""
+    """Add properties for JUnit and labels for Allure."""
     if not entries:
         return
     item.user_properties += [("id", e.id) for e in entries]
@@ -364,7 +377,7 @@ def _label(item: pytest.Item, entries: list[Requirement]) -> None:
 
 
 def _attach(running: RunningTest, *, whole: bool = True) -> None:
-    """The files of the failure bundle, for Allure: all of them, or those that say what failed. Nothing happens where no
+    """Attach the files of the failure bundle in Allure: all of them, or those that say what failed. Does nothing if no
     Allure results are written."""
     if running.bundle is None:
         return

@@ -1,7 +1,8 @@
-"""What a test stands on, its namespace and its nodes, and who has taken it away.
+"""The namespace and the nodes of a test, and who has deleted or changed them.
 
-Only the suite deletes these. If anybody else does, the history shows it for nodes, and the API server's audit log tells
-by whom: unless it was a component of the cluster, it is a failure of the implementation, which names the user agent.
+Only the suite deletes these. If anything else does, the history shows it for nodes, and the API server's audit log
+tells the client: unless it was a component of the cluster, that is a failure of the implementation, whose message names
+the user agent.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from conformance.history.query import History
 from conformance.history.record import DELETED
 
 SUITE = "grove-conformance"
-"""How all user agents of the suite begin."""
+"""The prefix of all user agents of the suite."""
 _COMPONENTS = frozenset({*COMPONENTS.values(), kubelet.COMPONENT, "kwok"})
 DELETIONS = frozenset({"delete", "deletecollection"})
 CHANGES = frozenset({"update", "patch"})
 WRITTEN_WITHIN = 2.0
-"""Seconds within which the audit log has a request that the history shows."""
+"""Seconds within which the audit log contains a request that the history shows."""
 
 
 class Premises:
-    """The namespace and the pool of nodes of one test, from its beginning on."""
+    """The namespace and the node pool of one test, from its beginning on."""
 
     def __init__(self, history: History, namespace: str, pool: str, audit: AuditLog | None) -> None:
         self._history, self._namespace, self._pool, self._audit = history, namespace, pool, audit
@@ -38,7 +39,7 @@ class Premises:
         self._gone: dict[str, None] = {}
 
     def gone(self) -> list[str]:
-        """The nodes of the test that were deleted, by what has arrived. Costs nothing where nothing is new."""
+        """Return the deleted nodes of the test, by what has arrived. Costs nothing if nothing is new."""
         for record in self._history.log.beyond(self._namespace, self._seen):
             self._seen = record.seq
             if record.resource == "nodes" and record.kind == DELETED and label(record.object, POOL) == self._pool:
@@ -46,8 +47,8 @@ class Premises:
         return list(self._gone)
 
     def accusation(self, unusable: Sequence[str] = ()) -> str:
-        """Who has deleted the namespace or nodes of the test, or has written to nodes that are `unusable`, in a
-        sentence; empty if nobody has. Raises HarnessError where nodes were deleted and no stranger did it."""
+        """Return, as a sentence, who has deleted the namespace or nodes of the test, or has written to nodes that are
+        `unusable`; empty if nobody has. Raises HarnessError if nodes were deleted and no foreign client did it."""
         gone = self.gone()
         if gone:
             found = self._others("nodes", gone, DELETIONS, certain=True)
@@ -67,7 +68,8 @@ class Premises:
     def _others(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False
     ) -> list[Writer]:
-        """Writers other than the suite. The log may be an instant behind the history, by which a write is `certain`."""
+        """Return the clients other than the suite that wrote. The log may be slightly behind the history, which makes a
+        write `certain`."""
         audit = self._audit
         if audit is None:
             return []

@@ -1,4 +1,4 @@
-"""What a test judges: the recording of a scene, and the spans between its steps. Nothing here waits."""
+"""The recording of a scene, which tests judge, and the spans between its steps. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Span:
         self._history, self._begin, self._end = history, begin, end
 
     def records(self, resource: str | None = None, name: str | None = None) -> list[Record]:
-        """The records of the span, of a resource and a name where given, in the order in which they arrived."""
+        """Return the records of the span, of a resource and name if given, in order of arrival."""
         return [
             record
             for record in self._history.records(resource, name)
@@ -34,16 +34,16 @@ class Span:
         ]
 
     def begin(self) -> View:
-        """The state at the beginning of the span."""
+        """Return the state at the beginning of the span."""
         return View() if self._begin is None else _state(self._history, self._begin)
 
     def view(self) -> View:
-        """The state at the end of the span."""
+        """Return the state at the end of the span."""
         return _state(self._history, self._end)
 
     def states(self) -> Iterator[View]:
-        """The state at the beginning of the span, then after each of its records in the order of the server's writes.
-        It is the same view that moves on: keep `copy()` of it."""
+        """Yield the state at the beginning of the span, then after each of its records in the order of the server's
+        writes. It is one view that changes: keep `copy()` of it."""
         view = self.begin()
         yield view
         own = self.records()
@@ -58,38 +58,39 @@ class Recorded(Generic[S]):
 
     def __init__(self, played: Played, scene: S, checks: Checks) -> None:
         self.scene = scene
-        """The scene, with what it has kept in its attributes."""
+        """The scene, with its attributes."""
         self.history = played.history
-        """All that was recorded."""
+        """Everything that was recorded."""
         self._played, self._checks = played, checks
 
     # -- looking -------------------------------------------------------------------------------------------------
 
     def at(self, step: str) -> View:
-        """The state at a step."""
+        """Return the state at a step."""
         return _state(self.history, self._step(step))
 
     def between(self, begin: str, end: str) -> Span:
-        """What happened between two steps."""
+        """Return what happened between two steps."""
         return Span(self.history, self._step(begin), self._step(end))
 
     def until(self, step: str) -> Span:
-        """What happened from the beginning of the scene until a step."""
+        """Return what happened from the beginning of the scene until a step."""
         return Span(self.history, None, self._step(step))
 
     def after(self, step: str) -> Span:
-        """What happened after a step, until the end of the scene."""
+        """Return what happened after a step, until the end of the scene."""
         begin = self._step(step)
         return Span(self.history, begin, self._end())
 
     def whole(self) -> Span:
-        """What happened in the whole scene."""
+        """Return what happened in the whole scene."""
         return Span(self.history, None, self._end())
 
     # -- judging -------------------------------------------------------------------------------------------------
 
     def reached(self, step: str) -> None:
-        """Requires that a step came: a failure if the scene ended in waiting for it, or went on without it."""
+        """Require that a step was reached: a failure if the scene ended while it waited for it, or went on without
+        it."""
         ended = self._played.ended
         if isinstance(ended, SceneEnded) and ended.step == step:
             raise self._checks.fail(self._id, step, step, ended.seen, at=round(ended.at, 3))
@@ -99,19 +100,19 @@ class Recorded(Generic[S]):
         self._checks.passed(self._id, step, at=round(found.at, 3))
 
     def expect(self, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
-        """Equality; the test goes on. A failure says since when it is so: `at`, or the last change of the objects that
-        the values differ in."""
+        """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
+        the values differ."""
         return self._checks.expect(self._id, what, expected, seen, at=since(self.history, what, expected, seen, at))
 
     def same(self, what: str, wanted: Mapping[str, object], seen: Mapping[str, object]) -> None:
-        """As `expect` for many objects by name: a report shows only those that differ."""
+        """As `expect` for many objects by name. A report shows only those that differ."""
         self.expect(what, *differing(wanted, seen))
 
     def always(
         self, what: str, condition: Callable[[View], object], *, after: str | None = None, until: str | None = None
     ) -> bool:
-        """A condition that holds in every state of the scene, or in those after or until a step. A failure names the
-        first record that breaks it, also where the scene ended before the step `until`."""
+        """Check a condition in every state of the scene, or in those after or until a step. A failure names the first
+        record that breaks it, even if the scene ended before the step `until`."""
         begin = None if after is None else self._step(after)
         end = self._played.steps.get(until) if until is not None else None
         for view in Span(self.history, begin, end or self._last()).states():
@@ -127,15 +128,15 @@ class Recorded(Generic[S]):
         return self._checks.holds(self._id, what, True)
 
     def holds(self, what: str, verdict: RuleResult | bool | None) -> bool:
-        """A three-valued verdict; unknown (None) is not a pass."""
+        """Check a three-valued result. Unknown (None) is not a pass."""
         if isinstance(verdict, RuleResult):
             at = round(verdict.records[-1].at, 3) if verdict.records else None
             return self._checks.holds(self._id, what or verdict.what, verdict.holds, str(verdict), at=at)
         return self._checks.holds(self._id, what, verdict)
 
     def invariant(self) -> bool:
-        """The invariant that the test is declared for, over the history of the scene. Where the scene ended early,
-        only a broken one is judged."""
+        """Check the invariant that the test is declared for over the history of the scene. If the scene ended early,
+        only a violation is judged."""
         found = self._played.verdicts.get(self._id)
         if found is None or (self._played.ended is not None and found.holds is not False):
             self._end()
@@ -160,17 +161,17 @@ class Recorded(Generic[S]):
         self.unreached()
 
     def _end(self) -> Step:
-        """The end of a scene that came to its end."""
+        """Return the last step of a scene that ran to its end."""
         if self._played.ended is not None:
             self.unreached()
         return self._last()
 
     def _last(self) -> Step:
-        """The last moment of the recording."""
+        """Return the end of the recording."""
         return Step("the end", self.history.mark(), None, self.history.now())
 
     def unreached(self) -> NoReturn:
-        """Ends the test because the scene ended before what it asks for."""
+        """End the test because the scene ended before what it needs."""
         match self._played.ended:
             case SceneBroken() as broken:
                 raise self._checks.fail(self._id, broken.what, broken.expected, broken.seen, at=broken.at)
@@ -192,7 +193,7 @@ def _state(history: History, step: Step) -> View:
 
 
 def _nearest(seen: str) -> str:
-    """What a wait in vain came nearest to."""
+    """Return the nearest miss of a wait that timed out."""
     lines = seen.splitlines()
     near = [line for line in lines if line.startswith("nearest: ")]
     return near[0] if near else lines[0] if lines else ""

@@ -1,15 +1,16 @@
-"""Names of tests that run several times (`--repeat N`): each repetition is a test of its own, told apart by a mark."""
+"""Names of tests that run several times (`--repeat N`): each repetition is a test of its own, with a mark in its
+name."""
 
 from __future__ import annotations
 
 
 def marks(count: int) -> list[str]:
-    """What tells the repetitions of a test apart in its name, in their order."""
+    """Return the marks of the repetitions of a test, in their order."""
     return [f"{number} of {count}" for number in range(1, count + 1)]
 
 
 def unmarked(test: str, count: int) -> str:
-    """`a.py::t[x-3 of 20]` and `a.py::t[3 of 20]` without their marks."""
+    """Return a test's name without its mark, for `a.py::t[x-3 of 20]` and `a.py::t[3 of 20]`."""
     if count == 1:
         return test
     head, bracket, inside = test.removesuffix("]").partition("[")

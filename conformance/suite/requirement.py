@@ -1,4 +1,5 @@
-"""The registry of requirements (`requirements/`, a file a profile), and the decorator by which a test declares ids.
+"""The registry of requirements (`requirements/`, one file per profile), and the decorators with which tests declare
+ids.
 
 An id is never reused, renamed or silently removed: a retired one stays listed with the reason.
 """
@@ -25,7 +26,7 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 
 class Level(StrEnum):
-    """RFC 2119. Only a MUST decides the verdict; a SHOULD that fails is shown, a MAY is only told."""
+    """RFC 2119 levels. Only a MUST decides the verdict; a failed SHOULD or MAY is reported."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -34,7 +35,8 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Requirement:
-    """One normative sentence. `roles` are the roles it judges, `feature` is empty for what everybody must do."""
+    """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on
+    everybody."""
 
     id: str
     profile: str
@@ -49,7 +51,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Retired:
-    """An id that is no longer judged and never given again."""
+    """An id that is no longer judged and never reused."""
 
     id: str
     text: str
@@ -58,14 +60,14 @@ class Retired:
 
 @dataclass(frozen=True)
 class Registry:
-    """All requirements by id, in the order of their ids; profiles with what they mean."""
+    """All requirements by id, in the order of their ids, and profiles with their descriptions."""
 
     profiles: Mapping[str, str]
     requirements: Mapping[str, Requirement]
     retired: Mapping[str, Retired]
 
     def get(self, id: str) -> Requirement:
-        """The requirement of an id; UsageError with a suggestion where there is none."""
+        """Return the requirement of an id. Raises UsageError with a suggestion if there is none."""
         if id in self.retired:
             raise UsageError(f"requirement {id} is retired: {self.retired[id].reason}", hint="choose another id")
         if id not in self.requirements:
@@ -74,12 +76,13 @@ class Registry:
 
     @property
     def features(self) -> frozenset[str]:
+        """Return all features that requirements name."""
         return frozenset(r.feature for r in self.requirements.values() if r.feature)
 
 
 @functools.cache
 def load(folder: Path = FOLDER) -> Registry:
-    """Reads a registry, once a process: each YAML file of a folder. Raises UsageError (file, line, field)."""
+    """Read a registry, once per process: each YAML file of a folder. Raises UsageError (file, line, field)."""
     profiles: dict[str, str] = {}
     found: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
@@ -123,7 +126,7 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
 
 
 def requirements(*ids: str) -> pytest.MarkDecorator:
-    """Declares the requirements that a test judges. Every one of them must get an outcome when the test ends."""
+    """Declare the requirements that a test judges. Each must have an outcome when the test ends."""
     if not ids or len(set(ids)) != len(ids):
         raise TypeError(f"@requirements needs one or more different ids, got {ids!r}")
     mark: pytest.MarkDecorator = getattr(pytest.mark, MARK)(*ids)
@@ -131,18 +134,18 @@ def requirements(*ids: str) -> pytest.MarkDecorator:
 
 
 def requirement(id: str) -> pytest.MarkDecorator:
-    """Declares the one requirement that a test judges."""
+    """Declare the one requirement that a test judges."""
     return requirements(id)
 
 
 def invariants(*ids: str) -> pytest.MarkDecorator:
-    """Has a test judge each of these invariants over the recording of its scene."""
+    """Let a test judge each of these invariants over the recording of its scene."""
     given = [pytest.param(id, marks=requirements(id), id=id) for id in ids]
     return pytest.mark.parametrize("invariant", given)
 
 
 def declared(item: pytest.Item) -> tuple[str, ...]:
-    """The ids that a collected test declares, sorted; empty for a test without the decorator."""
+    """Return the sorted ids that a collected test declares; empty for a test without the decorator."""
     ids: set[str] = set()
     for mark in item.iter_markers(MARK):
         ids.update(str(a) for a in mark.args)
@@ -150,7 +153,8 @@ def declared(item: pytest.Item) -> tuple[str, ...]:
 
 
 def problems(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:
-    """What is wrong between the registry and the collected tests (node id → declared ids), one sentence each."""
+    """Return what is inconsistent between the registry and the collected tests (node id → declared ids), one sentence
+    each."""
     found: list[str] = []
     for test, ids in sorted(tests.items()):
         listed = list(ids)
@@ -165,6 +169,6 @@ def problems(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str
 
 
 def unjudged(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:
-    """The requirements that no collected test declares."""
+    """Return the requirements that no collected test declares."""
     judged = {id for ids in tests.values() for id in ids}
     return [id for id in registry.requirements if id not in judged]

@@ -1,4 +1,4 @@
-"""What a test does with the processes of the implementation: `case.roles`."""
+"""Control the processes of the implementation: `case.roles`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from conformance.suite.checks import Blocked, Checks
 
 
 class Roles:
-    """The operator and the gang scheduler, which a test kills, stops, and replaces by earlier versions or by a second
-    one. Which process plays a role is the descriptor's business."""
+    """The operator and the gang scheduler, which a test can kill, stop, and replace by earlier versions or by a second
+    operator. The descriptor decides which process plays a role."""
 
     def __init__(
         self, driver: Driver, namespace: str, history: History, checks: Checks, blame: Callable[[], None]
     ) -> None:
-        """`blame` raises HarnessError where not the implementation is at fault."""
+        """`blame` raises HarnessError if the implementation is not at fault."""
         self._driver, self._namespace, self._history, self._checks = driver, namespace, history, checks
         self._blame = blame
         self._takeovers: list[tuple[int, bool]] = []
-        """Marks of the history from which on another version was the operator; whether it was an earlier one."""
+        """Marks of the history from which on another version was the operator, and whether it was an earlier one."""
         self._deaths = len(driver.failures())
 
     def dead(self) -> str:
-        """Which processes ended by themselves since the test began; empty for none."""
+        """Return which processes have ended by themselves since the test began; empty for none."""
         return "; ".join(self._of_the_bundle(str(death)) for death in self._driver.failures()[self._deaths :])
 
     def kill(self, role: str) -> None:
-        """SIGKILL to the process of a role."""
+        """Send SIGKILL to the process of a role."""
         self._driver.kill(self._controlled(role))
         self._history.stir()
 
     def pause(self, role: str) -> bool:
-        """Stops the process of a role until `restart`; False where the driver does not control it."""
+        """Stop the process of a role until `restart`. Return False if the driver does not control it."""
         if not self._driver.controls(Role(role)):
             return False
         self._driver.stop(Role(role))
@@ -45,12 +45,12 @@ class Roles:
         return True
 
     def stop(self, role: str) -> None:
-        """Stops the process of a role as the platform does; `restart` starts it again."""
+        """Stop the process of a role as the platform does. `restart` starts it again."""
         self._driver.stop(self._controlled(role))
         self._history.stir()
 
     def restart(self, role: str) -> None:
-        """Stops the process of a role, or starts a killed one; a role that doesn't come back fails the open ids."""
+        """Restart the process of a role, or start a killed one. A role that does not come back fails the open ids."""
         try:
             self._driver.restart(self._controlled(role))
         except NotStarted as error:
@@ -61,17 +61,17 @@ class Roles:
     # -- several operators ---------------------------------------------------------------------------------------
 
     def elect(self) -> None:
-        """Has the operator start anew as one that leads only by the Lease, which is in the test's namespace. With the
-        test's end it is the only one again. An operator that cannot be started this way fails the open ids."""
+        """Restart the operator as one that leads only with the Lease, which is in the test's namespace. At the end of
+        the test it is the only one again. An operator that cannot be started this way fails the open ids."""
         self._controlled(Role.OPERATOR)
         self._starting("an operator that leads by its Lease", lambda: self._driver.operators.elect(self._namespace))
 
     def second_operator(self) -> None:
-        """Starts one more operator beside the first; the API server asks its webhooks from now on."""
+        """Start a second operator beside the first. The API server calls its webhooks from now on."""
         self._starting("a second operator", self._driver.operators.add_second)
 
     def hand_over(self, *, kill: bool) -> None:
-        """Ends the first operator, by SIGKILL or as the platform stops it; the second one is the first from now on."""
+        """End the first operator, by SIGKILL or as the platform stops it. The second one is the first from now on."""
         if kill:
             self.kill(Role.OPERATOR)
         else:
@@ -82,8 +82,8 @@ class Roles:
 
     @property
     def upgrades(self) -> tuple[Upgrade, ...]:
-        """The earlier versions that the implementation takes over from; the first one is always there. Without any the
-        test cannot be made."""
+        """Return the earlier versions that the implementation takes over from; there is at least one. If none is
+        declared, the test is blocked."""
         judged = self._driver.descriptor
         if not judged.upgrades:
             raise Blocked("no earlier version of the operator is declared that could be started", "circumstances")
@@ -91,21 +91,21 @@ class Roles:
         return judged.upgrades
 
     def downgrade(self, to: Upgrade) -> None:
-        """Replaces the operator by an earlier version of it. With the test's end it is the judged one again."""
+        """Replace the operator by an earlier version of it. At the end of the test it is the judged one again."""
         self._takeovers.append((self._history.mark(), True))
         with self.unrest():
             self._starting(to.about, lambda: self._driver.operators.become(self._driver.descriptor.earlier(to)))
 
     def upgrade(self) -> None:
-        """Replaces the operator by the one that is judged."""
+        """Replace the operator by the judged one."""
         with self.unrest():
             judged = self._driver.descriptor
             self._starting(f"{judged.name} {judged.version}", lambda: self._driver.operators.become(judged))
         self._takeovers.append((self._history.mark(), False))
 
     def went_earlier(self) -> set[str]:
-        """Names of the pods that went under an earlier version, which is not judged: to some of those all pods are
-        outdated that the judged one has written its hashes on."""
+        """Return the names of the pods that were deleted under an earlier version, which is not judged: some earlier
+        versions consider all pods outdated that the judged one has written its hashes on."""
         went: set[str] = set()
         for number, (since, earlier) in enumerate(self._takeovers):
             until = self._takeovers[number + 1][0] if number + 1 < len(self._takeovers) else None
@@ -118,8 +118,8 @@ class Roles:
 
     @contextlib.contextmanager
     def without_hooks(self) -> Iterator[None]:
-        """No webhook of the implementation is asked within it: the test can store what they refuse, as an earlier
-        version has stored it. Raises Blocked where the driver has installed none that it could take away."""
+        """Disable the webhooks of the implementation inside the context: the test can store what they would reject, as
+        an earlier version has stored it. Raises Blocked if the driver has installed none."""
         if not self._driver.installer.has_webhooks:
             reason = "the driver has not installed the webhooks, which the test takes away (list them under install)"
             raise Blocked(reason, "circumstances")
@@ -130,8 +130,8 @@ class Roles:
 
     @contextlib.contextmanager
     def unrest(self) -> Iterator[None]:
-        """Something happens that no record tells of: what the operator writes in it, and soon after, is no breach of
-        the rest that INV-007 is about."""
+        """Declare a time in which something happens that has no record: writes of the operator during it, and soon
+        after, do not violate INV-007."""
         begin = self._history.now()
         try:
             yield
@@ -141,7 +141,7 @@ class Roles:
     # -- within --------------------------------------------------------------------------------------------------
 
     def _controlled(self, role: str) -> Role:
-        """The role. Raises Blocked unless the driver controls its process: what the test asks for could not be done."""
+        """Return the role. Raises Blocked unless the driver controls its process: otherwise the test cannot act."""
         if not self._driver.controls(Role(role)):
             reason = (
                 f"the driver does not control the process of the {role}, which the test stops or starts"
@@ -160,7 +160,8 @@ class Roles:
         self._history.stir()
 
     def _of_the_bundle(self, text: str) -> str:
-        """The paths of logs as they are in the bundle: the cluster's folder goes with the cluster."""
+        """Return the paths of logs as they are in the bundle, because the cluster's folder is deleted with the
+        cluster."""
         for name, log in self._driver.logs().items():
             text = text.replace(str(log), f"logs/{name}.log of the bundle")
         return text

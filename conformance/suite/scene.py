@@ -1,4 +1,4 @@
-"""Scenes: what happens in one namespace is played once and recorded, and many tests judge the recording.
+"""Scenes: what happens in one namespace is played and recorded once, and many tests judge the recording.
 
 A scene is a class whose docstring describes it. A test that takes `run: Recorded[ThatScene]` judges its recording.
 """
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from conformance.suite.scene_environment import SceneEnvironment
 
 RUN = "run"
-"""The parameter by which a test takes the recording of a scene."""
+"""The parameter with which a test takes the recording of a scene."""
 
 
 class NotKept(AttributeError):
-    """A test asks for an attribute that the scene has not set."""
+    """A test reads an attribute that the scene has not set."""
 
 
 class Scene:
-    """What is played once and judged by many tests. What a test needs besides the history, such as the expected
-    objects, the scene keeps in attributes, as early as it can: a scene may end at any step."""
+    """Played once, judged by many tests. What a test needs besides the history, such as the expected objects, is an
+    attribute, set as early as possible: a scene may end at any step."""
 
     def play(self, env: SceneEnvironment) -> None:
-        """Plays the scene. It judges nothing and knows no requirement; `env.wait_for` and `env.mark` name its steps."""
+        """Play the scene. It judges nothing and knows no requirement; `env.wait_for` and `env.mark` name its steps."""
         raise NotImplementedError
 
     if not TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Scene:
 
 @dataclass(frozen=True)
 class Step:
-    """A moment of a scene that has a name. `revision`: how far all watches were by then. `unmet`: what was seen where
-    the condition of the step did not hold in time and the scene went on."""
+    """A named time of a scene. `revision`: how far all watches were by then. `unmet`: what was seen instead if the
+    condition of the step did not hold in time and the scene went on."""
 
     name: str
     seq: int
@@ -54,23 +54,23 @@ class Step:
 
     @classmethod
     def now(cls, name: str, history: History, unmet: str = "") -> Step:
-        """The present as a step, once everything has arrived that happened before it."""
+        """Return the present as a step, after everything that happened before has arrived."""
         seq = history.mark()
         return cls(name, seq, history.present().revision, history.now(), unmet)
 
     def includes(self, record: Record) -> bool:
-        """Whether a record was there by this moment."""
+        """Return whether a record had arrived by this time."""
         if record.seq > self.seq:
             return False
         return self.revision is None or record.revision <= self.revision or record.resource in UNASKED
 
 
 class InVain(Exception):
-    """A wait was in vain; the text says what was seen instead."""
+    """A wait was in vain. The text says what was seen instead."""
 
 
 class SceneEnded(Exception):
-    """A step of the scene did not come: the scene ends there."""
+    """A step of the scene was not reached: the scene ends there."""
 
     def __init__(self, step: str, seen: str, at: float) -> None:
         self.step, self.seen, self.at = step, seen, at
@@ -78,7 +78,7 @@ class SceneEnded(Exception):
 
 
 class SceneBroken(Exception):
-    """The implementation has refused a write of the scene, or has destroyed what the scene stands on. This fails every
+    """The implementation has rejected a write of the scene, or has destroyed its namespace or nodes. This fails every
     requirement that needs a later step."""
 
     def __init__(self, what: str, expected: object, seen: object, at: float | None) -> None:
@@ -88,7 +88,7 @@ class SceneBroken(Exception):
 
 @dataclass(frozen=True)
 class Invariant:
-    """The verdict on one rule over the history of a scene."""
+    """The result of one rule over the history of a scene."""
 
     what: str
     holds: bool | None
@@ -97,24 +97,26 @@ class Invariant:
 
 
 class SceneChecks(Checks):
-    """Stands where a test has its checks: a scene has none, and keeps the verdicts on the invariants for its tests."""
+    """Takes the place of a test's checks in a scene: a scene makes none, and keeps the results of the invariants for
+    its tests."""
 
     def __init__(self, scene: str, invariants: typing.Sequence[str]) -> None:
         super().__init__(scene, invariants, lambda check: None)
         self.verdicts: dict[str, Invariant] = {}
 
     def fail(self, ids: object, what: str, expected: object, seen: object, *, at: float | None = None) -> Exception:  # type: ignore[override]
-        """What the scene ends with where the implementation is to blame."""
+        """Return the exception with which the scene ends if the implementation is at fault."""
         self.doubt(True)
         return SceneBroken(what, expected, seen, at)
 
     def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: float | None = None) -> None:
-        """Keeps a verdict."""
+        """Keep the result of an invariant."""
         self.verdicts[id] = Invariant(what, verdict, seen, at)
 
 
 def scenes_of(test: Callable[..., object]) -> tuple[type[Scene], ...]:
-    """The scenes whose recordings a test judges: `run: Recorded[A]`, or `run: Recorded[A | B]` for each of them."""
+    """Return the scenes whose recordings a test judges: `run: Recorded[A]`, or `run: Recorded[A | B]` for each of
+    them."""
     function = getattr(test, "__func__", test)
     if RUN not in getattr(function, "__annotations__", {}):
         return ()
@@ -130,7 +132,7 @@ def scenes_of(test: Callable[..., object]) -> tuple[type[Scene], ...]:
 
 @dataclass(frozen=True)
 class Played:
-    """A scene that was played. `ended` says why it did not come to its end."""
+    """A scene that was played. `ended` says why it did not run to its end."""
 
     key: str
     scene: Scene
@@ -141,7 +143,7 @@ class Played:
 
     @property
     def ended_by(self) -> str:
-        """The step that did not come, in words; empty where the scene came to its end."""
+        """Return the step that was not reached, for people; empty if the scene ran to its end."""
         match self.ended:
             case None:
                 return ""
@@ -153,7 +155,7 @@ class Played:
                 return str(self.ended)
 
     def event(self, worker: str, seconds: float) -> ledger.ScenePlayed:
-        """What the ledger says of it."""
+        """Return the event for the ledger."""
         steps = {name: round(step.at, 3) for name, step in self.steps.items()}
         return ledger.ScenePlayed(
             scene=self.key, worker=worker, seconds=round(seconds, 3), steps=steps, ended_by=self.ended_by

@@ -1,6 +1,6 @@
-"""What a scene works with, and a test beside its checks: namespace, nodes, writes and waits.
+"""What scenes, and tests beside their checks, work with: namespace, nodes, writes and waits.
 
-Nothing here sleeps: whatever is waited for is asked of the history.
+Nothing here sleeps: waits ask the history.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from kube.resource import NODES
 R = TypeVar("R")
 
 CALM = 0.5
-"""Seconds below which no time scale shortens a silence: on a busy machine less is no sign of rest."""
+"""Minimum of a quiet time in seconds, whatever the time scale: on a busy machine less is no sign of rest."""
 OWN = 5.0
-"""Seconds within which the recorder has what we have written ourselves."""
+"""Seconds within which the recorder has the suite's own writes."""
 
 
 class SceneEnvironment:
-    """The namespace, the pool of nodes and the history of one scene or test. Time-outs are in seconds at time scale 1.
+    """The namespace, the node pool and the history of one scene or test. Timeouts are in seconds at time scale 1.
 
-    `sound` raises HarnessError if the cluster, or the suite itself, did not work at some time of the test; told True it
-    looks at every component first.
+    `sound` raises HarnessError if the cluster, or the suite itself, did not work at some time of the test; with True it
+    checks every component first.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SceneEnvironment:
         self._excused: set[str] = set()
         self.implementation = driver.descriptor
         self.audit = audit
-        """The API server's audit log; None where the cluster is not ours."""
+        """The API server's audit log; None if the cluster is not one of the suite."""
         self.premises = Premises(history, namespace, pool, audit)
         self.roles = Roles(driver, namespace, history, checks, self._blame)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
@@ -86,12 +86,13 @@ class SceneEnvironment:
 
     @property
     def time_scale(self) -> float:
-        """What every time-out is multiplied by."""
+        """Return the factor of every timeout."""
         return self._scale
 
     @cached_property
     def kubernetes(self) -> Any:
-        """The official client (`kubernetes.client.ApiClient`), for use with dicts: models break on odd objects."""
+        """Return the official client (`kubernetes.client.ApiClient`), for use with dicts: its models reject odd
+        objects."""
         from kubernetes import config
 
         make: Callable[..., Any] = config.new_client_from_config
@@ -99,20 +100,20 @@ class SceneEnvironment:
 
     @cached_property
     def dry_run(self) -> DryRun:
-        """Dry-run requests: what the API server would answer."""
+        """Return the dry-run client, which tells what the API server would answer."""
         return DryRun(self._api, self.namespace)
 
     # -- making and changing -------------------------------------------------------------------------------------
 
     def nodes(self, profile: str, count: int) -> list[str]:
-        """Adds nodes to the test's own pool and returns their names when they are Ready and schedulable."""
+        """Add nodes to the test's own pool and return their names once they are Ready and schedulable."""
         begin = self._nodes.get(profile, 0)
         wanted = nodes.manifests(profile, begin + count, self.pool)[begin:]
         self._nodes[profile] = begin + count
         return self.fleet(wanted)
 
     def fleet(self, wanted: Sequence[Object]) -> list[str]:
-        """Adds nodes by their manifests, which say of which pool they are (`ground`); as `nodes`."""
+        """Add nodes by their manifests, which name their pool (`testbed`); otherwise as `nodes`."""
         names, count = [str(node["metadata"]["name"]) for node in wanted], len(wanted)
         try:
             self._api.create_all(NODES, wanted)
@@ -139,7 +140,8 @@ class SceneEnvironment:
         return names
 
     def testbed(self, scenario: str) -> Testbed:
-        """Where a scenario of gang scheduling is played: nodes in the test's pool that are the scenario's alone."""
+        """Return where a scenario of gang scheduling is played: nodes in the test's pool that belong to the scenario
+        alone."""
         return Testbed(
             self.namespace,
             f"{self.pool}-{scenario}",
@@ -152,11 +154,12 @@ class SceneEnvironment:
         )
 
     def workload(self, name: str, **values: object) -> Object:
-        """A PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. Not created."""
+        """Return a PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. It is not
+        created."""
         return self.placed(dict(workloads.load(name, values)))
 
     def placed(self, obj: Object) -> Object:
-        """A PodCliqueSet as one of the test's namespace, with pods that go to the test's own nodes."""
+        """Return a PodCliqueSet moved to the test's namespace, with pods that run on the test's own nodes."""
         obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
         for clique in obj["spec"]["template"]["cliques"]:
             pod = clique["spec"]["podSpec"]
@@ -165,7 +168,7 @@ class SceneEnvironment:
         return obj
 
     def set_behavior(self, workload: Object, clique: str, behavior: str, **parameters: str | int) -> Object:
-        """Gives the pods of a clique one of the behaviors of `kwok-profiles/behaviors.yaml`, for example
+        """Give the pods of a clique one of the behaviors of `kwok-profiles/behaviors.yaml`, for example
         `case.set_behavior(workload, "web", "crash-loop", restart_after="2s")`. Raises UsageError for an unknown one."""
         annotations = pod_behaviors.annotated(behavior, **parameters)
         for template in workload["spec"]["template"]["cliques"]:
@@ -175,16 +178,16 @@ class SceneEnvironment:
         raise UsageError(f"no clique is called {clique!r}", where=str(workload["metadata"]["name"]))
 
     def fail_node(self, node: str) -> None:
-        """The kubelet of a node is gone: the node is Unknown and its pods are not Ready, when this returns. Nothing on
-        the node moves until `bring_back`; taints and evictions come from Kubernetes."""
+        """Take away the kubelet of a node. Returns once the node is Unknown and its pods are not Ready. Nothing on the
+        node changes until `recover_node`; taints and evictions come from Kubernetes."""
         self._turn(node, lost=True)
 
     def recover_node(self, node: str) -> None:
-        """The kubelet of a lost node is there again: the node is Ready and has lost its taints, when this returns."""
+        """Give a failed node its kubelet back. Returns once the node is Ready and has lost its taints."""
         self._turn(node, lost=False)
 
     def create(self, obj: Object) -> Object:
-        """Creates an object; a refusal fails every id of the test that is still open."""
+        """Create an object. A rejection fails every id of the test that is still open."""
         metadata = obj.get("metadata", {})
         for mistake in pod_behaviors.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
             raise mistake
@@ -192,13 +195,13 @@ class SceneEnvironment:
         return self._attempt(f"{obj.get('kind')} {metadata.get('name')} is accepted", lambda: self._create(obj))
 
     def create_all(self, objects: Sequence[Object]) -> None:
-        """Creates many objects with a namespace at once, and then writes their `status` where they have one."""
+        """Create many namespaced objects at once, then write their `status` if they have one."""
         self.made += [("create", obj) for obj in objects]
         self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects))
 
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
-        """A JSON merge patch on an object of the test's namespace (or on a cluster-scoped one). The history has it when
-        this returns: what is waited for next is not found in the state before."""
+        """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). It has arrived in
+        the history when this returns: later waits do not see the state before."""
         self.made.append((f"patch {resource}/{name}", dict(patch)))
         written = self._attempt(
             f"a patch of {resource}/{name} is accepted",
@@ -210,6 +213,7 @@ class SceneEnvironment:
         return written
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
+        """Delete an object. A rejection fails every id of the test that is still open."""
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
         if resource == "pods":
             self._excused.add(name)
@@ -219,7 +223,7 @@ class SceneEnvironment:
         )
 
     def evict(self, pod: str) -> str:
-        """Asks for the eviction of a pod, as `kubectl drain` does. Empty, or why it was refused."""
+        """Evict a pod, as `kubectl drain` does. Return why it was rejected; empty if it was not."""
         self.made.append((f"evict pods/{pod}", {}))
         self._excused.add(pod)
         try:
@@ -231,11 +235,12 @@ class SceneEnvironment:
         return ""
 
     def outdate(self, pod: str) -> None:
-        """Says that the test has given a pod the hash of another template: who replaces it has a cause."""
+        """Note that the test has given a pod the hash of another template: replacing it has a cause."""
         self._excused.add(pod)
 
     def excused_pods(self) -> frozenset[str]:
-        """Names of the pods that the test itself has deleted or outdated, or that went under an earlier version."""
+        """Return the names of the pods that the test itself has deleted or outdated, or that were deleted under an
+        earlier version."""
         return frozenset(self._excused | self.roles.went_earlier())
 
     # -- waiting -------------------------------------------------------------------------------------------------
@@ -249,9 +254,9 @@ class SceneEnvironment:
         resources: Sequence[str] | None = None,
         real: bool = False,
     ) -> R:
-        """Waits until the condition holds, and marks the moment as a step of the scene. A step that does not come ends
-        the scene, and fails nothing by itself: that is for the requirement that asks for it. The wait ends early when
-        a process of the implementation ends. `real`: no time scale shortens it."""
+        """Wait until the condition holds, and mark that time as a step of the scene. A step that is not reached ends
+        the scene and fails nothing by itself: that is for the requirement that asks for it. The wait ends early if a
+        process of the implementation ends. `real`: the time scale does not shorten it."""
         try:
             answer = self._wait(step, condition, timeout, resources=resources, real=real)
         except InVain as error:
@@ -262,8 +267,8 @@ class SceneEnvironment:
     def settle(
         self, step: str, condition: Callable[[View], object], timeout: float = 30, *, real: bool = False
     ) -> View:
-        """Waits until the condition holds or time is up, and marks the moment as a step in either case: for a state
-        that a test compares, or where the scene can go on. Where time was up, the step was not `reached`."""
+        """Wait until the condition holds or time is up, and mark that time as a step in either case: for a state that a
+        test compares, or if the scene can go on. If time was up, the step was not `reached`."""
         unmet = ""
         try:
             self._wait(step, condition, timeout, resources=None, real=real)
@@ -273,14 +278,14 @@ class SceneEnvironment:
         return self.history.view()
 
     def mark(self, step: str) -> None:
-        """Marks the present as a step of the scene."""
+        """Mark the present as a step of the scene."""
         self._mark(step)
 
     def settled(
         self, what: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
     ) -> View:
-        """The state as soon as the predicate is content with it, or when time is up; judges nothing by itself. `real`
-        as in `until`."""
+        """Return the state as soon as the predicate holds, or when time is up. Judges nothing by itself. `real` as in
+        `until`."""
         with contextlib.suppress(WaitTimeout):
             self._waits.wait(what, predicate, timeout, hopeless=self._hopeless, real=real)
         return self.history.view()
@@ -288,9 +293,9 @@ class SceneEnvironment:
     def quiet(
         self, seconds: float = 2, timeout: float = 30, *, real: bool = False, of: Collection[str] = MOVING
     ) -> View:
-        """The state once nothing `of` these has changed for `seconds`, or when time is up. `real`: whatever the time
-        scale, for what Kubernetes writes in whole seconds. It shows that nothing more happens, never that something
-        has: on a busy machine that is still to come, and is waited for by itself."""
+        """Return the state once nothing `of` these has changed for `seconds`, or when time is up. `real`: whatever the
+        time scale, for what Kubernetes writes in whole seconds. It shows that nothing more happens, never that
+        something has: on a busy machine that may still follow, and needs a wait of its own."""
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         with contextlib.suppress(WaitTimeout):
             self.history.quiet(calm, timeout * max(1.0, self._scale), resources=of)
@@ -370,7 +375,7 @@ class SceneEnvironment:
             return self.namespace
 
     def _hopeless(self) -> bool:
-        """Ends a wait at once if the cluster does not work, or if somebody has deleted nodes of the test."""
+        """End a wait at once if the cluster does not work, or if somebody has deleted nodes of the test."""
         self._sound(False)
         if self.premises.gone():
             self._blame()
@@ -381,13 +386,13 @@ class SceneEnvironment:
         return self._hopeless() or bool(self.roles.dead())
 
     def _blame(self) -> None:
-        """Before the implementation is blamed for what was waited for: raises HarnessError if the cluster itself was
-        not well, and fails what is open if the implementation has deleted what the test stands on."""
+        """Called before the implementation is blamed for a timeout: raises HarnessError if the cluster itself was not
+        healthy, and fails the open ids if the implementation has deleted the test's namespace or nodes."""
         self._sound(True)
         self.require_premises()
 
     def require_premises(self, unusable: Sequence[str] = ()) -> None:
-        """Fails what is open if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
+        """Fail the open ids if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
         `unusable`."""
         if seen := self.premises.accusation(unusable):
             what = "nobody but the suite touches the namespace and the nodes of a test"
@@ -395,5 +400,6 @@ class SceneEnvironment:
 
 
 def _known(record: Record | None, version: str) -> bool:
-    """Whether a record is of this resource version or a later one. What is not recorded, or gone, is known."""
+    """Return whether a record is of this resource version or a later one. True for objects that are not recorded or do
+    not exist."""
     return record is None or not version.isdigit() or record.revision >= int(version)

@@ -1,6 +1,5 @@
-"""Plays the scenes of one worker: each once for all tests that judge it, with one bundle of evidence for those that
-fail. The tests of a scene follow each other; the scene is cleared away after the last of them.
-"""
+"""Play the scenes of one worker: each once for all tests that judge it, with one failure bundle for those that fail.
+The tests of a scene run one after the other; the scene is cleared away after the last of them."""
 
 from __future__ import annotations
 
@@ -25,15 +24,15 @@ REPETITION = "repetition"
 
 
 def scene_of(item: pytest.Item) -> type[Scene] | None:
-    """The scene that a collected test judges."""
+    """Return the scene that a collected test judges."""
     given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     scenes = scenes_of(getattr(item, "function", None) or (lambda: None))
     return given.get(RUN, scenes[0]) if scenes else None
 
 
 def key_of(item: pytest.Item, repeat: int, tests: Path) -> str:
-    """The name of the scene that a test judges, or of the test where it brings its own environment: what has one name
-    belongs to one worker."""
+    """Return the name of the scene that a test judges, or the test's own name if it has its own environment. Tests with
+    the same name belong to one worker."""
     scene = scene_of(item)
     if scene is None:
         return item.nodeid
@@ -43,7 +42,7 @@ def key_of(item: pytest.Item, repeat: int, tests: Path) -> str:
 
 
 def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pytest.Item]:
-    """The tests in their order, those of one scene behind the first of them."""
+    """Return the tests in their order, with those of one scene directly after the first of them."""
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         groups.setdefault(keys[item.nodeid], []).append(item)
@@ -52,7 +51,7 @@ def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pyte
 
 @dataclass
 class _Open:
-    """The scene whose tests are running. `problem` stands for a scene that could not be played."""
+    """The scene whose tests are running. `problem` is why a scene could not be played."""
 
     key: str
     running: RunningTest
@@ -60,7 +59,7 @@ class _Open:
     played: Played | None = None
     problem: BaseException | None = None
     failed: list[ledger.Check] = field(default_factory=list)
-    """What was judged by the tests that failed."""
+    """The checks of the tests that failed."""
     tests: list[str] = field(default_factory=list)
 
 
@@ -75,8 +74,9 @@ class Scenes:
         self._open: _Open | None = None
 
     def recorded(self, key: str, scene: type[Scene], running: RunningTest, others: Collection[str]) -> Recorded[Scene]:
-        """The recording of a scene for one test; the first test of the scene has it played. `others` are the ids that
-        tests of this scene judge: a broken invariant that none of them declares fails the test that played it."""
+        """Return the recording of a scene for one test; the first test of the scene causes it to be played. `others`
+        are the ids that tests of this scene judge: a violated invariant that none of them declares fails the test that
+        played it."""
         fresh = self._open is None or self._open.key != key
         if fresh:
             self.close()
@@ -96,8 +96,8 @@ class Scenes:
         return Recorded(found.played, found.played.scene, running.checks)
 
     def keep(self, running: RunningTest) -> bool:
-        """Keeps evidence of a test that failed: the scene's bundle, with the failures of all its tests so far. Says
-        whether it is the first of them."""
+        """Keep evidence of a failed test: the scene's bundle, with the failures of all its tests so far. Return whether
+        it is the first of them."""
         found = self._open
         if found is None or not (running.checks.failures or found.problem):
             return False
@@ -108,7 +108,7 @@ class Scenes:
         return len(found.tests) == 1
 
     def close(self, following: str = "") -> None:
-        """Clears the scene away, unless the following test belongs to it."""
+        """Clear the scene away, unless the following test belongs to it."""
         found = self._open
         if found is None or found.key == following:
             return
@@ -119,7 +119,7 @@ class Scenes:
             self._book.write(ledger.HarnessFault(worker=self._worker, what=str(error)))
 
     def abandon(self) -> None:
-        """Leaves a scene whose tests were interrupted."""
+        """Leave a scene whose tests were interrupted."""
         if self._open is not None:
             self._open.running.problem = KeyboardInterrupt()
             self.close()
@@ -130,12 +130,12 @@ class Scenes:
         begin = time.monotonic()
         try:
             environment = self._environment()
-            begin = time.monotonic()  # the time of the scene, without that of bringing a cluster up
+            begin = time.monotonic()  # the time of the scene, without the start of a cluster
             env = found.clearing.enter_context(environment.play(found.running))
             found.played = _played(key, scene(), found.running, checks, env)
         except Exception as error:
             found.running.problem = found.problem = error
-        except BaseException as error:  # nothing is kept or cleared away in a hurry: the cluster goes as a whole
+        except BaseException as error:  # nothing is kept or cleared away in a hurry: the cluster is removed as a whole
             found.running.problem = error
             found.clearing.close()
             raise
@@ -145,7 +145,8 @@ class Scenes:
 
 
 def _played(key: str, scene: Scene, running: RunningTest, checks: SceneChecks, env: Any) -> Played:
-    """Plays a scene, and judges the invariants over its history. Raises what is no fault of the implementation."""
+    """Play a scene, and judge the invariants over its history. Raises everything that is not the implementation's
+    fault."""
     ended: Exception | None = None
     try:
         scene.play(env)
@@ -159,6 +160,6 @@ def _played(key: str, scene: Scene, running: RunningTest, checks: SceneChecks, e
 
 
 def _file(scene: type[Scene], tests: Path) -> str:
-    """The file of a scene, as node ids of tests have it."""
+    """Return the file of a scene as in node ids of tests."""
     path = Path(inspect.getfile(scene)).resolve()
     return path.relative_to(tests).as_posix() if path.is_relative_to(tests) else path.name

@@ -1,4 +1,4 @@
-"""What a run judges: profiles and ids asked for, less what the implementation doesn't claim. Pure."""
+"""The selection of a run: the requested profiles and ids, without what the implementation does not claim. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from conformance.errors import UsageError
 from conformance.suite.requirement import Registry, Requirement
 
 INVARIANT = "INV-"
-"""How ids of requirements begin that hold in every test."""
+"""The prefix of ids of invariants, which hold in every test."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """`profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id → why) and
-    those that were not asked for are not. `foreign` are all that belong to features that are not claimed. `named` are
-    the ids that were selected."""
+    """The selection. `profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id →
+    reason) and those that were not selected are not. `foreign` are all that belong to features that are not claimed.
+    `named` are the ids that were selected."""
 
     profiles: tuple[str, ...]
     judged: frozenset[str]
@@ -26,9 +26,9 @@ class Scope:
     named: frozenset[str] = frozenset()
 
     def takes(self, declared: Iterable[str]) -> bool:
-        """Whether a test that declares these ids runs. Invariants select no test of something else, unless they were
-        asked for by id: any test judges them. A test of features that are not claimed does not run even then: it may
-        ask for what the implementation cannot do."""
+        """Return whether a test that declares these ids runs. Invariants alone do not select tests that declare others
+        as well, unless they were selected by id: any test judges them. A test of features that are not claimed never
+        runs: it may need what the implementation cannot do."""
         ids = frozenset(declared)
         own = {id for id in ids if not id.startswith(INVARIANT)}
         selecting = (own | (ids & self.named)) if own else ids
@@ -38,7 +38,8 @@ class Scope:
 def scope(
     registry: Registry, profiles: Iterable[str], ids: Iterable[str], roles: Iterable[str], features: Iterable[str]
 ) -> Scope:
-    """Profiles default to those of the ids, else to all. Raises UsageError for an unknown profile or id."""
+    """Return the selection. Profiles default to those of the ids, else to all. Raises UsageError for an unknown profile
+    or id."""
     asked, wanted = sorted(set(profiles)), sorted(set(ids))
     for profile in asked:
         if profile not in registry.profiles:
@@ -67,7 +68,7 @@ def scope(
 
 
 def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str]) -> str:
-    """Why the implementation isn't judged by a requirement; empty when it is."""
+    """Return why the implementation is not judged by a requirement; empty if it is."""
     played = set(roles)
     if played.isdisjoint(entry.roles):
         return f"doesn't play the role {' or '.join(entry.roles)}"

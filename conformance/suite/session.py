@@ -1,6 +1,6 @@
 """The real environment: one cluster with one implementation for one worker, and a namespace and a pool for each test.
 
-The invariant: whatever way a worker ends, what it opened is closed in reverse; SIGKILL leaves it to `sweep`.
+Invariant: however a worker ends, what it opened is closed in reverse order; after SIGKILL, `sweep` does that.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from conformance.suite.wait_budget import WaitBudget
 from kube.errors import ApiError
 
 TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
-"""Components of a cluster whose logs are kept with what failed."""
+"""Components of a cluster whose logs are kept in failure bundles."""
 
 RECOVERY = 30.0
-"""Seconds that an outage gets to pass before the cluster counts as broken."""
+"""Seconds after which an outage that has not ended means that the cluster is broken."""
 CLUSTERS = 2
-"""Clusters of its own that a worker uses before it gives up."""
+"""Number of clusters that a worker starts before it gives up."""
 
 
 def open_environment(settings: RunSettings, worker: str, ledger: Ledger) -> ClusterEnvironment:
-    """Brings everything up. Raises HarnessError (cluster), or Blocked (the implementation cannot be installed)."""
+    """Start everything. Raises HarnessError (cluster), or Blocked (the implementation cannot be installed)."""
     return ClusterEnvironment(settings, worker, ledger)
 
 
 def sweep(run: str, worker: str = "") -> list[str]:
-    """Takes down what is left of a run's clusters (of one worker, or of all); gives their names."""
+    """Take down what is left of a run's clusters (of one worker, or of all) and return their names."""
     gone = []
     for cluster in list_clusters():
         if cluster.name == f"{run}-{worker}" or (not worker and cluster.name.startswith(f"{run}-")):
@@ -69,19 +69,19 @@ def sweep(run: str, worker: str = "") -> list[str]:
 
 
 def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor | None]:
-    """The implementation, and who supplies the roles that it doesn't play. Raises UsageError."""
+    """Return the implementation and the one that supplies the roles that it does not play. Raises UsageError."""
     judged = loading.load(settings.implementation, settings.parameters)
     if settings.earlier:
         options = ("--from", "--from-set")
         earlier = loading.load(settings.earlier, settings.earlier_parameters, options=options)
         judged = succession.after(judged, earlier)
     supplied = deployment.supplier_of(judged)
-    scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are cut short
+    scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are shortened
     return _patient(judged, scale), supplied and _patient(supplied, scale)
 
 
 class ClusterEnvironment:
-    """A cluster of its own (or an existing one), a driver, a recorder, an API client; see `Environment`."""
+    """A cluster (its own or an existing one), a driver, a recorder, an API client; see `Environment`."""
 
     def __init__(self, settings: RunSettings, worker: str, book: Ledger) -> None:
         self._settings, self._worker, self._book = settings, worker, book
@@ -94,6 +94,7 @@ class ClusterEnvironment:
         self._reopen()
 
     def close(self) -> None:
+        """Close everything in reverse order."""
         self._stack.close()
 
     def _reopen(self) -> None:
@@ -169,20 +170,20 @@ class ClusterEnvironment:
         self._stack.callback(watcher.stop)
 
     def _sound(self, begin: float, thoroughly: bool) -> None:
-        """Raises HarnessError if the cluster, or the suite itself, did not work at some time since `begin`."""
+        """Raise HarnessError if the cluster, or the suite itself, did not work at some time since `begin`."""
         look = self._watcher.settled if thoroughly else self._watcher.since
         if found := look(begin):
             raise HarnessError(f"the cluster is not well: {found[0]}")
 
     def _breaks(self) -> Outage | None:
-        """The outage that has not passed in good time: then the cluster is broken."""
+        """Return the outage that has not ended in time: then the cluster is broken."""
         if self._broken is None:
             lasting = self._watcher.over(RECOVERY * max(1.0, self._settings.time_scale))
             self._broken = lasting[0] if lasting else None
         return self._broken
 
     def _replace(self, broken: Outage) -> None:
-        """Brings a new cluster up in the place of a broken one. Raises GivenUp where there is none to be had."""
+        """Start a new cluster to replace a broken one. Raises GivenUp if that is impossible."""
         if self._cluster is None or self._clusters >= CLUSTERS:
             times, hint = "", "start it again"
             if self._cluster is not None:
@@ -197,8 +198,8 @@ class ClusterEnvironment:
             raise GivenUp(f"given up: no new cluster: {error}") from error
 
     def _implementation(self, step: str, action: Callable[[], None]) -> None:
-        """Runs a step of the driver; what goes wrong is the implementation's fault unless the cluster is not well or
-        the role is not its own."""
+        """Run a step of the driver. An error is the implementation's fault unless the cluster is not healthy or the
+        role is supplied by another one."""
         begin = time.monotonic()
         try:
             action()
@@ -211,11 +212,11 @@ class ClusterEnvironment:
             raise Blocked(f"{judged.name} cannot be {step}ed: {text}", "implementation") from error
 
     def _keep_logs(self, text: str) -> str:
-        """Copies the logs out of the cluster's folder, which goes; gives a text with their new paths."""
+        """Copy the logs out of the cluster's folder, which will be deleted. Return a text with their new paths."""
         for role in Role:
             log = self.driver.log(role)
             if log.exists():
-                # One file for all workers, and a path without a machine in it: all workers say the same.
+                # One file for all workers, and a relative path: the text is the same on all workers and machines.
                 bundle.copy_log(log, 0, self._settings.folder / "logs" / f"{role}.log")
                 text = text.replace(str(log), f"logs/{role}.log beside the report")
         return text
@@ -224,7 +225,7 @@ class ClusterEnvironment:
 
     @contextlib.contextmanager
     def play(self, running: RunningTest) -> Iterator[Case]:
-        """See `Environment.play`."""
+        """Play a test: see `Environment.play`."""
         name = short_name(running.test, self._settings.run)
         self._revive()
         sound = partial(self._sound, time.monotonic())
@@ -253,7 +254,7 @@ class ClusterEnvironment:
             )
 
             def judge(finished: bool) -> None:
-                sound(False)  # before anything passes that an outage may have kept from failing
+                sound(False)  # before anything passes that would have failed without an outage
                 if finished and case.premises.gone():
                     case.require_premises()
                 self._invariants(running, case, finished)
@@ -270,12 +271,12 @@ class ClusterEnvironment:
             api.close()
 
     def _after(self, running: RunningTest, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
-        """Keeps evidence of what went wrong, then deletes what the test made (without waiting for it to be gone)."""
+        """Keep evidence of failures, then delete the objects of the test (without waiting until they are gone)."""
         case.history.end()
         if running.wrong and not running.bundle:
             running.keep(running.checks.made, [running.test])
         if running.wrong and self._breaks():
-            return  # no test is played on this cluster any more
+            return  # no further test is played on this cluster
         self.driver.operators.reset()
         try:
             api.delete("namespaces", None, [case.namespace])
@@ -292,7 +293,7 @@ class ClusterEnvironment:
         checks: Sequence[Check],
         tests: Sequence[str],
     ) -> None:
-        """Writes the bundle of a test or a scene, or writes it again with further checks."""
+        """Write the bundle of a test or a scene, or update it with further checks."""
         case.history.end()
         running.bundle = self._settings.folder / "bundles" / folder_name(running.test)
         bundle.write(
@@ -307,14 +308,14 @@ class ClusterEnvironment:
         )
 
     def _logs(self) -> dict[str, Path]:
-        """All logs that belong into a bundle: of the implementation, and of the parts of a cluster of our own that act
-        on pods."""
+        """Return all logs that belong into a bundle: of the implementation, and of the components of a cluster of the
+        suite that act on pods."""
         parts = {f"cluster/{name}": self._cluster.monitor.log(name) for name in TELLING} if self._cluster else {}
         return self.driver.logs() | parts
 
     def _invariants(self, running: RunningTest, case: Case, finished: bool) -> None:
-        """The rules of any history: a broken one fails every test, an unknown one only a test that declares it and
-        was not cut short before it could give it something to judge."""
+        """Judge the invariants: a violated one fails every test; an unknown one only a test that declares it and ran to
+        its end."""
         declared = running.checks.declared if finished else ()
         for verdict in invariants.judge(case.history, excused=case.excused_pods()):
             known = verdict.id in self._registry.requirements
@@ -323,7 +324,7 @@ class ClusterEnvironment:
                 running.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
 
     def _revive(self) -> None:
-        """A process that ended in an earlier test is started again, so that one crash is not the end of all tests."""
+        """Restart a process that ended in an earlier test, so that one crash is not the end of all tests."""
         if self._refusal is not None:
             raise self._refusal
         if broken := self._breaks():
@@ -354,7 +355,7 @@ class ClusterEnvironment:
 
 
 def _patient(given: Descriptor, time_scale: float) -> Descriptor:
-    """The same implementation with its time to become ready scaled."""
+    """Return the implementation with its time to become ready multiplied by the time scale."""
     processes = {
         role: msgspec.structs.replace(
             process, ready=msgspec.structs.replace(process.ready, within=process.ready.within * time_scale)

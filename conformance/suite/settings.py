@@ -1,4 +1,4 @@
-"""What one run was asked to do. Written to `run.json` in the run's folder, from which every worker reads it."""
+"""The settings of one run. They are written to `run.json` in the run's folder, from which every worker reads them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ TESTS = Path(__file__).resolve().parent.parent / "tests"
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`directory` is the run's own folder. `roles` and `features` are those of the implementation, for selection."""
+    """The settings. `directory` is the run's own folder. `roles` and `features` are those of the implementation, for
+    selection."""
 
     run: str
     directory: str
     implementation: str
     parameters: dict[str, str] = {}
     earlier: str = ""
-    """The implementation that it takes over from, where that is not an earlier version of itself."""
+    """The implementation that it takes over from, if that is not an earlier version of itself."""
     earlier_parameters: dict[str, str] = {}
     roles: tuple[str, ...] = ("operator", "gang-scheduler")
     features: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
-    """Tests, by pytest's node ids; all that judge something of the selection, where none is named."""
+    """Tests by pytest's node ids; empty for all that judge something of the selection."""
     workers: int = 1
     time_scale: float = 1.0
     fail_fast: bool = False
@@ -43,23 +44,27 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path:
+        """Return the run's own folder."""
         return Path(self.directory)
 
     @property
     def ledger(self) -> Path:
+        """Return the folder of the ledger."""
         return self.folder / "ledger"
 
     @property
     def log(self) -> Path:
-        """Where pytest's own words and our tracebacks go."""
+        """Return the file of pytest's own output and of tracebacks."""
         return self.folder / "pytest.log"
 
     def save(self) -> Path:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # logs of a program that we do not know are in it
+        """Write the settings to the run's folder and return the file."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it contains logs of a program that we do not know
         path = self.folder / "run.json"
         path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
         return path
 
 
 def load(path: Path) -> RunSettings:
+    """Read the settings of a run."""
     return msgspec.json.decode(path.read_bytes(), type=RunSettings)

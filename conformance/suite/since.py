@@ -1,4 +1,4 @@
-"""Since when something is as a comparison has seen it."""
+"""Since when two compared values have differed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 
 def last_change(history: History, what: str, expected: object, seen: object) -> float:
-    """The last change of the objects that are named where two values differ, or else in what is compared; the present
-    where none is. Objects that are gone count, too."""
+    """Return the last change of the objects named where two values differ, or else in what is compared; the present if
+    none is named. Deleted objects count, too."""
     records = [record for record in history.records() if record.resource not in UNASKED]
     for text in (msgspec.json.encode(reduced(plain(expected), plain(seen))).decode(), what):
         words = set(_WORD.findall(text))
@@ -26,7 +26,8 @@ def last_change(history: History, what: str, expected: object, seen: object) -> 
 
 
 def since(history: History, what: str, expected: object, seen: object, at: Record | None = None) -> float | None:
-    """The moment of a comparison that fails: of the record, if there is one, or the last change of what differs."""
+    """Return since when a comparison fails: the time of the record, if there is one, or the last change of what
+    differs."""
     if at is not None:
         return round(at.at, 3)
     return round(last_change(history, what, expected, seen), 3) if plain(expected) != plain(seen) else None

@@ -1,7 +1,8 @@
-"""How long a wait may last: in full, until an implementation has let one pass without having done anything at all.
+"""How long a wait may last: in full, until one has timed out for an implementation that has done nothing at all.
 
-One that writes nothing (not installed in full, deaf, crashed at start) would else cost a whole time-out a test, and
-its user the better part of an hour. Nothing is judged more strictly: the first sign of life gives full waits for good.
+An implementation that writes nothing (not completely installed, deaf, crashed at start) would otherwise cost a whole
+timeout per test, and its user the better part of an hour. Nothing is judged more strictly: the first write makes all
+later waits full again.
 """
 
 from __future__ import annotations
@@ -20,31 +21,32 @@ LIFELESS_SECONDS = 3.0
 LIFELESS = "the implementation has not made or written anything in this run"
 
 _MADE = ("podcliques", "podcliquescalinggroups", "podgangs")
-"""What only an implementation makes, unless the suite did in its place (labels.BY_HAND)."""
+"""Resources that only an implementation creates, unless the suite did instead (labels.BY_HAND)."""
 
 
 class WaitBudget:
-    """What one worker knows of the implementation's liveliness."""
+    """What one worker knows about signs of life of the implementation."""
 
     def __init__(self) -> None:
         self._alive = self._let_down = False
 
     @property
     def lost(self) -> bool:
+        """Return whether waits are shortened."""
         return self._let_down and not self._alive
 
     def limit(self, seconds: float, scale: float) -> float:
-        """How long a wait of `seconds` lasts now, in real seconds."""
+        """Return how long a wait of `seconds` lasts now, in real seconds."""
         return min(seconds, LIFELESS_SECONDS) * scale if self.lost else seconds * scale
 
     def note(self, view: View) -> None:
-        """The state at the end of a wait that was in vain."""
+        """Note the state at the end of a wait that timed out."""
         self._alive = self._alive or alive(view)
         self._let_down = not self._alive
 
 
 def alive(view: View) -> bool:
-    """Whether an implementation has done anything: made an object, or written to a set."""
+    """Return whether an implementation has done anything: created an object, or written to a set."""
     if any(not label(found, BY_HAND) for plural in _MADE for found in view.list(plural)):
         return True
     if any(label(pod, BY_HAND) and pods.bound(pod) and not _bound_by_hand(pod) for pod in view.list("pods")):

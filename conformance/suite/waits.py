@@ -1,4 +1,5 @@
-"""How a test waits for the history: no longer than its patience lasts, and than the implementation may still act."""
+"""How a test waits for the history: not beyond its wait budget, and not once the implementation has nothing left to
+do."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
 class Waits:
-    """The waits of one test. `silence` is None where the requests of the implementation cannot be seen.
+    """The waits of one test. `silence` is None if the requests of the implementation cannot be observed.
 
-    A time scale below 1 shortens a wait for an implementation that does nothing, and not for one that is at work.
+    A time scale below 1 shortens a wait for an implementation that does nothing, not for one that is at work.
     """
 
     def __init__(self, history: History, wait_budget: WaitBudget, silence: Silence | None, time_scale: float) -> None:
@@ -35,7 +36,7 @@ class Waits:
         real: bool = False,
         resources: Sequence[str] | None = None,
     ) -> R:
-        """`History.wait`, which raises WaitTimeout. `real`: no time scale and no silence shortens the wait."""
+        """Run `History.wait`, which raises WaitTimeout. `real`: neither time scale nor silence shortens the wait."""
         unhurried = max(1.0, self._scale)
         scale = unhurried if real else self._scale
         careful, limit = _careful(predicate), self._patience.limit(timeout, scale)
@@ -52,18 +53,18 @@ class Waits:
             rest = timeout * scale - limit
             if rest <= 0 or self._patience.lost or in_vain():
                 raise
-            return self._history.wait(what, careful, rest, **how)  # it lives after all
+            return self._history.wait(what, careful, rest, **how)  # it is alive after all
 
     def lifeless(self) -> str:
-        """What to say of an implementation that has done nothing in this run; empty if it has."""
+        """Return a text about an implementation that has done nothing in this run; empty if it has."""
         return LIFELESS if self._patience.lost else ""
 
     def silent(self, timeout: float) -> str:
-        """Why a wait of `timeout` seconds that was in vain has ended early; empty if it has not."""
+        """Return why a wait of `timeout` seconds that timed out has ended early; empty if it has not."""
         return SILENT if self._over(timeout) else ""
 
     def _over(self, timeout: float) -> bool:
-        """Whether nothing more is to be expected of the implementation (silence.py)."""
+        """Return whether nothing more is to be expected of the implementation (silence.py)."""
         if self._silence is None:
             return False
         least = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)
@@ -71,7 +72,7 @@ class Waits:
 
 
 def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Unmet]:
-    """The predicate, which has not seen what it waits for where it cannot read what it finds."""
+    """Return the predicate such that it does not hold, instead of raising, if it cannot read an object."""
 
     def careful(view: View) -> R | Unmet:
         try:

@@ -1,1 +1,1 @@
-"""What the conformance tests of several profiles share. No profile imports another profile."""
+"""Shared by the conformance tests of several profiles. No profile imports another profile."""

@@ -16,27 +16,28 @@ CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
 
 def all_gone(before: View, set_name: str) -> Predicate:
-    """The set does not exist any more, and neither do the objects that it had before."""
+    """The set does not exist any more, and neither do the objects that it had in `before`."""
     own = {kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN}
     return all_of(gone(SETS, [set_name]), *(gone(kind, names) for kind, names in own.items()))
 
 
 def made_late(history: Records, set_name: str) -> list[str]:
-    """The objects created for a set after its deletion was requested, in the order of the server's writes."""
+    """Return the objects that were created for a set after its deletion was requested, in the order of the server's
+    writes."""
     end = incarnations.ends(history, SETS).get(set_name)
     made = [record for record in children(history, set_name) if record.kind == ADDED]
     return [str(record) for record in made if end is not None and record.revision > end.revision]
 
 
 def outlived(history: Records, set_name: str) -> list[str]:
-    """The objects of a set that were deleted after the set itself."""
+    """Return the objects of a set that were deleted after the set itself."""
     last = [record for record in history.records(SETS, set_name) if record.kind == DELETED]
     went = [record for record in children(history, set_name) if record.kind == DELETED]
     return [str(record) for record in went if last and record.revision > last[0].revision]
 
 
 def children(history: Records, set_name: str) -> list[Record]:
-    """The records of the objects of a set."""
+    """Return the records of the objects of a set."""
     return [
         record
         for record in history.records()

@@ -1,4 +1,4 @@
-"""How tests take pods away from their gangs, and what they wait for afterwards."""
+"""Take pods away from their gangs, and wait for the consequences."""
 
 from __future__ import annotations
 
@@ -22,40 +22,42 @@ STARTING: Mapping[str, Any] = {"containers": {"started": False}}
 SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
 RECOVERED: Mapping[str, Any] = {"ready": True, "containers": {"started": True, "lastExit": 1}}
 UNHEARD_OF: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True, "ready": True}}
-"""The node controller has said that the pod is not ready; its containers are as they were when last heard of."""
+"""A pod on an unreachable node: the node controller made it not Ready; its containers keep their last status."""
 
 
 def by_index(env: SceneEnvironment, clique: str) -> list[Mapping[str, Any]]:
-    """The pods of a clique in the order of their indices."""
+    """Return the pods of a clique in the order of their indices."""
     found = predicates.pods_of(env.history.view(), clique)
     return sorted(found, key=lambda pod: label(pod, labels.POD_INDEX))
 
 
-def fail_node(env: SceneEnvironment, clique: str, count: int) -> None:
-    """Deletes the first pods of a clique."""
+def delete_pods(env: SceneEnvironment, clique: str, count: int) -> None:
+    """Delete the first pods of a clique."""
     for pod in by_index(env, clique)[:count]:
         env.delete("pods", name(pod))
 
 
 def become(env: SceneEnvironment, clique: str, state: Mapping[str, Any], count: int) -> None:
-    """Gives the first pods of a clique a state of their containers; the fake kubelet then leaves them alone."""
+    """Give the containers of the first pods of a clique a state. The fake kubelet then leaves the pods alone."""
     for pod in by_index(env, clique)[:count]:
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
 def cordon(env: SceneEnvironment, nodes: Iterable[str], *, off: bool = False) -> None:
+    """Cordon nodes, or uncordon them with `off`."""
     for node in nodes:
         env.patch("nodes", node, {"spec": {"unschedulable": None if off else True}})
 
 
 def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
+    """Set the terminationDelay of sets."""
     for each in sets:
         env.patch(SETS, each, {"spec": {"template": {"terminationDelay": seconds}}})
 
 
 def breached(resource: str, names: Iterable[str], status: str = "True") -> predicates.Predicate:
-    """The condition MinAvailableBreached of all of these has this status."""
+    """The condition MinAvailableBreached of all these objects has this status."""
     return _say(resource, names, BREACHED, status)
 
 
@@ -70,7 +72,7 @@ def bound(sizes: Mapping[str, int]) -> predicates.Predicate:
 
 
 def flagged(groups: Iterable[str], status: str = "True") -> predicates.Predicate:
-    """The condition GangTerminationInProgress of all of these groups has this status."""
+    """The condition GangTerminationInProgress of all these groups has this status."""
     return _say(GROUPS, groups, IN_PROGRESS, status)
 
 
@@ -86,11 +88,12 @@ def _say(resource: str, names: Iterable[str], kind: str, status: str) -> predica
 
 
 def waited(cause: Record | None, end: Record | None, since: float) -> float:
-    """Seconds from the breach in one record to the deletion in the other; -1 where one is missing.
+    """Return the seconds from the breach in one record to the deletion in the other; -1 if one is missing.
 
-    The timestamps in the objects count, since a record may arrive late. All of them are rounded down to whole seconds,
-    which never makes a delay too short. `since`: seconds of the history before which nothing can be breached, whatever
-    is reported."""
+    The timestamps in the objects count, since a record may arrive late. All are rounded down to whole seconds, which
+    never makes a delay too short. `since`: seconds of the history before which nothing can be breached, whatever is
+    reported.
+    """
     if cause is None or end is None:
         return -1.0
     reported = _stamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
@@ -106,6 +109,6 @@ def _stamp(timestamp: str, record: Record) -> float:
 
 
 def counts(history: incarnations.Records, wanted: Iterable[str]) -> dict[str, int]:
-    """How many cliques each of these names has had."""
+    """Return how many incarnations each of these cliques has had."""
     found = incarnations.counts(history, CLIQUES)
     return {each: found.get(each, 0) for each in wanted}

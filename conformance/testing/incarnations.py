@@ -1,4 +1,4 @@
-"""Objects of one name that follow each other: an object that is created again has a new uid."""
+"""Incarnations: objects of one name that follow each other. A recreated object has a new UID."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Records = History | Span
 
 
 def uids(view: View, resource: str) -> dict[str, str]:
-    """Name → uid of each object that is not being deleted."""
+    """Return name → UID of each object that is not being deleted."""
     return {name(item): uid(item) for item in view.list(resource) if not terminating(item)}
 
 
 def counts(history: Records, resource: str) -> dict[str, int]:
-    """How many objects each name has had."""
+    """Return how many incarnations each name has had."""
     found: dict[str, set[str]] = {}
     for record in history.records(resource):
         found.setdefault(record.name, set()).add(record.uid)
@@ -29,7 +29,7 @@ def counts(history: Records, resource: str) -> dict[str, int]:
 
 
 def ends(history: Records, resource: str) -> dict[str, Record]:
-    """Name → the first record that shows an object of this name being deleted, or gone."""
+    """Return name → the first record that shows the deletion of an object of this name."""
     found: dict[str, Record] = {}
     for record in history.records(resource):
         if record.name not in found and (record.kind == DELETED or terminating(record.object)):
@@ -38,7 +38,7 @@ def ends(history: Records, resource: str) -> dict[str, Record]:
 
 
 def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> Predicate:
-    """Each of these names has an object that is not the one it had."""
+    """Each of these names has another object than in `before`."""
     wanted = list(names)
 
     def seen(view: View) -> bool | Unmet:
@@ -50,7 +50,7 @@ def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> P
 
 
 def since(history: Records, resource: str, which: str, kind: str, status: str) -> Record | None:
-    """The record since which, without a break until now, a condition of an object has had a status."""
+    """Return the record since which, without interruption until now, a condition of an object has had a status."""
     found: Record | None = None
     for record in history.records(resource, which):
         so = record.kind != DELETED and condition_is(record.object, kind) == status

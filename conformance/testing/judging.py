@@ -1,4 +1,4 @@
-"""From scenes to verdicts: which requirements a breach breaks, and all that is needed to understand it."""
+"""Judge played scenarios of gang scheduling: which requirements a breach breaks, and how to explain it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ RULES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("OR-9", "SHOULD"): "TOPO-038",
     }
 )
-"""Rule and level → the requirement that it breaks, whatever the scenario; beside those that the scenario names and
-that have no rule of their own."""
+"""Rule and level → the requirement that it breaks, whatever the scenario; in addition to those that the scenario names
+and that have no rule of their own."""
 OF_SCHEDULERS = (
     "SCHED-020",
     "SCHED-021",
@@ -66,23 +66,24 @@ OF_SCHEDULERS = (
 )
 OF_DOMAINS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
 WITNESS = "GS-S01"
-"""A scenario in which everybody can be placed."""
+"""A scenario in which every gang can be placed."""
 UNGATED = "SCHED-053"
-"""What scenes judge whose scaled gangs have no gates."""
+"""Requirements that are judged in scenes without gates on scaled gangs."""
 EVICTS = "SCHED-054"
-"""That there are evictions where they help."""
+"""The requirement that the scheduler preempts where that helps."""
 FEW = 2_000
-"""Ways to distribute pods up to which all permitted outcomes are listed."""
+"""Maximum number of distributions of pods for which all permitted outcomes are listed."""
 SHOWN = 4
 
 
 def cast(known: Sequence[Scenario], ids: Sequence[str]) -> list[Scenario]:
-    """The scenarios that show anything about these requirements, and one that shows whether anybody is at work."""
+    """Return the scenarios about these requirements, and one that shows whether a scheduler is at work at all."""
     return [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
 
 
 def judge(case: Case, play: Play, scenes: Sequence[Scene], ids: Sequence[str]) -> None:
-    """One check a requirement and scene that breaks it; a pass where none does."""
+    """Make one check for each requirement and scene that breaks it, and a pass for requirements that no scene
+    breaks."""
     wrong: dict[str, list[tuple[Scene, list[Breach]]]] = {id: [] for id in ids}
     for scene in scenes:
         for id, breaches in attributed(scene, breaches_of(scene, at_once=play.at_once)).items():
@@ -97,7 +98,7 @@ def judge(case: Case, play: Play, scenes: Sequence[Scene], ids: Sequence[str]) -
 
 
 def attributed(scene: Scene, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
-    """The requirements that a scene breaks, each with the breaches that say so."""
+    """Return the requirements that a scene breaks, each with its breaches."""
     found: dict[str, list[Breach]] = {}
     for breach in breaches:
         must, home = breach.level == "MUST", RULES.get((breach.rule, breach.level))
@@ -113,21 +114,21 @@ def attributed(scene: Scene, breaches: Sequence[Breach]) -> dict[str, list[Breac
 
 
 def _takes(id: str, breach: Breach, home: str | None) -> bool:
-    """Whether a requirement that a scenario names is broken by a breach. One that has a rule of its own is not by those
-    of others of its profile, unless somebody simply was not placed."""
+    """Return whether a breach breaks a requirement that the scenario names. One with a rule of its own is not broken by
+    rules of other requirements of its profile, unless a gang was simply not placed."""
     elsewhere = home is not None and home != id and home.partition("-")[0] == id.partition("-")[0]
     return id not in RULES.values() or not elsewhere or breach.rule == "GS-26"
 
 
 def breaches_of(scene: Scene, *, at_once: bool = True) -> list[Breach]:
-    """What is wrong on the way and at the end."""
+    """Return what is wrong during the scene and at its end."""
     found = history.judged(scene.instance, [move.step for move in scene.moves])
     found += [*_torn_for_long(scene), *_nominated(scene), *_unloved(scene)]
     return counted(found, scene.instance, gates=scene.gates, at_once=at_once)
 
 
 def explained(scene: Scene, breaches: Iterable[Breach]) -> str:
-    """Outcome, breaches, what is permitted, and the YAML that shows it again."""
+    """Return the outcome, the breaches, the permitted outcomes, and the YAML that reproduces it."""
     lines = [f"seen: {scenarios.notation(scene.outcome)}", *(f"breach: {breach}" for breach in breaches)]
     lines += [f"permitted: {scenarios.notation(outcome)}" for outcome in nearest(scene.instance, scene.outcome)]
     if scene.changed:
@@ -137,7 +138,7 @@ def explained(scene: Scene, breaches: Iterable[Breach]) -> str:
 
 
 def nearest(instance: Instance, seen: Outcome) -> list[Outcome]:
-    """Some of the permitted outcomes, those that are most like what was seen first; none where there are too many."""
+    """Return some permitted outcomes, the ones most similar to the observed one first; empty if there are too many."""
     ways = 1
     for gang in instance.gangs:
         for group in gang.groups:
@@ -156,7 +157,7 @@ def _distance(instance: Instance, one: Outcome, other: Outcome) -> int:
 
 
 def _torn_for_long(scene: Scene) -> Iterable[Breach]:
-    """Gangs that were bound in part for longer than binding takes (GS-23); those that have lost pods are left out."""
+    """Yield gangs that were bound in part for longer than binding takes (GS-23), except gangs that have lost pods."""
     since: dict[str, float] = {}
     alive: dict[str, Bound] = {}
     gone: set[str] = set()
@@ -181,14 +182,14 @@ def _torn_for_long(scene: Scene) -> Iterable[Breach]:
 
 
 def _nominated(scene: Scene) -> Iterable[Breach]:
-    """Pods that wait and keep a node for themselves, though nobody goes for them (GS-24)."""
+    """Yield waiting pods that stay nominated for a node although nothing is evicted for them (GS-24)."""
     if not scene.outcome.evicted and not any(pod.state == "terminating" for pod in scene.instance.running):
         for pod, node in sorted(scene.nominated.items()):
             yield Breach("GS-24", "", f"{pod} waits and is nominated for {node}")
 
 
 def _unloved(scene: Scene) -> Iterable[Breach]:
-    """Preferences that could have been met better (OR-9)."""
+    """Yield preferences that could have been met better (OR-9)."""
     if not any(scope.preferred for gang in scene.instance.gangs for scope in gang.scopes):
         return
     if not scene.scenario.enumerable or scene.scenario.expected.should is None:

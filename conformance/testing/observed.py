@@ -1,4 +1,4 @@
-"""What the tests of several profiles read from the objects that they judge, and wait for."""
+"""What the tests of several profiles read from objects, and wait for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.testing import predicates
 
 
 def there(resource: str, names: Iterable[str]) -> predicates.Predicate:
-    """All of these exist."""
+    """All these objects exist."""
     wanted = sorted(names)
 
     def seen(view: View) -> bool | Unmet:
@@ -24,7 +24,7 @@ def there(resource: str, names: Iterable[str]) -> predicates.Predicate:
 
 
 def all_of(*wanted: predicates.Predicate) -> predicates.Predicate:
-    """All of these at once: one wait, where a wrong implementation would have several run out one by one."""
+    """All these predicates hold at once: one wait, where a wrong implementation would time out several times."""
 
     def seen(view: View) -> bool | Unmet:
         missed = [str(answer) for predicate in wanted if not (answer := predicate(view))]
@@ -34,7 +34,7 @@ def all_of(*wanted: predicates.Predicate) -> predicates.Predicate:
 
 
 def gone(resource: str, names: Iterable[str]) -> predicates.Predicate:
-    """None of these exists."""
+    """None of these objects exists."""
     unwanted = sorted(names)
 
     def seen(view: View) -> bool | Unmet:
@@ -45,7 +45,7 @@ def gone(resource: str, names: Iterable[str]) -> predicates.Predicate:
 
 
 def replaced(resource: str, name: str, uid: str) -> predicates.Predicate:
-    """The object exists, and is not the one of that uid."""
+    """The object exists and has another UID."""
 
     def seen(view: View) -> bool | Unmet:
         found = view.get(resource, name)
@@ -57,12 +57,12 @@ def replaced(resource: str, name: str, uid: str) -> predicates.Predicate:
 
 
 def errors(found: Document | None) -> list[str]:
-    """The codes in `status.lastErrors`."""
+    """Return the codes in `status.lastErrors`."""
     return [text(entry, "code") for entry in items(found, "status", "lastErrors")]
 
 
 def complains(set_name: str) -> predicates.Predicate:
-    """The set reports any error."""
+    """The set reports an error."""
 
     def seen(view: View) -> bool | Unmet:
         return errors(view.get("podcliquesets", set_name)) != [] or Unmet("its lastErrors is empty")
@@ -71,25 +71,25 @@ def complains(set_name: str) -> predicates.Predicate:
 
 
 def claims_of_pod(pod: Document) -> list[str]:
-    """The ResourceClaims that a pod names, whatever it calls them."""
+    """Return the ResourceClaims that a pod references, whatever their names in the pod."""
     return [text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")]
 
 
 def claims_of_container(pod: Document, container: Document) -> list[str]:
-    """The ResourceClaims that a container uses, by the names that the pod has for them."""
+    """Return the ResourceClaims that a container uses, by their names in the pod."""
     named = {text(entry, "name"): text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")}
     return [named.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
 
 
 def rest(env: SceneEnvironment, wanted: Expected) -> View:
-    """Waits until the statuses of all cliques are those of pods that nobody schedules, and nothing moves any more: from
-    then on an operator reconciles the set only for a reason that the test gives. Judges nothing."""
+    """Wait until the statuses of all cliques are those of unscheduled pods and nothing changes any more: from then on
+    an operator reconciles the set only for a reason that the test gives. Judges nothing."""
 
     def reported(view: View) -> bool | Unmet:
         for clique in wanted.cliques.values():
             status = at(view.get("podcliques", clique.name), "status")
             pods = clique.template.replicas
-            gated = pods if clique.base_gang else 0  # those of the base gang lose their gates and wait
+            gated = pods if clique.base_gang else 0  # pods of the base gang lose their gates and wait
             if number(status, "replicas") != pods or count(status, "scheduleGatedReplicas") != gated:
                 return Unmet(f"the status of {clique.name} is behind")
         return True
@@ -99,8 +99,10 @@ def rest(env: SceneEnvironment, wanted: Expected) -> View:
 
 
 def annotation(found: Document | None, key: str) -> str:
+    """Return an annotation of an object; empty if it is not there."""
     return text(found, "metadata", "annotations", key)
 
 
 def replicas(found: Document | None) -> object:
+    """Return `spec.replicas` of an object; None if there is none."""
     return at(found, "spec", "replicas")

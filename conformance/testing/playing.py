@@ -1,8 +1,9 @@
-"""Plays many scenarios of gang scheduling at once, in one window: each on nodes of its own, all in the namespace of the
-test. What an operator would make is made by hand.
+"""Play many scenarios of gang scheduling at once: each on nodes of its own, all in the namespace of the test. The suite
+creates what an operator would create.
 
-The scheduler is stopped while all this is made, so that it sees everything at once; one that is none of ours to stop
-finds cordoned nodes, which are uncordoned one after the other. What depends on the order is not judged then.
+The scheduler is stopped while the objects are created, so that it sees everything at once. A scheduler that the driver
+cannot stop finds cordoned nodes, which are uncordoned one after the other; results that depend on the order are then
+not judged.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from conformance.suite.api import Object
 from conformance.suite.case import Case
 
 PREEMPTION = "preemption"
-"""The feature of schedulers that evict."""
+"""The feature of schedulers that preempt."""
 HELD = "conformance.grove.io/held"
 """Finalizer of a pod that stays terminating."""
 NOW = "2026-01-01T00:00:00Z"
 WITHIN, REST = 30.0, 2.0
-"""Seconds in which everything has to come to rest (GS-23, GS-43), and for how long nothing may move then."""
+"""Seconds within which everything must come to rest (GS-23, GS-43), and for how long nothing may change then."""
 MOST_TURNS = 8
-"""How often gates may be opened one after the other."""
+"""How often gates may be removed one after the other."""
 
 
 @dataclass
 class Move:
-    """What a scheduler did, and when."""
+    """A binding or eviction by the scheduler, and its time."""
 
     at: float
     step: Bound | Gone
@@ -46,7 +47,7 @@ class Move:
 
 @dataclass
 class Scene:
-    """A scenario, or what comes of it after its change, as it was played."""
+    """A scenario as it was played, or what became of it after its change."""
 
     scenario: Scenario
     instance: Instance
@@ -56,7 +57,7 @@ class Scene:
     outcome: Outcome
     end: float
     nominated: dict[str, str]
-    """Pods that wait, and the nodes that they are said to come to."""
+    """Waiting pods, and the nodes that they are nominated for."""
     within: float = WITHIN
     """Seconds for which a gang may be bound in part."""
 
@@ -73,11 +74,11 @@ class Part:
     found: Outcome | None = None
     wrong: str = ""
     free: list[Gang] = field(default_factory=list)
-    """Scaled gangs whose base stands, and whose pods still have Grove's gate."""
+    """Scaled gangs whose base gang is placed, and whose pods still have Grove's gate."""
     open: set[str] = field(default_factory=set)
 
     def look(self, view: View, *, preempts: bool) -> None:
-        """Judges where its pods are; most records change nothing of that."""
+        """Judge where its pods are. Most records change nothing about that."""
         found = manifests.outcome(self.instance, view.list("pods", dict(self.testbed.tag)), self.testbed)
         if found == self.found:
             return
@@ -98,8 +99,8 @@ class Part:
 
 
 def counted(breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_once: bool = True) -> list[Breach]:
-    """Those breaches that this play can hold against a scheduler: not what a scaled gang lost to others while its pods
-    had gates, and nothing that depends on the order of nodes where they came `at_once` only by and by."""
+    """Return the breaches that count in this play: not what a scaled gang lost to others while its pods had gates, and,
+    unless everything was there `at_once`, nothing that depends on the order of nodes."""
     scaled = {gang.name for gang in instance.gangs if gang.base} if gates else set()
     several = sum(node.schedulable for node in instance.nodes) > 1
     return [
@@ -111,7 +112,8 @@ def counted(breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_o
 
 
 class Play:
-    """One window. `run` gives all scenes; `at_once` says whether the scheduler saw everything at once."""
+    """One play of many scenarios. `run` returns all scenes; `at_once` says whether the scheduler saw everything at
+    once."""
 
     def __init__(self, case: Case, cast: Sequence[Scenario], ungated: Sequence[Scenario] = ()) -> None:
         self.case = case
@@ -127,12 +129,12 @@ class Play:
         return Part(scenario, Testbed(**{**vars(where), "gates": gates}), scenario.instance)
 
     def run(self, ids: Sequence[str]) -> list[Scene]:
-        """Plays all scenarios, then the changes of those that have one. Fails `ids` where nothing is bound at all."""
+        """Play all scenarios, then the changes of those that have one. Fails `ids` if nothing is bound at all."""
         self.at_once = self.case.roles.pause("gang-scheduler")
         try:
             self._set_up()
             self._begin()
-            # In real time: its start is no part of what is judged.
+            # In real time: its start is not judged.
             what = "the scheduler binds pods of any gang"
             self.case.until(ids, what, self._any_bound, WITHIN, resources=("pods",), real=True)
             self._come_to_rest(self.parts)
@@ -162,7 +164,7 @@ class Play:
         self._make([(part.instance, part.testbed) for part in self.parts])
 
     def _make(self, places: Sequence[tuple[Instance, Testbed]]) -> None:
-        """Gangs before their pods, and base gangs before those that are scaled."""
+        """Create gangs before their pods, and base gangs before scaled gangs."""
         every: list[list[Object]] = [[], [], []]
         for instance, testbed in places:
             every[0] += [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, testbed)]
@@ -206,13 +208,13 @@ class Play:
                     self.case.delete("pods", name(pod))
 
     def _renew(self, node: Node, testbed: Testbed) -> None:
-        """Gives a node that is there its labels, taints and whether it is schedulable."""
+        """Update labels, taints and schedulability of an existing node."""
         [right] = manifests.nodes(Instance((node,), ()), testbed)
         spec = {"taints": right["spec"]["taints"], "unschedulable": right["spec"].get("unschedulable")}
         self.case.patch("nodes", name(right), {"metadata": {"labels": right["metadata"]["labels"]}, "spec": spec})
 
     def _leave(self) -> None:
-        """Nothing of this may stay behind: what holds pods back, and what belongs to the whole cluster."""
+        """Remove what must not remain: finalizers of pods, and cluster-scoped objects."""
         for pod in self.case.history.view().list("pods"):
             if HELD in pod["metadata"].get("finalizers", ()):
                 self.case.patch("pods", name(pod), {"metadata": {"finalizers": None}})
@@ -228,7 +230,7 @@ class Play:
         )
 
     def _come_to_rest(self, parts: Sequence[Part]) -> None:
-        """Until all are where they may be and nothing moves any more; gates are opened on the way."""
+        """Wait until all pods are where they may be and nothing changes any more. Gates are removed on the way."""
         for _ in range(MOST_TURNS):
             self._dirty = {part.testbed.prefix for part in parts}
             self.case.settled(
@@ -254,7 +256,7 @@ class Play:
         return not restless or Unmet(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
 
     def _open_gates(self, parts: Sequence[Part]) -> bool:
-        """Does for scaled gangs whose base stands what an operator does (GS-03)."""
+        """Remove gates of scaled gangs whose base gang is placed, as an operator does (GS-03)."""
         opened = False
         for part in parts:
             for gang in part.free:
@@ -321,7 +323,7 @@ def _still_bound(moves: Iterable[Move]) -> list[Bound]:
 
 
 def _in_state(pod: Object, state: str) -> Object:
-    """A pod that runs, is going and does not go, or has ended."""
+    """Return a pod that runs, is terminating for ever, or has ended."""
     if state == "terminating":
         return {**pod, "metadata": {**pod["metadata"], "finalizers": [HELD]}}
     if state != "finished":

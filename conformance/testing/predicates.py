@@ -1,4 +1,4 @@
-"""What conformance tests wait for: predicates over a view, each with the nearest miss in words.
+"""Predicates over a view that conformance tests wait for, each with the nearest miss as text.
 
 Pods are found by their controller and not by their labels, so that a wrong label fails its own requirement only.
 """
@@ -20,7 +20,7 @@ Predicate = Callable[[View], bool | Unmet]
 
 
 def pods_of(view: View, clique: str) -> Pods:
-    """The pods of a clique that are not being deleted, by name."""
+    """Return the pods of a clique that are not being deleted, by name."""
     return [pod for pod in view.list("pods") if _owner(pod) == ("PodClique", clique) and not terminating(pod)]
 
 
@@ -35,27 +35,27 @@ def by_clique(view: View, cliques: Iterable[Clique]) -> dict[str, Pods]:
 
 
 def bound(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
-    """How many pods of each clique are bound."""
+    """Return how many pods of each clique are bound."""
     return {name: sum(map(pods.bound, found)) for name, found in by_clique(view, cliques).items()}
 
 
 def gated(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
-    """How many pods of each clique keep Grove's gate."""
+    """Return how many pods of each clique have Grove's gate."""
     return {name: sum(map(pods.gated, found)) for name, found in by_clique(view, cliques).items()}
 
 
 def sizes(cliques: Iterable[Clique]) -> dict[str, int]:
-    """How many pods each clique is to have."""
+    """Return the desired number of pods of each clique."""
     return {clique.name: clique.template.replicas for clique in cliques}
 
 
 def none(cliques: Iterable[Clique]) -> dict[str, int]:
-    """No pod of any of the cliques."""
+    """Return zero pods for each clique."""
     return {clique.name: 0 for clique in cliques}
 
 
 def all_exist(cliques: Sequence[Clique]) -> Predicate:
-    """Every clique has the pods that it is to have."""
+    """Every clique has its desired number of pods."""
 
     def seen(view: View) -> bool | Unmet:
         return _short(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
@@ -64,7 +64,7 @@ def all_exist(cliques: Sequence[Clique]) -> Predicate:
 
 
 def all_ungated(cliques: Sequence[Clique]) -> Predicate:
-    """Every pod of the cliques exists and has lost Grove's gate."""
+    """Every pod of the cliques exists and has no Grove gate any more."""
 
     def seen(view: View) -> bool | Unmet:
         free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
@@ -113,6 +113,8 @@ def available(set_name: str, replicas: int) -> Predicate:
 
 
 def initialized(gang: str) -> Predicate:
+    """The gang is Initialized."""
+
     def seen(view: View) -> bool | Unmet:
         found = condition_is(view.get("podgangs", gang), "Initialized")
         return found == "True" or Unmet(f"podgangs/{gang}: Initialized is {found or 'absent'}")

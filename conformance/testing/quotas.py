@@ -1,4 +1,4 @@
-"""ResourceQuotas by which tests have the API server refuse pods."""
+"""ResourceQuotas with which tests make the API server reject pods."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What an update did to the pods, moment by moment, in a part of a history. The records of one resource are in the
-order in which the API server wrote them."""
+"""What an update did to the pods during a part of a history. The records of one resource are in the order of the API
+server's writes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from conformance.history.view import View
 from conformance.suite.recorded import Span
 
 Part = Callable[[str], str]
-"""What a clique belongs to, by its name; empty for what is not asked about."""
+"""What a clique is part of, by its name; empty for cliques that do not count."""
 
 
 def owner(record: Record) -> str:
-    """The clique of a pod."""
+    """Return the clique of a pod."""
     return text(controller(record.object), "name")
 
 
 def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
-    """Each record of a pod with the pods as they are then, by uid. The mapping moves on."""
+    """Yield each record of a pod with all pods at that time, by UID. It is one mapping that changes."""
     state = {record.uid: record for record in span.begin().records("pods")}
     for record in span.records("pods"):
         if record.kind == DELETED:
@@ -33,7 +33,7 @@ def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
 
 
 def serving(state: Mapping[str, Record]) -> dict[str, int]:
-    """How many Ready pods each clique has that are not being deleted."""
+    """Return how many Ready pods that are not being deleted each clique has."""
     found: dict[str, int] = {}
     for record in state.values():
         if pods.ready(record.object) and not terminating(record.object):
@@ -42,7 +42,7 @@ def serving(state: Mapping[str, Record]) -> dict[str, int]:
 
 
 def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
-    """How many Ready pods each of these cliques lacked at most."""
+    """Return the maximum number of Ready pods that each of these cliques lacked."""
     worst = dict.fromkeys(sizes, 0)
     for _, state in states(span):
         have = serving(state)
@@ -52,7 +52,7 @@ def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def together(span: Span, sizes: Mapping[str, int], part: Part, *, most: int = 1) -> list[str]:
-    """Moments at which the cliques of more than `most` parts lacked Ready pods, the first few in words."""
+    """Return the times at which the cliques of more than `most` parts lacked Ready pods, the first few as text."""
     found: list[str] = []
     for record, state in states(span):
         have = serving(state)
@@ -63,7 +63,7 @@ def together(span: Span, sizes: Mapping[str, int], part: Part, *, most: int = 1)
 
 
 def sequence(span: Span, part: Part) -> list[str]:
-    """The parts that lost pods, in the order of their first loss."""
+    """Return the parts that lost pods, in the order of their first loss."""
     found: list[str] = []
     for record in deleted(span):
         if (which := part(owner(record))) and which not in found:
@@ -72,15 +72,15 @@ def sequence(span: Span, part: Part) -> list[str]:
 
 
 def deleted_parts(span: Span, part: Part) -> list[str]:
-    """The parts that lost cliques or pods, in the order in which the API server wrote that. The pods of a clique are
-    deleted by the garbage collector, which keeps no order among cliques."""
+    """Return the parts that lost cliques or pods, in the order of the API server's writes. The pods of a clique are
+    deleted by the garbage collector, in no fixed order of cliques."""
     lost = [(record.revision, part(record.name)) for record in deleted(span, "podcliques")]
     lost += [(record.revision, part(owner(record))) for record in deleted(span)]
     return list(dict.fromkeys(which for _, which in sorted(lost) if which))
 
 
 def deleted(span: Span, resource: str = "pods") -> list[Record]:
-    """The first record of each pod that shows it being deleted, or gone, in order."""
+    """Return for each deleted pod the first record that shows its deletion, in order."""
     leaving = {record.uid for record in span.begin().records(resource) if terminating(record.object)}
     found = []
     for record in span.records(resource):
@@ -91,7 +91,7 @@ def deleted(span: Span, resource: str = "pods") -> list[Record]:
 
 
 def created(span: Span) -> dict[str, int]:
-    """How many pods were created for each clique."""
+    """Return how many pods were created for each clique."""
     found: dict[str, set[str]] = {}
     before = {record.uid for record in span.begin().records("pods")}
     for record in span.records("pods"):
@@ -101,7 +101,7 @@ def created(span: Span) -> dict[str, int]:
 
 
 def places(view: View, cliques: Iterable[str]) -> dict[str, list[str]]:
-    """Clique → index and host name of each of its pods that exist, sorted."""
+    """Return clique → index and host name of each of its pods, sorted."""
     found: dict[str, list[str]] = {clique: [] for clique in cliques}
     for record in view.records("pods"):
         if not terminating(record.object) and owner(record) in found:
@@ -111,7 +111,7 @@ def places(view: View, cliques: Iterable[str]) -> dict[str, list[str]]:
 
 
 def surviving(history: History, revision: int) -> list[Record]:
-    """The pods that are not being deleted, as they were when the API server wrote that revision."""
+    """Return the pods that are not being deleted, as they were at that revision."""
     state: dict[str, Record] = {}
     for record in history.records("pods"):
         if record.revision > revision:

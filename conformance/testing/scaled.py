@@ -1,4 +1,4 @@
-"""How scenes scale, and what they wait for."""
+"""Scale, and predicates about the number of pods."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from conformance.testing import predicates
 
 
 def scale(env: SceneEnvironment, resource: str, name: str, replicas: int) -> None:
-    """Sets the replicas through the scale subresource, as `kubectl scale` and autoscalers do."""
+    """Set the replicas through the scale subresource, as `kubectl scale` and autoscalers do."""
     env.patch(resource, name, {"spec": {"replicas": replicas}}, subresource="scale")
 
 
 def pods_are(sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> predicates.Predicate:
-    """Each of these cliques has this number of pods, all Ready where requested, and none of them is `but` (a uid)."""
+    """Each of these cliques has this number of pods, all Ready if requested, and none of them is `but` (a UID)."""
 
     def seen(view: View) -> bool | Unmet:
         found = {clique: predicates.pods_of(view, clique) for clique in sizes}

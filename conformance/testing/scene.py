@@ -1,4 +1,4 @@
-"""What a module of conformance tests is written with (docs/conformance-tests.md)."""
+"""Everything that a module of conformance tests imports for scenes (docs/conformance-tests.md)."""
 
 from conformance.suite.recorded import Recorded, Span
 from conformance.suite.requirement import invariants, requirement

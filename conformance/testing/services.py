@@ -1,4 +1,4 @@
-"""Headless Services as they should be, and as they are."""
+"""Headless Services, expected and observed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.testing.comparison import Comparison, of
 
 
 def headless_services(wanted: Expected, view: View) -> Comparison:
-    """The headless Services of a set, expected and seen."""
+    """Return the headless Services of a set, expected and observed."""
     right: dict[str, object] = {}
     seen: dict[str, object] = {}
     for service in wanted.services.values():

@@ -1,4 +1,4 @@
-"""Sets that these tests make, and what operators store of their templates."""
+"""Sets that tests create, and what operators store about their templates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def made(
     replicas: int = 1,
     **spec: Any,
 ) -> Object:
-    """A set of these cliques. Not created."""
+    """Return a set of these cliques. It is not created."""
     template: Object = {"cliques": copy.deepcopy(list(cliques))}
     if startup:
         template["cliqueStartupType"] = startup
@@ -48,31 +48,33 @@ def made(
 
 
 def become(env: SceneEnvironment, wanted: Object) -> None:
-    """Gives a set that exists the spec of another one of its name."""
+    """Replace the spec of an existing set by that of another manifest of its name."""
     env.patch(SETS, name(wanted), {"spec": wanted["spec"]})
 
 
 def generation(view: View, set_name: str) -> str:
+    """Return the generation hash in a set's status."""
     return text(view.get(SETS, set_name), "status", "currentGenerationHash")
 
 
 def of_clique(view: View, clique: str) -> str:
-    """The hash on a clique object, empty where there is none."""
+    """Return the hash of a PodClique; empty if there is none."""
     return label(view.get(CLIQUES, clique) or {}, labels.TEMPLATE_HASH)
 
 
 def of_pods(view: View) -> dict[str, str]:
-    """Hash of each pod that is not being deleted, by name and uid: a recreated pod is another one."""
+    """Return the hash of each pod that is not being deleted, by name and UID: a recreated pod is another one."""
     return {f"{name(pod)} {uid(pod)}": label(pod, labels.TEMPLATE_HASH) for pod in pods(view)}
 
 
 def pods(view: View) -> list[Mapping[str, Any]]:
+    """Return all pods that are not being deleted."""
     every = (predicates.pods_of(view, clique) for clique in view.names(CLIQUES))
     return [pod for found in every for pod in found]
 
 
 def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
-    """The hashes of a set, of its cliques and of their statuses, by where they stand; those of the first replicas."""
+    """Return the hashes of a set, its cliques and their statuses, by location; those of the first replicas."""
     mine = tuple(f"{set_name}-{index}-" for index in range(replicas))
     found = {f"{SETS}/{set_name}": generation(view, set_name)}
     for kind, fields in (
@@ -88,12 +90,12 @@ def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
 
 
 def progress(view: View, set_name: str) -> object:
-    """The update that a set reports, None where there is none."""
+    """Return the update that a set reports; None if there is none."""
     return at(view.get(SETS, set_name), "status", "updateProgress")
 
 
 def have_pods(wanted: Mapping[str, int]) -> predicates.Predicate:
-    """Each set has so many pods, and each of its cliques and the set itself a hash."""
+    """Each set has this number of pods, and each of its cliques and the set itself have a hash."""
 
     def seen(view: View) -> bool | Unmet:
         for set_name, count in wanted.items():
@@ -120,8 +122,8 @@ def have_second_replica(names: Iterable[str]) -> predicates.Predicate:
 
 
 def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
-    """The stored hashes that are not those of Grove's canonical form, by the version of the libraries that fits best.
-    The template is read back: webhooks may have written its quantities in another way."""
+    """Return the stored hashes that are not those of Grove's canonical form, for the library version that fits best.
+    The template is read back: webhooks may have written its quantities differently."""
     names = list(sets)
     found = [[wrong for each in names for wrong in _differing(view, each, way)] for way in CANONICAL]
     return min(found, key=len)

@@ -1,4 +1,4 @@
-"""ClusterTopologyBindings: objects of the whole cluster, so a test gives its own the name of its namespace."""
+"""ClusterTopologyBindings. They are cluster-scoped, so a test names its own after its namespace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from conformance.suite.api import Object
 
 
 def topology_binding(binding: str, levels: Levels) -> Object:
-    """A ClusterTopologyBinding of these levels: domain → node label key, from wide to narrow."""
+    """Return a ClusterTopologyBinding with these levels: domain → node label key, from wide to narrow."""
     return {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "ClusterTopologyBinding",
@@ -17,5 +17,5 @@ def topology_binding(binding: str, levels: Levels) -> Object:
 
 
 def spec(levels: Levels) -> Object:
-    """The spec of such a binding."""
+    """Return the spec of such a binding."""
     return {"levels": [{"domain": domain, "key": key} for domain, key in levels.items()]}

@@ -99,12 +99,12 @@ class LostGangs(Scene):
         """Takes pods away, and waits until the cliques and groups report it."""
         scale(env, GROUPS, "torn-0-g", 3)
         scale(env, GROUPS, "pair-0-g", 2)
-        disruption.fail_node(env, "pair-1-a", 1)
-        disruption.fail_node(env, "strict-0-g-0-c", 1)
-        disruption.fail_node(env, "strict-0-g-2-c", 1)
-        disruption.fail_node(env, "loose-0-a", 1)
-        disruption.fail_node(env, "loose-0-g-0-c", 2)
-        disruption.fail_node(env, "torn-0-g-1-c", 2)
+        disruption.delete_pods(env, "pair-1-a", 1)
+        disruption.delete_pods(env, "strict-0-g-0-c", 1)
+        disruption.delete_pods(env, "strict-0-g-2-c", 1)
+        disruption.delete_pods(env, "loose-0-a", 1)
+        disruption.delete_pods(env, "loose-0-g-0-c", 2)
+        disruption.delete_pods(env, "torn-0-g-1-c", 2)
         cliques = ["pair-1-a", "strict-0-g-0-c", "strict-0-g-2-c", "loose-0-g-0-c", "torn-0-g-1-c", *LAST]
         env.wait_for("cliques breached", disruption.breached(CLIQUES, cliques))
         env.wait_for("group that lost two of three replicas breached", disruption.breached(GROUPS, ["strict-0-g"]))
@@ -113,7 +113,7 @@ class LostGangs(Scene):
         env.settle("clique at its minimum not breached", disruption.breached(CLIQUES, ["loose-0-a"], "False"), 60)
         # Two seconds apart, so that the replica and its group do not count down together.
         env.quiet(2, real=True)
-        disruption.fail_node(env, "torn-0-g-0-c", 2)
+        disruption.delete_pods(env, "torn-0-g-0-c", 2)
         env.wait_for("group without replicas breached", disruption.breached(GROUPS, ["torn-0-g"]))
 
     def _terminate(self, env: SceneEnvironment, shapes: Iterable[str]) -> None:

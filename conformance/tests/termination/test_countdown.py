@@ -45,7 +45,7 @@ class CountdownsOverARestart(Scene):
         self.lost = env.history.now()
         # At once, so that pods are lost soon after their creation. One is lost for good, the others crash.
         disruption.cordon(env, nodes)
-        disruption.fail_node(env, LOST["begins"], 1)
+        disruption.delete_pods(env, LOST["begins"], 1)
         for each, clique in LOST.items():
             if each != "begins":
                 disruption.become(env, clique, disruption.CRASHED, 1)
