@@ -208,4 +208,5 @@ def list_variants() -> None:
 
 
 def main() -> None:
+    """Entry point of the program."""
     app()

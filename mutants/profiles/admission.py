@@ -141,7 +141,7 @@ def _circles() -> None:
 
 @mutant("floor-above-replicas", "operator", "lets minimums be above replicas", "ADM-010")
 def _floor_above_replicas() -> None:
-    _ignore(cliques, _at("minAvailable", cliques.FLOOR))
+    _ignore(cliques, _at("minAvailable", cliques.MINIMUM_ABOVE_REPLICAS))
 
 
 @mutant("autoscaling-below-replicas", "operator", "lets autoscaling end below the replicas", "ADM-011")

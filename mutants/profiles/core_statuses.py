@@ -178,6 +178,7 @@ def _trouble_unsaid() -> None:
 
 @mutant("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
 def errors_forever() -> None:
+    """Never clear lastErrors."""
     right = reconcile_error.last_errors
 
     def last_errors(old: Any, problem: Any, now: str) -> Any:

@@ -266,4 +266,5 @@ def _not_for_labels() -> None:
 
 
 def salted(hash: str, salt: str) -> str:
+    """Return another hash of the same length."""
     return hashlib.sha256(f"{hash} {salt}".encode()).hexdigest()[:16]

@@ -28,6 +28,8 @@ from reference_impl.scheduler.shortfall import Shortfall
 
 @dataclass(frozen=True)
 class PlacementMutant:
+    """A mutant of the placement, with the oracle's rules that it breaks."""
+
     name: str
     text: str
     rules: tuple[str, ...]

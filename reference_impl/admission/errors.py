@@ -46,26 +46,32 @@ class FieldError:
 
 
 def required(path: str, detail: str) -> FieldError:
+    """A field is missing."""
     return FieldError(path, ErrorType.REQUIRED, detail=detail)
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
+    """A value is invalid; `detail` is the reason."""
     return FieldError(path, ErrorType.INVALID, value, detail)
 
 
 def duplicate(path: str, value: Any) -> FieldError:
+    """A value occurs twice in a list."""
     return FieldError(path, ErrorType.DUPLICATE, value)
 
 
 def not_found(path: str, value: Any) -> FieldError:
+    """A value names something that does not exist."""
     return FieldError(path, ErrorType.NOT_FOUND, value)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
+    """A field must not be set; `detail` is the reason."""
     return FieldError(path, ErrorType.FORBIDDEN, detail=detail)
 
 
 def immutable(path: str, value: Any) -> FieldError:
+    """A field has changed that must not change after creation."""
     return invalid(path, value, "field is immutable")
 
 

@@ -22,12 +22,15 @@ class ClusterLookup:
         self._client = client
 
     async def levels(self, binding: str) -> list[str] | None:
+        """The domains of a ClusterTopologyBinding, broadest first; None if there is no such binding. Raises
+        ApiError."""
         found = await self._client.get_or_none(TOPOLOGY_BINDINGS, None, quote(binding, safe=""))
         if found is None:
             return None
         return [level.domain for level in msgspec.json.decode(found, type=ClusterTopologyBinding).spec.levels]
 
     async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """A PodCliqueSet as JSON; None if there is none. Raises ApiError."""
         found = await self._client.get_or_none(PODCLIQUESETS, namespace, quote(name, safe=""))
         return None if found is None else orjson.loads(found)
 

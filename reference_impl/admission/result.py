@@ -26,6 +26,7 @@ class AdmissionResult:
 
     @property
     def allowed(self) -> bool:
+        """Whether the request is allowed."""
         return not self.errors and not self.refusal
 
     def response(self, uid: str) -> dict[str, Any]:

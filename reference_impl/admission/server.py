@@ -43,7 +43,8 @@ class Lookup(Protocol):
         """The domains of a ClusterTopologyBinding; None if there is no such binding."""
         ...
 
-    async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+    async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """A PodCliqueSet as JSON; None if there is none."""
 
 
 class Hooks:

@@ -17,6 +17,7 @@ TOPOLOGY_AWARE = ("kai-scheduler",)
 
 
 def judge(new: Any, settings: Configuration) -> AdmissionResult:
+    """Validate a new binding or an update."""
     try:
         binding = msgspec.convert(new, ClusterTopologyBinding)
     except msgspec.ValidationError as error:

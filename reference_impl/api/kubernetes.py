@@ -23,6 +23,8 @@ Json = dict[str, Any]
 
 
 class ServiceAccount(msgspec.Struct, rename="camel"):
+    """A ServiceAccount (OBJ-108)."""
+
     metadata: ObjectMeta
     automount_service_account_token: bool | None = None
 
@@ -41,17 +43,23 @@ class Secret(msgspec.Struct):
 
 
 class Role(msgspec.Struct):
+    """A Role (OBJ-109)."""
+
     metadata: ObjectMeta
     rules: list[Json] | None = None
 
 
 class RoleBinding(msgspec.Struct, rename="camel"):
+    """A RoleBinding (OBJ-109)."""
+
     metadata: ObjectMeta
     role_ref: Json = {}
     subjects: list[Json] | None = None
 
 
 class Autoscaler(msgspec.Struct):
+    """A HorizontalPodAutoscaler (OBJ-111)."""
+
     metadata: ObjectMeta
     spec: Json = {}
 
@@ -70,5 +78,7 @@ class ClaimTemplate(msgspec.Struct):
 
 
 class ComputeDomain(msgspec.Struct):
+    """A ComputeDomain (OBJ-114)."""
+
     metadata: ObjectMeta
     spec: Json = {}

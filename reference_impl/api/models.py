@@ -148,11 +148,15 @@ class AutoScaling(Model):
 
 
 class SharingFilter(Model):
+    """The cliques and scaling groups that share a claim of the set (API-014)."""
+
     child_clique_names: list[str] | None = None
     child_scaling_group_names: list[str] | None = None
 
 
 class GroupSharingFilter(Model):
+    """The cliques that share a claim of a scaling group (API-023)."""
+
     child_clique_names: list[str] | None = None
 
 
@@ -226,6 +230,8 @@ class ScalingGroupConfig(Model):
 
 
 class HeadlessService(Model):
+    """`spec.template.headlessServiceConfig`."""
+
     publish_not_ready_addresses: Annotated[bool, crd(required=True, default=True)] = True
 
 
@@ -244,12 +250,16 @@ class SetTemplate(Model):
 
 
 class UpdateStrategy(Model):
+    """`spec.updateStrategy` (API-004)."""
+
     type: Annotated[UpdateStrategyType, crd(default=UpdateStrategyType.ROLLING_RECREATE)] = (
         UpdateStrategyType.ROLLING_RECREATE
     )
 
 
 class PodCliqueSetSpec(Model):
+    """`spec` of a PodCliqueSet."""
+
     replicas: Annotated[int, crd(default=0, format="int32")] = 0
     update_strategy: UpdateStrategy | None = None
     template: Annotated[SetTemplate, _Required] = msgspec.field(default_factory=SetTemplate)
@@ -264,6 +274,8 @@ class PodGangStatusEntry(Model):
 
 
 class ReplicaUpdate(Model):
+    """A replica of a set that is being updated."""
+
     replica_index: Annotated[int, crd(required=True, format="int32")] = 0
     update_started_at: _Time | None = None
     update_ended_at: _Time | None = None
@@ -297,12 +309,16 @@ class PodCliqueSetStatus(Model):
 
 
 class PodCliqueSet(Model):
+    """A PodCliqueSet (KIND-01)."""
+
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: Annotated[PodCliqueSetSpec, _Required] = msgspec.field(default_factory=PodCliqueSetSpec)
     status: PodCliqueSetStatus | None = None
 
 
 class PodSelection(Model):
+    """The pod that is being replaced, and those that have been."""
+
     current: Annotated[str, _Required] = ""
     completed: list[str] | None = None
 
@@ -335,6 +351,8 @@ class PodCliqueStatus(Model):
 
 
 class PodClique(Model):
+    """A PodClique."""
+
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: Annotated[PodCliqueSpec, _Required] = msgspec.field(default_factory=PodCliqueSpec)
     status: PodCliqueStatus | None = None
@@ -349,6 +367,8 @@ class ScalingGroupSpec(Model):
 
 
 class ReplicaSelection(Model):
+    """The replica of a scaling group that is being replaced, and those that have been."""
+
     current: Annotated[int, crd(required=True, format="int32")] = 0
     completed: list[_Int] | None = None
 
@@ -380,6 +400,8 @@ class ScalingGroupStatus(Model):
 
 
 class PodCliqueScalingGroup(Model):
+    """A PodCliqueScalingGroup."""
+
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: Annotated[ScalingGroupSpec, _Required] = msgspec.field(default_factory=ScalingGroupSpec)
     status: ScalingGroupStatus | None = None
@@ -401,28 +423,38 @@ class TopologyLevel(Model):
 
 
 class SchedulerTopology(Model):
+    """A scheduler's own topology resource for the binding."""
+
     scheduler_name: Annotated[str, _Required] = ""
     topology_reference: Annotated[str, _Required] = ""
 
 
 class TopologyBindingSpec(Model):
+    """`spec` of a ClusterTopologyBinding."""
+
     levels: Annotated[list[TopologyLevel], crd(required=True, minItems=1)] = []
     scheduler_topology_bindings: list[SchedulerTopology] | None = None
 
 
 class SchedulerTopologyStatus(SchedulerTopology):
+    """Whether a scheduler's own topology resource agrees with the binding."""
+
     in_sync: Annotated[bool, _Required] = False
     scheduler_backend_topology_observed_generation: _Long | None = None
     message: str | None = None
 
 
 class TopologyBindingStatus(Model):
+    """`status` of a ClusterTopologyBinding."""
+
     observed_generation: _Long | None = None
     conditions: list[Condition] | None = None
     scheduler_topology_statuses: list[SchedulerTopologyStatus] | None = None
 
 
 class ClusterTopologyBinding(Model):
+    """A ClusterTopologyBinding."""
+
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: Annotated[TopologyBindingSpec, _Required] = msgspec.field(default_factory=TopologyBindingSpec)
     status: TopologyBindingStatus | None = None
@@ -436,10 +468,14 @@ class PackConstraint(Model):
 
 
 class GangTopology(Model):
+    """The topology constraint of a gang or a part of it."""
+
     pack_constraint: PackConstraint | None = None
 
 
 class NamespacedName(Model):
+    """A reference to a pod."""
+
     namespace: Annotated[str, _Required] = ""
     name: Annotated[str, _Required] = ""
 
@@ -454,6 +490,8 @@ class PodGroup(Model):
 
 
 class TopologyGroup(Model):
+    """PodGroups that are packed together (OBJ-115)."""
+
     name: Annotated[str, _Required] = ""
     pod_group_names: Annotated[list[str], _Required] = []
     topology_constraint: GangTopology | None = None
@@ -478,6 +516,8 @@ class PodGangStatus(Model):
 
 
 class PodGang(Model):
+    """A PodGang."""
+
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: Annotated[PodGangSpec, _Required] = msgspec.field(default_factory=PodGangSpec)
     status: PodGangStatus | None = None

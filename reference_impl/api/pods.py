@@ -8,24 +8,34 @@ from kube.objects import ObjectMeta
 
 
 class Gate(msgspec.Struct, gc=False):
+    """A scheduling gate."""
+
     name: str = ""
 
 
 class PodCondition(msgspec.Struct, gc=False):
+    """A condition of a pod."""
+
     type: str = ""
     status: str = ""
     reason: str = ""
 
 
 class Terminated(msgspec.Struct, rename="camel", gc=False):
+    """The end of a container's run."""
+
     exit_code: int = 0
 
 
 class ContainerState(msgspec.Struct):
+    """A state of a container, as far as it is read."""
+
     terminated: Terminated | None = None
 
 
 class ContainerStatus(msgspec.Struct, rename="camel"):
+    """The status of a container, as far as it is read."""
+
     name: str = ""
     ready: bool = False
     started: bool | None = None
@@ -39,12 +49,16 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
 
 
 class PodSpecView(msgspec.Struct, rename="camel"):
+    """The spec of a pod, as far as it is read."""
+
     node_name: str = ""
     hostname: str = ""
     scheduling_gates: list[Gate] | None = None
 
 
 class PodStatusView(msgspec.Struct, rename="camel"):
+    """The status of a pod, as far as it is read."""
+
     phase: str = ""
     conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
@@ -60,6 +74,7 @@ class Pod(msgspec.Struct):
 
     @property
     def terminating(self) -> bool:
+        """Whether the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
@@ -69,6 +84,7 @@ class Pod(msgspec.Struct):
 
     @property
     def active(self) -> bool:
+        """Whether the pod counts as a replica: neither terminating nor finished."""
         return not self.terminating and not self.finished
 
     @property
@@ -78,17 +94,22 @@ class Pod(msgspec.Struct):
 
     @property
     def ready(self) -> bool:
+        """Whether the pod has the condition Ready."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
 
     def gated_by(self, name: str) -> bool:
+        """Whether the pod has the scheduling gate of this name."""
         return any(gate.name == name for gate in self.spec.scheduling_gates or ())
 
     @property
     def gated(self) -> bool:
+        """Whether the pod has any scheduling gate."""
         return bool(self.spec.scheduling_gates)
 
 
 class ServiceSpecView(msgspec.Struct, rename="camel"):
+    """The spec of a Service, as far as it is read."""
+
     publish_not_ready_addresses: bool = False
     selector: dict[str, str] | None = None
 

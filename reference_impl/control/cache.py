@@ -26,6 +26,7 @@ BASE = "base"
 
 
 def key_text(namespace: str, name: str) -> str:
+    """The key of an index: `namespace/name`."""
     return f"{namespace}/{name}"
 
 
@@ -86,6 +87,7 @@ class Cache:
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
+        """All informers."""
         own = (self.sets, self.cliques, self.groups, self.gangs, self.pods)
         return (*own, *self.secondary, *self._others)
 

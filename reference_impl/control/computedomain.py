@@ -9,10 +9,13 @@ from reference_impl.plan import labels, mnnvl, names
 
 
 class DomainReconciler:
+    """Removes the finalizer of ComputeDomains that no pod needs any more."""
+
     def __init__(self, cache: Cache, writer: Writer) -> None:
         self._cache, self._writer = cache, writer
 
     async def reconcile(self, key: Key) -> float | None:
+        """Reconcile one ComputeDomain. Never repeated by time."""
         domain = self._cache.domains.get(*key)
         if domain is None or domain.metadata.deletion_timestamp is None or self._needed(key):
             return None

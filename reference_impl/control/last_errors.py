@@ -19,6 +19,8 @@ RETRY_SECONDS = 5.0
 
 
 class LastErrors:
+    """Writes `status.lastErrors` of the objects of one kind."""
+
     def __init__(self, informer: Informer[Any], writer: Writer) -> None:
         self._informer, self._writer = informer, writer
         self.keys: set[Key] = set()

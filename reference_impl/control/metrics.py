@@ -13,6 +13,8 @@ from reference_impl.runtime.metrics import SECONDS, Metrics
 
 
 class OperatorMetrics(Metrics):
+    """The metrics of the operator process."""
+
     def __init__(self) -> None:
         super().__init__()
         registry = self.registry
@@ -113,12 +115,14 @@ class OperatorMetrics(Metrics):
             self._webhook_times.labels(path).observe(perf_counter() - began)
 
     def created(self, kind: str) -> None:
+        """Count a created object of a kind."""
         counter = self._created_of.get(kind)
         if counter is None:
             counter = self._created_of[kind] = self._created.labels(kind)
         counter.inc()
 
     def gang_initialized(self) -> None:
+        """Count a gang that has become complete."""
         self._initialized.inc()
 
 

@@ -37,6 +37,8 @@ of the CRD."""
 
 
 class CliqueReconciler:
+    """Brings one PodClique at a time to its desired state."""
+
     def __init__(
         self,
         cache: Cache,
@@ -53,6 +55,7 @@ class CliqueReconciler:
         self.last_errors = LastErrors(cache.cliques, writer)
 
     async def reconcile(self, key: Key) -> float | None:
+        """Reconcile one clique; returns after how many seconds to repeat it, None for never."""
         clique = self._cache.cliques.get(*key)
         if clique is None:
             return None

@@ -23,11 +23,14 @@ PATIENCE_SECONDS = 5.0
 
 
 class GangReconciler:
+    """Writes the pod references of one PodGang at a time, and whether it is complete."""
+
     def __init__(self, cache: Cache, writer: Writer) -> None:
         self._cache, self._writer = cache, writer
         self._incomplete: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
+        """Reconcile one gang; returns after how many seconds to repeat it, None for never."""
         gang = self._cache.gangs.get(*key)
         if gang is None or gang.metadata.deletion_timestamp is not None or gang.metadata.controller is None:
             self._incomplete.pop(key, None)

@@ -28,6 +28,8 @@ class ConflictError(Exception):
 
 
 class Termination:
+    """Terminates replicas of sets and of scaling groups."""
+
     def __init__(self, cache: Cache, writer: Writer) -> None:
         self._cache, self._writer = cache, writer
 

@@ -33,10 +33,12 @@ def owner_reference(api_version: str, kind: str, metadata: ObjectMeta) -> Manife
 
 
 def set_reference(pcs: PodCliqueSet) -> Manifest:
+    """The owner reference of objects that the set controls."""
     return owner_reference(models.PODCLIQUESETS.api_version, "PodCliqueSet", pcs.metadata)
 
 
 def group_configs(pcs: PodCliqueSet) -> list[ScalingGroupConfig]:
+    """The configurations of a set's scaling groups."""
     return pcs.spec.template.pod_clique_scaling_groups or []
 
 
@@ -52,6 +54,7 @@ def template(pcs: PodCliqueSet, name: str) -> CliqueTemplate | None:
 
 
 def publish_not_ready(pcs: PodCliqueSet) -> bool:
+    """Whether the headless services of a set publish pods that are not Ready (OBJ-240)."""
     config = pcs.spec.template.headless_service_config
     return config is not None and config.publish_not_ready_addresses
 

@@ -49,11 +49,13 @@ def _planned(
 
 
 def of_set(pcs: PodCliqueSet) -> list[PlannedClaim]:
+    """The claims of a set's own level."""
     sharing = pcs.spec.template.resource_sharing
     return list(_planned(pcs.metadata.name, sharing, range(pcs.spec.replicas), {}, labels.REPLICA_INDEX))
 
 
 def of_group(group: str, config: ScalingGroupConfig, replicas: int) -> list[PlannedClaim]:
+    """The claims of a scaling group's own level. `group` is its full name."""
     tags, index_label = {labels.SCALING_GROUP: group}, labels.SCALING_GROUP_REPLICA_INDEX
     return list(_planned(group, config.resource_sharing, range(replicas), tags, index_label))
 
@@ -82,6 +84,7 @@ def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) ->
 
 
 def manifest(pcs: PodCliqueSet, claim: PlannedClaim, spec: Manifest, owner: Manifest) -> Manifest:
+    """The manifest of a claim (OBJ-219)."""
     return {
         "apiVersion": kubernetes.CLAIMS.api_version,
         "kind": "ResourceClaim",

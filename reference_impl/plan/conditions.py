@@ -8,10 +8,12 @@ from reference_impl.api.models import Condition
 
 
 def find(conditions: list[Condition] | None, kind: str) -> Condition | None:
+    """The condition of a type; None if there is none."""
     return next((condition for condition in conditions or () if condition.type == kind), None)
 
 
 def is_true(conditions: list[Condition] | None, kind: str) -> bool:
+    """Whether the condition of a type has the status True."""
     condition = find(conditions, kind)
     return condition is not None and condition.status == "True"
 

@@ -261,6 +261,7 @@ def complete(gang: PodGang, groups: list[PodGroup], clique: Callable[[str], PodC
 
 
 def initialized(gang: PodGang) -> bool:
+    """Whether the gang has the condition Initialized."""
     conditions = gang.status.conditions if gang.status else None
     return any(c.type == INITIALIZED and c.status == "True" for c in conditions or ())
 

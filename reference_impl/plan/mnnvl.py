@@ -32,6 +32,7 @@ def groups(pcs: PodCliqueSet) -> list[str]:
 
 
 def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -> Manifest:
+    """The manifest of the ComputeDomain of a group in a replica (OBJ-220)."""
     name = names.compute_domain(pcs.metadata.name, index, group)
     own = {labels.REPLICA_INDEX: str(index), labels.MNNVL_GROUP: group}
     return {

@@ -23,6 +23,7 @@ def clique(pcs: str, index: int, template: str) -> str:
 
 
 def scaling_group(pcs: str, index: int, config: str) -> str:
+    """The scaling group of a replica."""
     return f"{pcs}-{index}-{config}"
 
 
@@ -47,6 +48,7 @@ def gang_of_group_replica(base: str, group: str, replica_index: int, min_availab
 
 
 def service_account(pcs: str) -> str:
+    """The ServiceAccount of a set."""
     return pcs
 
 

@@ -30,16 +30,19 @@ def _manifest(pcs: PodCliqueSet, api_version: str, kind: str, name: str, compone
 
 
 def service_account(pcs: PodCliqueSet) -> Manifest:
+    """The manifest of the set's ServiceAccount (OBJ-241)."""
     name = names.service_account(pcs.metadata.name)
     return _manifest(pcs, "v1", "ServiceAccount", name, "pod-service-account", automountServiceAccountToken=True)
 
 
 def role(pcs: PodCliqueSet) -> Manifest:
+    """The manifest of the set's Role, which allows to read pods (OBJ-242)."""
     api = kubernetes.ROLES.api_version
     return _manifest(pcs, api, "Role", names.role(pcs.metadata.name), "pod-role", rules=RULES)
 
 
 def role_binding(pcs: PodCliqueSet) -> Manifest:
+    """The manifest of the set's RoleBinding (OBJ-242)."""
     name = pcs.metadata.name
     subject = {"kind": "ServiceAccount", "name": names.service_account(name), "namespace": pcs.metadata.namespace}
     return _manifest(

@@ -27,6 +27,7 @@ class Place:
 
     @property
     def scaled(self) -> bool:
+        """Whether the clique belongs to a scaled gang."""
         return self.config is not None and self.group_replica >= self.config.min_available
 
 
@@ -79,11 +80,11 @@ def minimums(pcs: PodCliqueSet, clique: PodClique) -> dict[str, int]:
     """Parent → how many of its pods have to be ready, in the order of `spec.startsAfter`. Templates are found by the
     complete names of their cliques (OBJ-634). For a parent without a template, which only somebody else can have
     written, one pod has to be ready."""
-    known = dict(_floors_of_replica(pcs, clique))
+    known = dict(_minimums_of_replica(pcs, clique))
     return {parent: known.get(parent, 1) for parent in clique.spec.starts_after or ()}
 
 
-def _floors_of_replica(pcs: PodCliqueSet, clique: PodClique) -> Iterator[tuple[str, int]]:
+def _minimums_of_replica(pcs: PodCliqueSet, clique: PodClique) -> Iterator[tuple[str, int]]:
     index = int(clique.metadata.label(labels.REPLICA_INDEX))
     own = clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
     for template in pcs.spec.template.cliques:
@@ -105,6 +106,7 @@ def with_wait(pod_spec: dict[str, Any], pcs_name: str, waits: dict[str, int], im
 
 
 def container(waits: dict[str, int], image: str) -> dict[str, Any]:
+    """The init container that waits for the cliques in `waits`: clique → number of Ready pods (OBJ-630 to OBJ-632)."""
     return {
         "name": CONTAINER,
         "image": image,

@@ -18,6 +18,7 @@ def seconds(timestamp: str | None) -> float | None:
 
 
 def text(timestamp: float) -> str:
+    """Seconds since the epoch as a timestamp; fractions are cut off."""
     return datetime.fromtimestamp(timestamp, UTC).strftime(_FORMAT)
 
 

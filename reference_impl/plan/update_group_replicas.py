@@ -49,6 +49,7 @@ class Replica:
 
     @property
     def updated(self) -> bool:
+        """Whether the replica is complete and has nothing old."""
         return self.ready and not self.old
 
 

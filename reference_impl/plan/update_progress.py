@@ -38,6 +38,7 @@ def on_delete(pcs: PodCliqueSet) -> bool:
 
 
 def of_set(pcs: PodCliqueSet) -> SetUpdateProgress | None:
+    """The update progress of a set; None if it has none."""
     return pcs.status.update_progress if pcs.status else None
 
 
@@ -72,6 +73,7 @@ def has_turn(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup) -> bool
 
 
 def ended(progress: Progress, now: str) -> Progress:
+    """The progress with its end."""
     return msgspec.structs.replace(progress, update_ended_at=now)
 
 

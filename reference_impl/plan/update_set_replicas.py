@@ -32,6 +32,7 @@ class Found:
             yield self._clique(names.clique(self._pcs.metadata.name, index, name))
 
     def groups(self, index: int) -> Iterator[PodCliqueScalingGroup | None]:
+        """The scaling groups that a replica should have; None for one that does not exist."""
         for name in self._configs:
             yield self._group(names.scaling_group(self._pcs.metadata.name, index, name))
 

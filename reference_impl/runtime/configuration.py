@@ -22,12 +22,16 @@ class InvalidConfigurationError(Exception):
 
 
 class LogLevel(StrEnum):
+    """The level from which records are logged."""
+
     DEBUG = "debug"
     INFO = "info"
     ERROR = "error"
 
 
 class LogFormat(StrEnum):
+    """The format of log records."""
+
     JSON = "json"
     TEXT = "text"
 
@@ -56,6 +60,8 @@ class Authorizer(Setting, frozen=True):
 
 
 class Profile(Setting, frozen=True):
+    """A scheduler that sets may name (CFG-18)."""
+
     name: str = ""
 
 
@@ -72,6 +78,7 @@ class Scheduler(Setting, frozen=True):
 
     @property
     def default(self) -> str:
+        """The scheduler for an empty name."""
         return self.default_profile_name or DEFAULT_SCHEDULER
 
     def resolved(self, name: str) -> str:
@@ -104,6 +111,7 @@ class Hashes(Setting, frozen=True):
 
     @property
     def policy(self) -> Policy:
+        """The hash policy of this configuration."""
         return Policy(SCHEMES[self.written], tuple(SCHEMES.values()) if self.window else ())
 
 

@@ -38,6 +38,7 @@ class JsonFormatter(logging.Formatter):
     """Formats each record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON."""
         entry = {
             "ts": self.formatTime(record),
             "level": record.levelname.lower(),

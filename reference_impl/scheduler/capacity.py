@@ -34,6 +34,7 @@ class Capacity:
         self._tallies: dict[tuple[str, str], Tally] = {}
 
     def name(self, node: int) -> str:
+        """The name of a node, by its index."""
         return self.nodes[node].metadata.name
 
     def shape(self, pod: Pod) -> Shape:
@@ -83,6 +84,7 @@ class Capacity:
             self.take(index, tuple(pod.requests.items()), -1)
 
     def mark(self) -> int:
+        """The present state, for `undo`."""
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
@@ -132,6 +134,7 @@ class Shape:
 
     @property
     def total(self) -> int:
+        """How many more pods fit on all eligible nodes together."""
         self._catch_up()
         return self._total
 
@@ -191,6 +194,7 @@ class Tally:
 
     @property
     def sums(self) -> Mapping[str, int]:
+        """Domain → free amount of the resource."""
         log = self._room.log
         if self._read < len(log):
             self._look(dict.fromkeys(log[self._read :]))

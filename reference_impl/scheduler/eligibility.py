@@ -8,6 +8,7 @@ _REPELLING = ("NoSchedule", "NoExecute")
 
 
 def eligible(pod: Pod, node: Node) -> bool:
+    """Whether the node is usable and admits the pod, capacity apart."""
     return node.usable and tolerated(pod, node) and selected(pod, node)
 
 

@@ -19,6 +19,7 @@ class Group:
 
     @property
     def bound(self) -> int:
+        """How many pods are bound."""
         return len(self.members)
 
     @property
@@ -39,6 +40,8 @@ class Scope:
 
 @dataclass
 class Gang:
+    """A gang with its groups, its constraints and its priority."""
+
     name: str
     groups: list[Group]
     scopes: tuple[Scope, ...] = ()
@@ -52,6 +55,7 @@ class Gang:
 
     @property
     def minimum_reached(self) -> bool:
+        """Whether the minimum of every group is bound."""
         return all(group.lacking == 0 for group in self.groups)
 
     @property
@@ -66,6 +70,7 @@ class Gang:
 
     @property
     def members(self) -> list[tuple[Pod, str]]:
+        """The bound pods of all groups, each with its node."""
         return [member for group in self.groups for member in group.members]
 
 

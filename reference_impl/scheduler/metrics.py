@@ -8,6 +8,8 @@ from reference_impl.runtime.metrics import SECONDS, Metrics
 
 
 class SchedulerMetrics(Metrics):
+    """The metrics of the scheduler process."""
+
     def __init__(self) -> None:
         super().__init__()
         registry = self.registry

@@ -18,16 +18,22 @@ PODS = "pods"
 
 
 class Requirements(msgspec.Struct):
+    """Requests and limits of a container."""
+
     requests: dict[str, str | int] | None = None
     limits: dict[str, str | int] | None = None
 
 
 class Container(msgspec.Struct, rename="camel"):
+    """A container, as far as the scheduler reads it."""
+
     resources: Requirements = msgspec.field(default_factory=Requirements)
     restart_policy: str | None = None
 
 
 class Toleration(msgspec.Struct, rename="camel", frozen=True):
+    """A toleration of a pod."""
+
     key: str = ""
     operator: str = "Equal"
     value: str = ""
@@ -35,35 +41,49 @@ class Toleration(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Taint(msgspec.Struct, rename="camel", frozen=True):
+    """A taint of a node."""
+
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
 class Expression(msgspec.Struct):
+    """An expression about one label or field."""
+
     key: str = ""
     operator: str = ""
     values: list[str] | None = None
 
 
 class NodeTerm(msgspec.Struct, rename="camel"):
+    """A term of a node affinity: all its expressions must hold."""
+
     match_expressions: list[Expression] | None = None
     match_fields: list[Expression] | None = None
 
 
 class NodeSelector(msgspec.Struct, rename="camel"):
+    """The terms of a node affinity: one of them must hold."""
+
     node_selector_terms: list[NodeTerm] | None = None
 
 
 class NodeAffinity(msgspec.Struct, rename="camel"):
+    """The required node affinity; preferences are ignored."""
+
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
 class Affinity(msgspec.Struct, rename="camel"):
+    """The affinity of a pod, as far as the scheduler reads it."""
+
     node_affinity: NodeAffinity | None = None
 
 
 class PodSpec(msgspec.Struct, rename="camel"):
+    """The spec of a pod, as far as the scheduler reads it."""
+
     node_name: str = ""
     scheduler_name: str = ""
     priority: int = 0
@@ -78,15 +98,21 @@ class PodSpec(msgspec.Struct, rename="camel"):
 
 
 class Condition(PodCondition, gc=False):
+    """A condition of a pod with its message."""
+
     message: str = ""
 
 
 class PodStatus(msgspec.Struct, rename="camel"):
+    """The status of a pod, as far as the scheduler reads it."""
+
     phase: str = ""
     conditions: list[Condition] | None = None
 
 
 class Pod(msgspec.Struct, dict=True):
+    """The fields of a pod that the scheduler reads."""
+
     metadata: ObjectMeta
     spec: PodSpec
     status: PodStatus = msgspec.field(default_factory=PodStatus)
@@ -103,6 +129,7 @@ class Pod(msgspec.Struct, dict=True):
 
     @property
     def ready(self) -> bool:
+        """Whether the pod has the condition Ready."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
 
     @cached_property
@@ -148,16 +175,22 @@ def _add(total: Resources, more: Resources) -> None:
 
 
 class NodeSpec(msgspec.Struct):
+    """The spec of a node, as far as the scheduler reads it."""
+
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
 class NodeStatus(msgspec.Struct):
+    """The status of a node, as far as the scheduler reads it."""
+
     allocatable: dict[str, str | int] | None = None
     conditions: list[PodCondition] | None = None
 
 
 class Node(msgspec.Struct, dict=True):
+    """The fields of a node that the scheduler reads."""
+
     metadata: ObjectMeta
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
@@ -170,4 +203,5 @@ class Node(msgspec.Struct, dict=True):
 
     @cached_property
     def allocatable(self) -> Resources:
+        """What the node offers to pods, in thousandths."""
         return {name: thousandths(amount) for name, amount in (self.status.allocatable or {}).items()}

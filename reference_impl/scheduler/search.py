@@ -35,6 +35,7 @@ class Need:
 
     @property
     def count(self) -> int:
+        """The number of pods."""
         return len(self.pods)
 
 
@@ -87,6 +88,7 @@ class Search:
     """Need, node, number of pods."""
 
     def run(self) -> bool:
+        """Search for a placement; returns whether there is one."""
         if any(need.shape.total < need.count for need in self.needs):
             return False
         self.restrictions.sort(key=lambda r: (len(self.capacity.domains(r.key)), -len(r.needs)))

@@ -49,7 +49,11 @@ def test_what_is_right_or_not_ours_is_no_mistake() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("ready-after: 3s", "ready-after: 3 s", "behaviors.realistic.parameters.ready-after: '3 s' is not a valid default"),
+        (
+            "ready-after: 3s",
+            "ready-after: 3 s",
+            "behaviors.realistic.parameters.ready-after: '3 s' is not a valid default",
+        ),
         ("ready-after: 3s", "redy-after: 3s", "behaviors.realistic.parameters.redy-after: unknown parameter"),
         ("{fails-after: 1s}", "{}", "parameters.fails-after: no behavior reads it"),
         ("type: count", "type: number", 'parameters.restarts.type: "number" is not known'),

@@ -16,7 +16,7 @@ from reference_impl.admission.rules.syntax import (
 from reference_impl.api.models import AutoScaling, PodCliqueSet, PodCliqueSpec, PodSpec
 
 POSITIVE = "must be greater than 0"
-FLOOR = "minAvailable must not be greater than replicas"
+MINIMUM_ABOVE_REPLICAS = "minAvailable must not be greater than replicas"
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
@@ -57,7 +57,7 @@ def _sizes(path: str, spec: PodCliqueSpec) -> Iterator[FieldError]:
     elif spec.min_available <= 0:
         yield invalid(f"{path}.minAvailable", spec.min_available, POSITIVE)
     elif spec.min_available > spec.replicas:
-        yield invalid(f"{path}.minAvailable", spec.min_available, FLOOR)
+        yield invalid(f"{path}.minAvailable", spec.min_available, MINIMUM_ABOVE_REPLICAS)
     if spec.auto_scaling_config is not None:
         yield from _autoscaling(f"{path}.autoScalingConfig", spec, spec.auto_scaling_config)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from reference_impl.admission.errors import FieldError, duplicate, invalid
 from reference_impl.admission.rules import paths
-from reference_impl.admission.rules.cliques import FLOOR, POSITIVE
+from reference_impl.admission.rules.cliques import MINIMUM_ABOVE_REPLICAS, POSITIVE
 from reference_impl.admission.rules.syntax import repeated
 from reference_impl.api.models import PodCliqueSet, ScalingGroupConfig
 
@@ -37,7 +37,7 @@ def _sizes(path: str, group: ScalingGroupConfig) -> Iterator[FieldError]:
     if group.min_available <= 0:
         yield invalid(f"{path}.minAvailable", group.min_available, POSITIVE)
     elif group.min_available > group.replicas:
-        yield invalid(f"{path}.minAvailable", group.min_available, FLOOR)
+        yield invalid(f"{path}.minAvailable", group.min_available, MINIMUM_ABOVE_REPLICAS)
     if (scale := group.scale_config) is None:
         return
     minimum = group.replicas if scale.min_replicas is None else scale.min_replicas

@@ -8,8 +8,10 @@ GROUPS = f"{TEMPLATE}.podCliqueScalingGroups"
 
 
 def clique(index: int) -> str:
+    """The path of a clique template."""
     return f"{CLIQUES}[{index}]"
 
 
 def group(index: int) -> str:
+    """The path of a scaling group template."""
     return f"{GROUPS}[{index}]"

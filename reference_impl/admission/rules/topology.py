@@ -28,14 +28,17 @@ class Place:
 
     @property
     def own_name(self) -> str:
+        """The name of the binding in the constraint itself; empty if it has none."""
         return self.constraint.topology_name or ""
 
     @property
     def inherited_name(self) -> str:
+        """The name of the binding in the nearest enclosing constraint that has one; empty if none has."""
         return next((place.own_name for place in self.above if place.own_name), "")
 
     @property
     def name(self) -> str:
+        """The name of the binding, its own or the inherited one."""
         return self.own_name or self.inherited_name
 
 
@@ -47,6 +50,7 @@ def required_domain(constraint: TopologyConstraint | None) -> str:
 
 
 def preferred_domain(constraint: TopologyConstraint | None) -> str:
+    """API-061: `pack.preferred`; empty if there is none."""
     return (constraint.pack.preferred if constraint and constraint.pack else None) or ""
 
 

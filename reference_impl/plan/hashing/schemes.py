@@ -51,6 +51,7 @@ class Template:
 
     @classmethod
     def of(cls, name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None) -> Template:
+        """The hashed part of the template `name`: the priority class of the set replaces that of the pod spec."""
         spec = {**spec, "priorityClassName": priority or None}
         return cls(name, orjson.dumps([labels, annotations, spec]))
 

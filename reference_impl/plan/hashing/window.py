@@ -41,6 +41,7 @@ class Known:
 
     @cached_property
     def others(self) -> dict[str, Scheme]:
+        """Hashes of the present content in other schemes → their scheme."""
         found = self._others()
         found.pop(self.written, None)
         return found
