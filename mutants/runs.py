@@ -41,6 +41,7 @@ class Proof:
 
     @property
     def right(self) -> bool:
+        """Return whether the run proves what it should."""
         return not self.wrong and not self.uncalled
 
     @property

@@ -43,11 +43,13 @@ class Trial:
 
     @classmethod
     def of_mutant(cls, mutant: Mutant) -> Trial:
+        """Return the trial of a mutant."""
         ids = (*mutant.caught_by, *mutant.blocks)
         return cls("mutant", mutant.name, mutant.text, ids, blocked=mutant.blocks)
 
     @classmethod
     def of_variant(cls, variant: Variant) -> Trial:
+        """Return the trial of a variant."""
         return cls("variant", variant.name, variant.text, variant.passes, str(variant.time_scale or TIME_SCALE))
 
 

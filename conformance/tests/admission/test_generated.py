@@ -20,6 +20,7 @@ SHOWN = 5
 
 @requirements("ADM-037")
 def test_generated_sets_get_the_verdict_of_the_rules(case: Case) -> None:
+    """Randomly generated sets and updates MUST get the verdict that the rules give."""
     with judging.bound(case) as binding:
         facts = _facts(case, binding)
         made = [examples.valid(case.random, facts) for _ in range(CREATED)]

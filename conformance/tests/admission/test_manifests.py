@@ -14,4 +14,5 @@ _IDS = sorted({manifest.requirement for manifest in manifests.load()})
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id), id=id) for id in _IDS])
 def test_manifests(case: Case, requirement: str) -> None:
+    """Admission MUST give each manifest of the requirement its verdict, defaults and warnings."""
     judging.manifests_of(case, requirement)

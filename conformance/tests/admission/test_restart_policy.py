@@ -14,6 +14,7 @@ FORCED = "set to Always"
 
 @requirements("ADM-046")
 def test_pods_have_the_restart_policy_that_was_announced(case: Case) -> None:
+    """Pods MUST have the restart policy of their template, unless a warning has announced that it is set to Always."""
     workload = case.workload("frontend")
     for clique in workload["spec"]["template"]["cliques"]:
         clique["spec"]["podSpec"]["restartPolicy"] = "Never"

@@ -17,6 +17,8 @@ ALONE, GROUPS = ("a", "b", "c"), {"g": ["d", "e"], "h": ["f"]}
 
 @requirements("TMPL-012")
 def test_a_real_change_among_others_is_rolled_out_where_it_is(case: Case) -> None:
+    """A real change that comes with changes without meaning MUST be rolled out to exactly the cliques that it
+    concerns."""
     case.nodes("dgx-h100", 2)
     names = [*ALONE, *(name for members in GROUPS.values() for name in members)]
     before = [template(name, template_pairs.by_chance(case.random)) for name in names]

@@ -150,6 +150,7 @@ class LostGangs(Scene):
 
 
 def available(sets: Iterable[str]) -> predicates.Predicate:
+    """Each of these sets is available."""
     return all_of(*(predicates.available(each, PAIR if each == "pair" else 1) for each in sets))
 
 
