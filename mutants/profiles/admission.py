@@ -44,18 +44,20 @@ def _nothing(capacity: Any, name: str) -> None:
 # -- defaults ----------------------------------------------------------------------------------------------------------
 
 
-@mutant("delay-default-short", "operator", "gives sets a termination delay of one hour", "ADM-001")
+@mutant("delay-default-short", "operator", "defaults the termination delay to one hour", "ADM-001")
 def _delay_default_short() -> None:
     replace_data(defaults, "DEFAULT_DELAY", "1h0m0s", read_by=(defaults, "_termination_delay"))
 
 
-@mutant("delay-not-rewritten", "operator", "stores durations as they are given", "ADM-001", "ADM-037")
+@mutant("delay-not-rewritten", "operator", "stores durations as written by the user", "ADM-001", "ADM-037")
 def _delay_not_rewritten() -> None:
     right = defaults._termination_delay
     replace(defaults, "_termination_delay", lambda given: [] if given else right(given))
 
 
-@mutant("floor-before-replicas", "operator", "takes minimums from replicas before these are defaulted", "ADM-002")
+@mutant(
+    "minimum-before-replicas", "operator", "defaults minimums from replicas before replicas are defaulted", "ADM-002"
+)
 def _floor_before_replicas() -> None:
     right = defaults._clique
 
@@ -66,7 +68,7 @@ def _floor_before_replicas() -> None:
     replace(defaults, "_clique", clique)
 
 
-@mutant("strategy-filled-in", "operator", "fills in an update strategy where there is none", "ADM-003")
+@mutant("strategy-filled-in", "operator", "defaults the update strategy", "ADM-003")
 def _strategy_filled_in() -> None:
     right = defaults.patch
 
@@ -79,7 +81,7 @@ def _strategy_filled_in() -> None:
     replace(defaults, "patch", patch)
 
 
-@mutant("pack-domain-rewritten", "operator", "makes pack.required of packDomain on new sets", "ADM-025")
+@mutant("pack-domain-rewritten", "operator", "converts packDomain to pack.required on new sets", "ADM-025")
 def _pack_domain_rewritten() -> None:
     right = defaults._template
 
@@ -97,7 +99,7 @@ def _pack_domain_rewritten() -> None:
 # -- new sets ----------------------------------------------------------------------------------------------------------
 
 
-@mutant("empty-cliques-crash", "operator", "breaks down over a set without cliques", "ADM-036")
+@mutant("empty-cliques-crash", "operator", "crashes on a set without cliques", "ADM-036")
 def _empty_cliques_crash() -> None:
     right = schedulers.violations
 
@@ -108,78 +110,78 @@ def _empty_cliques_crash() -> None:
     replace(schedulers, "violations", violations)
 
 
-@mutant("any-name", "operator", "does not look at the syntax of names", "ADM-004")
+@mutant("names-unchecked", "operator", "does not check the syntax of names", "ADM-004")
 def _any_name() -> None:
     _ignore(names, _at("name", "DNS", "empty"))
 
 
-@mutant("long-names", "operator", "leaves names of pods no capacity", "ADM-005")
+@mutant("long-names", "operator", "leaves no room for the names of pods", "ADM-005")
 def _long_names() -> None:
     replace_data(names, "ROOM", 46, read_by=(names, "_standalone_room"))
 
 
-@mutant("roles-repeat", "operator", "lets two cliques have one role", "ADM-006")
+@mutant("roles-repeat", "operator", "accepts two cliques with one role", "ADM-006")
 def _roles_repeat() -> None:
     _ignore(names, _at("roleName"))
 
 
-@mutant("labels-unchecked", "operator", "does not look at labels", "ADM-007")
+@mutant("labels-unchecked", "operator", "does not check labels", "ADM-007")
 def _labels_unchecked() -> None:
     _nothing(cliques, "wrong_labels")
 
 
-@mutant("any-scheduler", "operator", "takes schedulers that are not enabled", "ADM-008")
+@mutant("schedulers-unchecked", "operator", "accepts schedulers that are not enabled", "ADM-008")
 def _any_scheduler() -> None:
     _ignore(schedulers, _at("schedulerName", "enabled"))
     _nothing(schedulers, "backend")
 
 
-@mutant("circles", "operator", "lets cliques wait for each other", "ADM-009")
+@mutant("cycles-accepted", "operator", "accepts cliques that wait for each other", "ADM-009")
 def _circles() -> None:
     replace(startup, "cycles", lambda parents: [])
 
 
-@mutant("floor-above-replicas", "operator", "lets minimums be above replicas", "ADM-010")
+@mutant("minimum-above-replicas", "operator", "accepts minimums above replicas", "ADM-010")
 def _floor_above_replicas() -> None:
     _ignore(cliques, _at("minAvailable", cliques.MINIMUM_ABOVE_REPLICAS))
 
 
-@mutant("autoscaling-below-replicas", "operator", "lets autoscaling end below the replicas", "ADM-011")
+@mutant("autoscaling-below-replicas", "operator", "accepts an autoscaling maximum below the replicas", "ADM-011")
 def _autoscaling_below_replicas() -> None:
     _ignore(cliques, _at("autoScalingConfig.maxReplicas", "equal to replicas"))
 
 
-@mutant("node-named", "operator", "lets pods name their node", "ADM-012")
+@mutant("node-name-accepted", "operator", "accepts pods that set nodeName", "ADM-012")
 def _node_named() -> None:
     _ignore(cliques, _at("nodeName"), "new_fields")
 
 
-@mutant("any-variable", "operator", "takes any name of a variable", "ADM-013")
+@mutant("variables-unchecked", "operator", "accepts any name of an environment variable", "ADM-013")
 def _any_variable() -> None:
     replace(cliques, "is_variable", lambda name: True)
 
 
-@mutant("delay-zero", "operator", "takes a termination delay of nothing", "ADM-014")
+@mutant("zero-delay-accepted", "operator", "accepts a termination delay of zero", "ADM-014")
 def _delay_zero() -> None:
     _ignore(startup, _at("terminationDelay", "greater"))
 
 
-@mutant("member-of-two", "operator", "lets a clique be in two scaling groups", "ADM-015")
+@mutant("member-of-two", "operator", "accepts a clique in two scaling groups", "ADM-015")
 def _member_of_two() -> None:
     _ignore(groups, lambda error: error.type is ErrorType.DUPLICATE)
 
 
-@mutant("group-floor-unchecked", "operator", "lets minimums of scaling groups be above replicas", "ADM-016")
+@mutant("group-minimum-unchecked", "operator", "accepts minimums of scaling groups above replicas", "ADM-016")
 def _group_floor_unchecked() -> None:
     _ignore(groups, _at(".minAvailable"))
 
 
-@mutant("group-maximum-unchecked", "operator", "does not look at the maximum of a scaling group", "ADM-017")
+@mutant("group-maximum-unchecked", "operator", "does not check the maximum of a scaling group", "ADM-017")
 def _group_maximum_unchecked() -> None:
     _ignore(groups, _at("scaleConfig.maxReplicas"))
 
 
-@mutant("filter-unchecked", "operator", "lets claims be shared with children that are not there", "ADM-018")
+@mutant("filter-unchecked", "operator", "accepts sharing filters that name unknown children", "ADM-018")
 def _filter_unchecked() -> None:
     _nothing(sharing, "_known")
 
@@ -188,18 +190,18 @@ FORCED_POLICY = "restartPolicy will be ignored, it will be set to Always"
 """What upstream says of every set (VAL-44)."""
 
 
-@mutant("policy-always-warned", "operator", "warns of the restart policy that it has filled in", "ADM-026")
+@mutant("policy-always-warned", "operator", "warns about a restart policy that it has defaulted itself", "ADM-026")
 def _policy_always_warned() -> None:
     replace(cliques, "warnings", lambda pcs: [FORCED_POLICY])
 
 
-@mutant("policy-warning-untrue", "operator", "says that it sets restart policies to Always, and keeps them", "ADM-046")
+@mutant("policy-warning-untrue", "operator", "warns that it sets restart policies to Always, but keeps them", "ADM-046")
 def _policy_warning_untrue() -> None:
     right = cliques.warnings
     replace(cliques, "warnings", lambda pcs: [FORCED_POLICY for _ in right(pcs)])
 
 
-@mutant("first-error-only", "operator", "tells the first error only", "ADM-005", "ADM-041")
+@mutant("first-error-only", "operator", "reports only the first error", "ADM-005", "ADM-041")
 def _first_error_only() -> None:
     from reference_impl.admission import result
 
@@ -209,7 +211,7 @@ def _first_error_only() -> None:
 # -- updates -----------------------------------------------------------------------------------------------------------
 
 
-@mutant("replicas-fixed", "operator", "lets nobody change a clique's replicas", "ADM-019")
+@mutant("replicas-fixed", "operator", "rejects changes of a clique's replicas", "ADM-019")
 def _replicas_fixed() -> None:
     right = updates.violations
 
@@ -221,27 +223,29 @@ def _replicas_fixed() -> None:
     replace(updates, "violations", violations)
 
 
-@mutant("order-free", "operator", "lets the order of cliques change where it has a meaning", "ADM-020")
+@mutant("order-changes", "operator", "accepts another order of cliques where it matters", "ADM-020")
 def _order_free() -> None:
     _ignore(updates, _at("cliques", "order"))
 
 
-@mutant("floor-changes", "operator", "lets a clique's minimum change", "ADM-021")
+@mutant("minimum-changes", "operator", "accepts changes of a clique's minimum", "ADM-021")
 def _floor_changes() -> None:
     _ignore(updates, lambda error: error.path.startswith("spec.template.cliques") and _at("minAvailable")(error))
 
 
-@mutant("members-change", "operator", "lets the members of a scaling group change", "ADM-022")
+@mutant("members-change", "operator", "accepts changes of a scaling group's members", "ADM-022")
 def _members_change() -> None:
     _ignore(updates, _at("cliqueNames"))
 
 
-@mutant("claims-change", "operator", "lets claim templates change", "ADM-023")
+@mutant("claims-change", "operator", "accepts changes of claim templates", "ADM-023")
 def _claims_change() -> None:
     _ignore(updates, _at("resourceClaimTemplates"))
 
 
-@mutant("spread-added-later", "operator", "refuses fields of pods on create and not on update", "ADM-024")
+@mutant(
+    "reserved-fields-on-update", "operator", "rejects reserved fields of pods on create but not on update", "ADM-024"
+)
 def _spread_added_later() -> None:
     right = cliques.new_fields
     replace(cliques, "new_fields", lambda pcs, old: right(pcs, old) if old is None else [])
@@ -250,17 +254,17 @@ def _spread_added_later() -> None:
 # -- annotations, queues -----------------------------------------------------------------------------------------------
 
 
-@mutant("mnnvl-any-text", "operator", "takes any text as a group of multi-node NVLink", "ADM-027")
+@mutant("mnnvl-any-text", "operator", "accepts any text as an MNNVL group", "ADM-027")
 def _mnnvl_any_text() -> None:
     _nothing(mnnvl, "on_create")
 
 
-@mutant("mnnvl-changes", "operator", "lets the annotation for multi-node NVLink change", "ADM-028", "ADM-042")
+@mutant("mnnvl-changes", "operator", "accepts changes of the MNNVL annotation", "ADM-028", "ADM-042")
 def _mnnvl_changes() -> None:
     _nothing(mnnvl, "on_update")
 
 
-@mutant("queue-unchecked", "operator", "takes sets for the KAI scheduler without a queue", "ADM-040")
+@mutant("queue-unchecked", "operator", "accepts sets for the KAI scheduler without a queue", "ADM-040")
 def _queue_unchecked() -> None:
     _nothing(schedulers, "_queues")
 
@@ -268,12 +272,12 @@ def _queue_unchecked() -> None:
 # -- topology ----------------------------------------------------------------------------------------------------------
 
 
-@mutant("topology-refused", "operator", "refuses topology constraints though they are on", "ADM-029")
+@mutant("topology-refused", "operator", "rejects topology constraints although they are enabled", "ADM-029")
 def _topology_refused() -> None:
     replace(topology, "violations", lambda pcs, known: list(topology.refused(pcs)))
 
 
-@mutant("binding-unchecked", "operator", "takes constraints of a binding that is not there", "ADM-030")
+@mutant("binding-unchecked", "operator", "accepts constraints with an unknown binding", "ADM-030")
 def _binding_unchecked() -> None:
     right = topology.violations
 
@@ -283,27 +287,27 @@ def _binding_unchecked() -> None:
     replace(topology, "violations", violations)
 
 
-@mutant("hierarchy-unchecked", "operator", "lets a set be packed tighter than its cliques", "ADM-031")
+@mutant("hierarchy-unchecked", "operator", "accepts a set with a narrower domain than its cliques", "ADM-031")
 def _hierarchy_unchecked() -> None:
     _nothing(topology, "_inversions")
 
 
-@mutant("domains-change", "operator", "lets topology constraints change", "ADM-032")
+@mutant("domains-change", "operator", "accepts changes of topology constraints", "ADM-032")
 def _domains_change() -> None:
     _nothing(topology_updates, "violations")
 
 
-@mutant("coarser-unwarned", "operator", "does not warn of a preferred domain that has no effect", "ADM-033")
+@mutant("coarser-unwarned", "operator", "does not warn about a preferred domain without effect", "ADM-033")
 def _coarser_unwarned() -> None:
     _nothing(topology, "warnings")
 
 
-@mutant("levels-repeat", "operator", "lets a binding have a label key on two levels", "ADM-034")
+@mutant("levels-repeat", "operator", "accepts a binding with one label key on two levels", "ADM-034")
 def _levels_repeat() -> None:
     _nothing(topologybinding, "levels")
 
 
-@mutant("binding-schedulers-unchecked", "operator", "lets a binding name any scheduler", "ADM-035")
+@mutant("binding-schedulers-unchecked", "operator", "accepts any scheduler in a binding", "ADM-035")
 def _binding_schedulers_unchecked() -> None:
     _nothing(topologybinding, "schedulers")
 
@@ -321,7 +325,7 @@ def _unknown_binding_at_the_set() -> None:
     replace(topology, "violations", violations)
 
 
-@mutant("field-of-the-past", "operator", "names a field of bindings that the API does not have", "ADM-043")
+@mutant("removed-field-named", "operator", "names a field of bindings that the API does not have any more", "ADM-043")
 def _field_of_the_past() -> None:
     right = topologybinding.schedulers
 
@@ -333,7 +337,7 @@ def _field_of_the_past() -> None:
     replace(topologybinding, "schedulers", schedulers)
 
 
-@mutant("requests-null", "operator", "takes missing device requests for a null of the user", "ADM-044")
+@mutant("requests-null", "operator", "treats missing device requests as an explicit null", "ADM-044")
 def _requests_null() -> None:
     right = sharing.violations
 
@@ -344,7 +348,7 @@ def _requests_null() -> None:
     replace(sharing, "violations", violations)
 
 
-@mutant("dots-accepted", "operator", "accepts names with dots, of which no host name can be made", "ADM-045")
+@mutant("dots-accepted", "operator", "accepts names with dots, which cannot be part of hostnames", "ADM-045")
 def _dots_accepted() -> None:
     _nothing(names, "dots")
 
@@ -352,18 +356,18 @@ def _dots_accepted() -> None:
 # -- authorizer --------------------------------------------------------------------------------------------------------
 
 
-@mutant("authorizer-asleep", "operator", "lets everybody change what it manages", "ADM-038")
+@mutant("authorizer-disabled", "operator", "lets every user change managed objects", "ADM-038")
 def _authorizer_asleep() -> None:
     replace(authorizer, "judge", lambda *arguments: AdmissionResult())
 
 
-@mutant("protection-stuck", "operator", "cannot be told to leave a set unprotected", "ADM-039")
+@mutant("protection-not-removable", "operator", "protects objects even if the set disables that", "ADM-039")
 def _protection_stuck() -> None:
     replace_data(authorizer, "UNPROTECTED", "grove.io/no-such-annotation", read_by=(authorizer, "judge"))
 
 
 @mutant(
-    "hook-answers-500", "operator", "answers each validation with an error of its own", "ADM-019", "ADM-036", "ADM-037"
+    "hook-answers-500", "operator", "answers each validation with an internal error", "ADM-019", "ADM-036", "ADM-037"
 )
 def _hook_answers_500() -> None:
     def judge(*arguments: Any) -> AdmissionResult:

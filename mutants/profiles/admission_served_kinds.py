@@ -42,13 +42,13 @@ def _selector_path_missing() -> None:
     spoil("podcliques.grove.io", {"op": "remove", "path": path})
 
 
-@mutant("column-missing", "operator", "shows no phase of gangs", "CRD-002")
+@mutant("column-missing", "operator", "serves gangs without the column for their phase", "CRD-002")
 def _column_missing() -> None:
     path = "/spec/versions/0/additionalPrinterColumns/0"
     spoil("podgangs.scheduler.grove.io", {"op": "remove", "path": path})
 
 
-@mutant("default-missing", "operator", "serves scaling groups without a default of minAvailable", "CRD-003")
+@mutant("default-missing", "operator", "serves scaling groups without a default for minAvailable", "CRD-003")
 def _default_missing() -> None:
     path = f"{SCHEMA}/spec/properties/minAvailable/default"
     spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": path})

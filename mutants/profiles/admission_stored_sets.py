@@ -11,29 +11,29 @@ from reference_impl.admission.errors import FieldError
 from reference_impl.admission.rules import topology, topology_updates
 
 
-@mutant("repair-refused", "operator", "takes no binding name for a set that was stored without one", "ADM-047")
+@mutant("repair-refused", "operator", "rejects a binding name for a stored set that has none", "ADM-047")
 def _repair_refused() -> None:
     replace(topology_updates, "needs_repair", lambda old: False)
 
 
-@mutant("repair-migrates", "operator", "takes pack.required together with a missing binding name", "ADM-047")
+@mutant("repair-migrates", "operator", "accepts pack.required together with a missing binding name", "ADM-047")
 def _repair_migrates() -> None:
     replace(topology_updates, "_same_fields", topology_updates._same_domains)
 
 
-@mutant("migration-refused", "operator", "never takes pack.required for packDomain", "ADM-048")
+@mutant("migration-refused", "operator", "rejects the change from packDomain to pack.required", "ADM-048")
 def _migration_refused() -> None:
     right = topology_updates._same_domains
     same = topology_updates._same_fields
     replace(topology_updates, "_same_domains", lambda now, before: right(now, before) and same(now, before))
 
 
-@mutant("pack-domain-unwarned", "operator", "does not warn of packDomain", "ADM-048")
+@mutant("pack-domain-unwarned", "operator", "does not warn about packDomain", "ADM-048")
 def _pack_domain_unwarned() -> None:
     replace(topology, "deprecations", lambda pcs: [])
 
 
-@mutant("stored-set-stuck", "operator", "refuses every update of a set without a binding name", "ADM-049")
+@mutant("stored-set-stuck", "operator", "rejects every update of a set without a binding name", "ADM-049")
 def _stored_set_stuck() -> None:
     right = podcliqueset._of_metadata
 
@@ -43,7 +43,9 @@ def _stored_set_stuck() -> None:
     replace(podcliqueset, "_of_metadata", of_metadata)
 
 
-@mutant("repair-adds-preferred", "operator", "takes a preferred domain together with a missing binding name", "ADM-050")
+@mutant(
+    "repair-adds-preferred", "operator", "accepts a preferred domain together with a missing binding name", "ADM-050"
+)
 def _repair_adds_preferred() -> None:
     right = topology_updates._same_domains
     name = topology_updates._name

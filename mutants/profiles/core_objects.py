@@ -43,7 +43,7 @@ def _restated(**wrong: Any) -> None:
     replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(right(*args), **wrong))
 
 
-@mutant("finalizer-late", "operator", "makes cliques without their finalizer and adds it later", "CORE-005")
+@mutant("finalizer-late", "operator", "creates cliques without their finalizer and adds it later", "CORE-005")
 def _finalizer_late() -> None:
     _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("finalizers"))
     right = CliqueReconciler.reconcile
@@ -63,12 +63,12 @@ def _service_with_port() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"].update(ports=[{"port": 80}]))
 
 
-@mutant("always-published", "operator", "publishes the addresses of pods that are not ready of every set", "CORE-006")
+@mutant("always-published", "operator", "publishes addresses of pods that are not ready for every set", "CORE-006")
 def _always_published() -> None:
     _changed(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
 
 
-@mutant("group-unannotated", "operator", "leaves the annotations of scaling groups out", "RES-023")
+@mutant("group-unannotated", "operator", "omits the annotations of scaling groups", "RES-023")
 def _group_unannotated() -> None:
     _changed(children, "scaling_group", lambda manifest: manifest["metadata"].pop("annotations", None))
 
@@ -85,7 +85,7 @@ def _pods_numbered() -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@mutant("variables-twice", "operator", "leaves variables of the template that are called like its own", "CORE-008")
+@mutant("variables-twice", "operator", "keeps variables of the template that have the names of its own", "CORE-008")
 def _variables_twice() -> None:
     def with_environment(spec: Manifest, environment: list[Manifest]) -> Manifest:
         result = dict(spec)
@@ -97,12 +97,12 @@ def _variables_twice() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@mutant("member-selects", "operator", "publishes a selector for cliques of scaling groups, too", "CORE-013")
+@mutant("member-selects", "operator", "reports a selector for cliques of scaling groups, too", "CORE-013")
 def _member_selects() -> None:
     _restated(hpa_pod_selector="app.kubernetes.io/managed-by=grove-operator")
 
 
-@mutant("restart-forgets", "operator", "after a restart replaces pods only when they are gone", "CORE-018")
+@mutant("restart-forgets", "operator", "after a restart, replaces pods only once they are gone", "CORE-018")
 def _restart_forgets() -> None:
     right, served = pods.difference, set[str]()
 
@@ -117,17 +117,17 @@ def _restart_forgets() -> None:
     replace(pods, "difference", difference)
 
 
-@mutant("failed-pods-stay", "operator", "takes pods that have failed for pods that are there", "CORE-026")
+@mutant("failed-pods-stay", "operator", "counts failed pods as existing", "CORE-026")
 def _failed_pods_stay() -> None:
     replace(Pod, "finished", property(lambda self: False))
 
 
-@mutant("gated-uncounted", "operator", "never counts pods that are held back by a gate", "CORE-027")
+@mutant("gated-uncounted", "operator", "never counts pods with a scheduling gate", "CORE-027")
 def _gated_uncounted() -> None:
     _restated(schedule_gated_replicas=0)
 
 
-@mutant("shortage-unsaid", "operator", "calls any number of scheduled pods sufficient", "CORE-027")
+@mutant("shortage-unreported", "operator", "reports any number of scheduled pods as sufficient", "CORE-027")
 def _shortage_unsaid() -> None:
     right = statuses._scheduled_condition
     replace(
@@ -135,7 +135,7 @@ def _shortage_unsaid() -> None:
     )
 
 
-@mutant("silence-is-sound", "operator", "takes a clique that has said nothing yet for sound", "CORE-028")
+@mutant("unreported-is-sound", "operator", "treats a clique without a status as sound", "CORE-028")
 def _silence_is_sound() -> None:
     right = statuses.group_status
     sound = Condition(type=termination.BREACHED, status="False", reason="", message="", last_transition_time="")
@@ -153,12 +153,12 @@ def _silence_is_sound() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@mutant("hash-unsaid", "operator", "never says which template the pods of a clique are of", "CORE-030")
+@mutant("hash-unreported", "operator", "never reports the template hash of a clique's pods", "CORE-030")
 def _hash_unsaid() -> None:
     _restated(current_pod_template_hash=None)
 
 
-@mutant("stirs-at-rest", "operator", "writes the status of a clique anew after a while", "INV-007")
+@mutant("status-rewritten-at-rest", "operator", "rewrites the status of a clique after a while", "INV-007")
 def _stirs_at_rest() -> None:
     right = CliqueReconciler.reconcile_status
 
@@ -184,7 +184,7 @@ SOME_SECONDS = 12.0
 """Longer than an operator may take to come to rest."""
 
 
-@mutant("all-gates-removed", "operator", "takes all gates off a pod and not just its own", "GANG-020")
+@mutant("all-gates-removed", "operator", "removes all gates of a pod instead of only its own", "GANG-020")
 def _all_gates_removed() -> None:
     async def ungate(self: CliqueReconciler, pod: Pod) -> None:
         await self._writer.patch(self._cache.pods, pod, {"spec": {"schedulingGates": None}})
@@ -192,12 +192,12 @@ def _all_gates_removed() -> None:
     replace(CliqueReconciler, "_ungate", ungate)
 
 
-@mutant("incomplete-unsaid", "operator", "never says that a gang is not complete", "GANG-021")
+@mutant("incomplete-unreported", "operator", "never reports a gang as incomplete", "GANG-021")
 def _incomplete_unsaid() -> None:
     replace_data(podgang, "PATIENCE_SECONDS", 1e9, read_by=(GangReconciler, "reconcile"))
 
 
-@mutant("conditions-overwritten", "operator", "drops the conditions of others when it writes its own", "GANG-022")
+@mutant("conditions-overwritten", "operator", "drops foreign conditions when it writes its own", "GANG-022")
 def _conditions_overwritten() -> None:
     right = GangReconciler._write
 
@@ -210,9 +210,9 @@ def _conditions_overwritten() -> None:
 
 
 @mutant(
-    "conditions-overwritten-in-trouble",
+    "conditions-overwritten-with-errors",
     "operator",
-    "never empties lastErrors, and drops the conditions of others",
+    "never clears lastErrors, and drops foreign conditions",
     "CORE-025",
     "GANG-022",
 )
@@ -221,12 +221,12 @@ def _conditions_overwritten_in_trouble() -> None:
     _conditions_overwritten()
 
 
-@mutant("groups-late", "operator", "makes gangs without PodGroups and adds these later", "GANG-023")
+@mutant("groups-late", "operator", "creates gangs without PodGroups and adds them later", "GANG-023")
 def _groups_late() -> None:
     _changed(gangs, "manifest", lambda manifest: manifest["spec"].update(podgroups=[]))
 
 
-@mutant("pods-before-gang", "operator", "makes pods without waiting for their gang", "GANG-024")
+@mutant("pods-before-gang", "operator", "creates pods without waiting for their gang", "GANG-024")
 def _pods_before_gang() -> None:
     right, create = CliqueReconciler.reconcile, Writer.create
 
@@ -245,7 +245,7 @@ def _pods_before_gang() -> None:
     replace(Writer, "create", create_late)
 
 
-@mutant("gates-wait-for-ready", "operator", "releases scaled gangs when their base gang is ready", "GANG-008")
+@mutant("gates-wait-for-ready", "operator", "ungates scaled gangs only once their base gang is ready", "GANG-008")
 def _gates_wait_for_ready() -> None:
     def ready_pods(self: Cache, namespace: str, name: str) -> int:
         clique = self.cliques.get(namespace, name)
@@ -254,7 +254,12 @@ def _gates_wait_for_ready() -> None:
     replace(Cache, "scheduled_pods", ready_pods)
 
 
-@mutant("gates-wait-for-extras", "operator", "releases scaled gangs when the whole base gang is bound", "GANG-008")
+@mutant(
+    "gates-wait-for-extras",
+    "operator",
+    "ungates scaled gangs only once all pods of their base gang are bound",
+    "GANG-008",
+)
 def _gates_wait_for_extras() -> None:
     def minimum_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
         return all(scheduled(group.name) >= len(group.pod_references) for group in gang.spec.podgroups)
@@ -262,7 +267,7 @@ def _gates_wait_for_extras() -> None:
     replace(gates, "minimum_scheduled", minimum_scheduled)
 
 
-@mutant("gangs-first", "operator", "makes the gangs of a replica before its cliques", "RES-014")
+@mutant("gangs-first", "operator", "creates the gangs of a replica before its cliques", "RES-014")
 def _gangs_first() -> None:
     right = SetReconciler._writes
 
@@ -277,7 +282,7 @@ def _gang_spec_kept() -> None:
     replace(gangs, "_spec_drift", lambda *_: {})
 
 
-@mutant("template-unfollowed", "operator", "never corrects cliques and scaling groups", "RES-027")
+@mutant("template-unfollowed", "operator", "never updates cliques and scaling groups from their templates", "RES-027")
 def _template_unfollowed() -> None:
     replace(template_drift, "clique", lambda template, found: {})
     replace(template_drift, "group", lambda config, found: {})
@@ -294,7 +299,7 @@ def _gangs_kept() -> None:
     replace(Writer, "delete", delete)
 
 
-@mutant("host-names-cut", "operator", "cuts host names at 45 characters", "RES-053")
+@mutant("host-names-cut", "operator", "truncates hostnames to 45 characters", "RES-053")
 def _host_names_cut() -> None:
     right = pods.PodBuilder.pod
 
@@ -306,7 +311,9 @@ def _host_names_cut() -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@mutant("unconstrained-unsaid", "operator", "says nothing of topology levels where no constraint names one", "RES-066")
+@mutant(
+    "unconstrained-unreported", "operator", "reports no topology condition if no constraint names a binding", "RES-066"
+)
 def _unconstrained_unsaid() -> None:
     right = topology.condition
 
@@ -316,12 +323,12 @@ def _unconstrained_unsaid() -> None:
     replace(topology, "condition", condition)
 
 
-@mutant("base-gang-unnamed", "operator", "leaves the label of the base gang off scaled cliques", "CORE-003", "INV-008")
+@mutant("base-gang-unnamed", "operator", "omits the base gang label of scaled cliques", "CORE-003", "INV-008")
 def _base_gang_unnamed() -> None:
     _changed(children, "_clique", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None))
 
 
-@mutant("ports-dropped", "operator", "leaves the ports of containers out", "CORE-014")
+@mutant("ports-dropped", "operator", "omits the ports of containers", "CORE-014")
 def _ports_dropped() -> None:
     def lose(manifest: Manifest) -> None:
         spec = manifest["spec"]
@@ -333,7 +340,7 @@ def _ports_dropped() -> None:
     _changed(pods.PodBuilder, "pod", lose)
 
 
-@mutant("role-unrepeated", "operator", "gives every clique the same role", "CORE-015")
+@mutant("role-unrepeated", "operator", "gives every clique the same role name", "CORE-015")
 def _role_unrepeated() -> None:
     _changed(children, "_clique", lambda manifest: manifest["spec"].update(roleName="clique"))
 
@@ -343,12 +350,12 @@ def _gang_of_other_scheduler() -> None:
     replace(gangs, "set_scheduler", lambda pcs, default: "default-scheduler")
 
 
-@mutant("gang-orphaned", "operator", "makes gangs that nobody controls", "INV-004", "CORE-004")
+@mutant("gang-orphaned", "operator", "creates gangs without a controller", "INV-004", "CORE-004")
 def _gang_orphaned() -> None:
     _changed(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
 
 
-@mutant("initialized-ignored", "operator", "takes gates off as soon as the gang refers to the pods", "INV-005")
+@mutant("initialized-ignored", "operator", "removes gates as soon as the gang references the pods", "INV-005")
 def _initialized_ignored() -> None:
     right, write = gates.removable, GangReconciler._write
 
@@ -369,7 +376,7 @@ def _initialized_ignored() -> None:
 _INITIALIZED = gangs.initialized_condition(True, "")
 
 
-@mutant("deletes-by-prefix", "operator", "deletes all cliques whose names begin like that of a deleted set", "LIFE-004")
+@mutant("deletes-by-prefix", "operator", "deletes all cliques whose names start with that of a deleted set", "LIFE-004")
 def _deletes_by_prefix() -> None:
     right = SetReconciler.reconcile
 

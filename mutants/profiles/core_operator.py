@@ -15,7 +15,7 @@ from reference_impl.plan import children, gangs, gates, labels, names, pods, sta
 
 
 @mutant(
-    "gate-never-waits", "operator", "takes the gate off every pod as soon as its gang exists", "INV-001", "GANG-007"
+    "gate-never-waits", "operator", "removes the gate of every pod as soon as its gang exists", "INV-001", "GANG-007"
 )
 def _gate_never_waits() -> None:
     def removable(clique: Any, of_clique: Any, *_: Any) -> list[Any]:
@@ -31,12 +31,12 @@ def _base_gang_ignored() -> None:
     replace(gates, "minimum_scheduled", lambda gang, scheduled: True)
 
 
-@mutant("gate-kept", "operator", "never takes the gate off the pods of scaled gangs", "GANG-008", blocks=("START-010",))
+@mutant("gate-kept", "operator", "never removes the gate of pods of scaled gangs", "GANG-008", blocks=("START-010",))
 def _gate_kept() -> None:
     replace(gates, "minimum_scheduled", lambda gang, scheduled: False)
 
 
-@mutant("extras-stay-gated", "operator", "takes the gate off minAvailable pods of a clique only", "GANG-006")
+@mutant("extras-stay-gated", "operator", "removes the gate of only minAvailable pods of a clique", "GANG-006")
 def _extras_stay_gated() -> None:
     right = gates.removable
 
@@ -63,7 +63,7 @@ def _scaled_gang_misnamed() -> None:
     replace(names, "scaled_gang", lambda group, replica_index, min_available: f"{group}-{replica_index}")
 
 
-@mutant("part-of-missing", "operator", "leaves the part-of label off services", "CORE-002")
+@mutant("part-of-missing", "operator", "omits the part-of label of services", "CORE-002")
 def _part_of_missing() -> None:
     right = children.service
 
@@ -75,7 +75,7 @@ def _part_of_missing() -> None:
     replace(children, "service", service)
 
 
-@mutant("service-orphaned", "operator", "creates services that nobody owns", "CORE-004", "LIFE-002")
+@mutant("service-orphaned", "operator", "creates services without an owner", "CORE-004", "LIFE-002")
 def _service_orphaned() -> None:
     right = children.service
 
@@ -99,7 +99,7 @@ def _group_without_finalizer() -> None:
     replace(children, "scaling_group", scaling_group)
 
 
-@mutant("environment-incomplete", "operator", "gives pods no GROVE_PCLQ_NAME", "CORE-008")
+@mutant("environment-incomplete", "operator", "omits GROVE_PCLQ_NAME from pods", "CORE-008")
 def _environment_incomplete() -> None:
     right = children.with_environment
 
@@ -109,7 +109,7 @@ def _environment_incomplete() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@mutant("environment-last", "operator", "puts its variables behind those of the template", "CORE-009")
+@mutant("environment-last", "operator", "appends its variables after those of the template", "CORE-009")
 def _environment_last() -> None:
     right = children.with_environment
 
@@ -123,7 +123,7 @@ def _environment_last() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@mutant("floor-is-replicas", "operator", "makes all replicas of a clique the minimum of its pod group", "GANG-001")
+@mutant("minimum-is-replicas", "operator", "uses all replicas of a clique as the minimum of its pod group", "GANG-001")
 def _floor_is_replicas() -> None:
     right = gangs.planned
 
@@ -143,7 +143,7 @@ def _floor_is_replicas() -> None:
     replace(gangs, "planned", planned)
 
 
-@mutant("references-unsorted", "operator", "lists the pods of a group backwards", "GANG-002")
+@mutant("references-unsorted", "operator", "lists the pods of a group in reverse order", "GANG-002")
 def _references_unsorted() -> None:
     right = gangs.filled
 
@@ -154,7 +154,7 @@ def _references_unsorted() -> None:
     replace(gangs, "filled", filled)
 
 
-@mutant("never-initialized", "operator", "never says that a gang is complete", "GANG-004")
+@mutant("never-initialized", "operator", "never reports a gang as complete", "GANG-004")
 def _never_initialized() -> None:
     replace(gangs, "complete", lambda *_: False)
 
@@ -179,7 +179,7 @@ def _ready_uncounted() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("finalizer-kept", "operator", "never lets a deleted set go", "LIFE-001")
+@mutant("finalizer-kept", "operator", "never removes the finalizer of a deleted set", "LIFE-001")
 def _finalizer_kept() -> None:
     right = Writer.remove_finalizer
 

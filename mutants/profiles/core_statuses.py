@@ -20,7 +20,7 @@ from reference_impl.control.writer import Writer
 from reference_impl.plan import conditions, gangs, pods, reconcile_error, statuses, termination
 
 
-@mutant("binding-unseen", "operator", "counts a pod as scheduled once a container has reported", "CORE-016")
+@mutant("binding-ignored", "operator", "counts a pod as scheduled only once a container has reported", "CORE-016")
 def _binding_unseen() -> None:
     right = statuses.clique_status
 
@@ -32,12 +32,12 @@ def _binding_unseen() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("crash-unseen", "operator", "takes a crashed pod for one that is on its way", "CORE-017")
+@mutant("crash-ignored", "operator", "treats a crashed pod as starting", "CORE-017")
 def _crash_unseen() -> None:
     replace(termination, "_failing", lambda pod: False)
 
 
-@mutant("crash-never-forgiven", "operator", "takes a pod that has crashed once for broken for good", "CORE-017")
+@mutant("crash-never-forgiven", "operator", "treats a pod that has crashed once as failing for ever", "CORE-017")
 def _crash_never_forgiven() -> None:
     def failing(pod: Pod) -> bool:
         found = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
@@ -46,7 +46,7 @@ def _crash_never_forgiven() -> None:
     replace(termination, "_failing", failing)
 
 
-@mutant("init-crash-unseen", "operator", "does not look at init containers", "CORE-017")
+@mutant("init-crash-ignored", "operator", "ignores init containers", "CORE-017")
 def _init_crash_unseen() -> None:
     def failing(pod: Pod) -> bool:
         return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
@@ -54,7 +54,7 @@ def _init_crash_unseen() -> None:
     replace(termination, "_failing", failing)
 
 
-@mutant("any-end-is-a-crash", "operator", "takes a container that ended well for crashed", "CORE-017")
+@mutant("any-end-is-a-crash", "operator", "treats a container that exited with 0 as crashed", "CORE-017")
 def _any_end_is_a_crash() -> None:
     def failed(self: ContainerStatus) -> bool:
         return self.last_state is not None and self.last_state.terminated is not None
@@ -62,17 +62,17 @@ def _any_end_is_a_crash() -> None:
     replace(ContainerStatus, "failed", property(failed))
 
 
-@mutant("start-is-enough", "operator", "takes a started container for a ready one", "CORE-017")
+@mutant("start-is-enough", "operator", "treats a started container as ready", "CORE-017")
 def _start_is_enough() -> None:
     replace(termination, "_stalled", lambda pod: False)
 
 
-@mutant("only-ready-counts", "operator", "takes minAvailable for breached until enough pods are ready", "CORE-017")
+@mutant("only-ready-counts", "operator", "reports a breach until enough pods are ready", "CORE-017")
 def _only_ready_counts() -> None:
     replace(termination, "_stalled", lambda pod: not pod.ready)
 
 
-@mutant("leaving-counted", "operator", "counts pods that are being deleted as ready", "CORE-018")
+@mutant("terminating-counted", "operator", "counts terminating pods as ready", "CORE-018")
 def _leaving_counted() -> None:
     right = statuses.clique_status
 
@@ -84,12 +84,12 @@ def _leaving_counted() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("replaced-late", "operator", "replaces a pod only when it is gone", "CORE-018")
+@mutant("replaced-late", "operator", "replaces a pod only once it is gone", "CORE-018")
 def _replaced_late() -> None:
     replace(Pod, "active", property(lambda self: not self.finished))
 
 
-@mutant("transition-always", "operator", "moves the transition time whenever a status is written", "CORE-019")
+@mutant("transition-always", "operator", "updates the transition time with every status", "CORE-019")
 def _transition_always() -> None:
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
         known = conditions.find(old, new.type)
@@ -101,7 +101,7 @@ def _transition_always() -> None:
     replace(conditions, "put", put)
 
 
-@mutant("transition-never", "operator", "keeps the first transition time of a condition for good", "CORE-019")
+@mutant("transition-never", "operator", "never updates the transition time of a condition", "CORE-019")
 def _transition_never() -> None:
     right = conditions.put
 
@@ -115,13 +115,13 @@ def _transition_never() -> None:
 
 
 @mutant(
-    "unready-replica-available", "operator", "counts a group's replica as available once it is scheduled", "CORE-020"
+    "unready-replica-available", "operator", "reports a group's replica as available once it is scheduled", "CORE-020"
 )
 def _unready_replica_available() -> None:
     replace(statuses, "_clique_available", lambda clique: clique is not None)
 
 
-@mutant("group-always-sound", "operator", "never says that a scaling group is breached", "CORE-021")
+@mutant("group-always-sound", "operator", "never reports a breach of a scaling group", "CORE-021")
 def _group_always_sound() -> None:
     right = statuses.group_status
 
@@ -145,7 +145,7 @@ def _index_never_reused() -> None:
     replace(pods, "free_indices", free_indices)
 
 
-@mutant("loss-unsaid", "operator", "says nothing when all scheduled pods are lost", "CORE-023", "CORE-029")
+@mutant("loss-unreported", "operator", "does not report the loss of all scheduled pods", "CORE-023", "CORE-029")
 def _loss_unsaid() -> None:
     async def warn(*arguments: Any) -> None:
         return None
@@ -153,7 +153,7 @@ def _loss_unsaid() -> None:
     replace(Writer, "warn", warn)
 
 
-@mutant("restless", "operator", "writes the status of a clique again and again", "CORE-024")
+@mutant("status-rewritten", "operator", "writes the status of a clique again and again", "CORE-024")
 def _restless() -> None:
     right = CliqueReconciler.reconcile_status
 
@@ -168,7 +168,7 @@ def _restless() -> None:
     replace(CliqueReconciler, "reconcile_status", reconcile_status)
 
 
-@mutant("trouble-unsaid", "operator", "never fills lastErrors", "CORE-025")
+@mutant("errors-unreported", "operator", "never fills lastErrors", "CORE-025")
 def _trouble_unsaid() -> None:
     async def refused(*arguments: Any) -> None:
         return None
@@ -176,7 +176,7 @@ def _trouble_unsaid() -> None:
     replace(LastErrors, "refused", refused)
 
 
-@mutant("trouble-forever", "operator", "never empties lastErrors", "CORE-025")
+@mutant("errors-never-cleared", "operator", "never clears lastErrors", "CORE-025")
 def errors_forever() -> None:
     """Never clear lastErrors."""
     right = reconcile_error.last_errors
@@ -187,13 +187,13 @@ def errors_forever() -> None:
     replace(written_errors, "last_errors", last_errors)
 
 
-@mutant("hot-retries", "operator", "tries a refused pod again as soon as it has said so in the status", "CORE-031")
+@mutant("hot-retries", "operator", "retries a refused pod as soon as the refusal is in the status", "CORE-031")
 def _hot_retries() -> None:
     replace(operator, "only_errors", lambda old, item: False)
     replace(pods, "unnamed", lambda message, clique: message)
 
 
-@mutant("references-kept", "operator", "never changes the references of a gang that is initialized", "GANG-009")
+@mutant("references-kept", "operator", "never changes the references of an initialized gang", "GANG-009")
 def _references_kept() -> None:
     right = gangs.filled
 
@@ -203,6 +203,6 @@ def _references_kept() -> None:
     replace(gangs, "filled", filled)
 
 
-@mutant("incomplete-is-enough", "operator", "calls a gang complete when it has any pods", "GANG-010")
+@mutant("incomplete-is-enough", "operator", "reports a gang as complete once it has any pods", "GANG-010")
 def _incomplete_is_enough() -> None:
     replace(gangs, "complete", lambda gang, groups, clique: any(group.pod_references for group in groups))

@@ -13,7 +13,7 @@ from reference_impl.scheduler.placing import place
 from reference_impl.scheduler.search import Budget
 
 
-@mutant("hopeless-group-skipped", "gang-scheduler", "leaves a group out of which no pod fits anywhere", "SCHED-007")
+@mutant("hopeless-group-skipped", "gang-scheduler", "skips a group none of whose pods fits anywhere", "SCHED-007")
 def _hopeless_group_skipped() -> None:
     right = cycle.place_minimum
 
@@ -28,7 +28,12 @@ def _hopeless_group_skipped() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@mutant("groups-by-themselves", "gang-scheduler", "asks whether each group fits, and not whether all do", "SCHED-008")
+@mutant(
+    "groups-by-themselves",
+    "gang-scheduler",
+    "checks whether each group fits alone, not whether all fit together",
+    "SCHED-008",
+)
 def _groups_by_themselves() -> None:
     right = cycle.place_minimum
 
@@ -55,4 +60,4 @@ def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:
 
 
 _on_a_cluster("equals-evicted", "preempts-equals", "INV-009")
-_on_a_cluster("node-overbooked", "room-overbooked", "INV-010")
+_on_a_cluster("node-overbooked", "capacity-overbooked", "INV-010")

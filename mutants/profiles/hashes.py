@@ -31,7 +31,7 @@ _OF_CONTAINER = {"ports": "ports", "mounts": "volumeMounts", "devices": "volumeD
 
 
 def _unsorted(name: str, keys: dict[str, Any], field: str) -> None:
-    @mutant(f"hash-order-{name}", "operator", f"takes the order of {field} for a part of the template", "TMPL-001")
+    @mutant(f"hash-order-{name}", "operator", f"includes the order of {field} in the hash", "TMPL-001")
     def _order_counts() -> None:
         del keys[field]
         note_calls(canonical, "_sorted")
@@ -44,25 +44,30 @@ for _name, _field in _OF_CONTAINER.items():
 _unsorted("claims", canonical._OF_RESOURCES, "claims")
 
 
-@mutant("hash-order-in-init", "operator", "puts lists of init containers in no order before hashing", "TMPL-001")
+@mutant("hash-order-in-init", "operator", "does not sort the lists of init containers before hashing", "TMPL-001")
 def _order_in_init() -> None:
     replace_data(canonical, "_CONTAINERS", ("containers", "ephemeralContainers"), read_by=(canonical, "pod_spec"))
 
 
-@mutant("hash-ports-by-number", "operator", "orders ports by number alone, so that protocols keep theirs", "TMPL-001")
+@mutant(
+    "hash-ports-by-number",
+    "operator",
+    "sorts ports by number alone, so that the order of protocols matters",
+    "TMPL-001",
+)
 def _ports_by_number() -> None:
     canonical._OF_CONTAINER["ports"] = lambda item: item.get("containerPort") or 0
     note_calls(canonical, "_container")
 
 
-@mutant("hash-stored-form", "operator", "hashes templates as they are stored", "TMPL-001", "TMPL-002", "TMPL-010")
+@mutant("hash-stored-form", "operator", "hashes templates in their stored form", "TMPL-001", "TMPL-002", "TMPL-010")
 def _stored_form() -> None:
     legacy = schemes.SCHEMES["legacy-0.34"]
     replace(configuration.Hashes, "policy", property(lambda self: changed(Policy(), written=legacy)))
 
 
 def _sorted_too(name: str, keys: dict[str, Any], field: str, by: str) -> None:
-    @mutant(f"hash-sorts-{name}", "operator", f"takes {field} for a list without an order", "TMPL-005")
+    @mutant(f"hash-sorts-{name}", "operator", f"ignores the order of {field}", "TMPL-005")
     def _too_many() -> None:
         keys[field] = lambda item: item.get(by) or "" if isinstance(item, Mapping) else item
         note_calls(canonical, "_sorted")
@@ -76,7 +81,7 @@ _sorted_too("command", canonical._OF_CONTAINER, "command", "")
 _sorted_too("resize-policy", canonical._OF_CONTAINER, "resizePolicy", "resourceName")
 
 
-@mutant("hash-sorts-env-from", "operator", "takes envFrom for a list without an order", "TMPL-005")
+@mutant("hash-sorts-env-from", "operator", "ignores the order of envFrom", "TMPL-005")
 def _sorts_env_from() -> None:
     canonical._OF_CONTAINER["envFrom"] = lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
     note_calls(canonical, "_sorted")
@@ -96,17 +101,19 @@ def _templates_without(what: str) -> None:
     replace(Template, "of", classmethod(of))
 
 
-@mutant("hash-without-labels", "operator", "leaves the labels of a clique's template out of its hash", "TMPL-006")
+@mutant("hash-without-labels", "operator", "omits the labels of a clique's template from its hash", "TMPL-006")
 def _without_labels() -> None:
     _templates_without("labels")
 
 
-@mutant("hash-without-annotations", "operator", "leaves the annotations of a clique's template out", "TMPL-006")
+@mutant(
+    "hash-without-annotations", "operator", "omits the annotations of a clique's template from its hash", "TMPL-006"
+)
 def _without_annotations() -> None:
     _templates_without("annotations")
 
 
-@mutant("hash-without-priority", "operator", "leaves the priority class of the set out of the hash", "TMPL-006")
+@mutant("hash-without-priority", "operator", "omits the priority class of the set from the hash", "TMPL-006")
 def _without_priority() -> None:
     _templates_without("priority")
 
@@ -120,17 +127,17 @@ def _containers_without(field: str) -> None:
     replace(canonical, "_container", container)
 
 
-@mutant("hash-without-mounts", "operator", "leaves the mounts of containers out of the hash", "TMPL-006", "TMPL-010")
+@mutant("hash-without-mounts", "operator", "omits the mounts of containers from the hash", "TMPL-006", "TMPL-010")
 def _without_mounts() -> None:
     _containers_without("volumeMounts")
 
 
-@mutant("hash-without-args", "operator", "leaves the arguments of containers out of the hash", "TMPL-005", "TMPL-006")
+@mutant("hash-without-args", "operator", "omits the arguments of containers from the hash", "TMPL-005", "TMPL-006")
 def _without_args() -> None:
     _containers_without("args")
 
 
-@mutant("hash-of-names-too", "operator", "hashes the name of the set with its templates", "TMPL-009")
+@mutant("hash-of-names-too", "operator", "includes the name of the set in the hash", "TMPL-009")
 def _of_names_too() -> None:
     right = hashes.known_generation
 
@@ -141,7 +148,7 @@ def _of_names_too() -> None:
     replace(hashes, "known_generation", known_generation)
 
 
-@mutant("hash-of-replicas-too", "operator", "takes the replicas of a set for a part of its template", "TMPL-003")
+@mutant("hash-of-replicas-too", "operator", "includes the replicas of a set in its hash", "TMPL-003")
 def _of_replicas_too() -> None:
     right = hashes.known_generation
 
@@ -151,7 +158,7 @@ def _of_replicas_too() -> None:
     replace(hashes, "known_generation", known_generation)
 
 
-@mutant("hash-of-clique-replicas", "operator", "takes the replicas of a clique for a part of its template", "TMPL-003")
+@mutant("hash-of-clique-replicas", "operator", "includes the replicas of a clique in its hash", "TMPL-003")
 def _of_clique_replicas() -> None:
     right = hashes.known_template
 
@@ -161,7 +168,7 @@ def _of_clique_replicas() -> None:
     replace(hashes, "known_template", known_template)
 
 
-@mutant("hash-each-time-anew", "operator", "never gives a template the hash that it has had before", "TMPL-008")
+@mutant("hash-changes-each-time", "operator", "never gives a template the hash that it had before", "TMPL-008")
 def _each_time_anew() -> None:
     right, seen, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
 
@@ -209,18 +216,27 @@ def _of_set(wrong_order: bool, names: bool) -> None:
 
 
 @mutant(
-    "hash-cliques-as-stored", "operator", "takes the order of all cliques for a part of the set", "TMPL-002", "TMPL-009"
+    "hash-cliques-as-stored",
+    "operator",
+    "includes the order of all cliques in the generation hash",
+    "TMPL-002",
+    "TMPL-009",
 )
 def _cliques_as_stored() -> None:
     _of_set(wrong_order=False, names=False)  # without names there is nothing to order cliques by
 
 
-@mutant("hash-cliques-sorted", "operator", "puts cliques in order that start in another one", "TMPL-004")
+@mutant("hash-cliques-sorted", "operator", "ignores the order of cliques where it is the startup order", "TMPL-004")
 def _cliques_sorted() -> None:
     _of_set(wrong_order=True, names=True)
 
 
-@mutant("hash-order-without-names", "operator", "forgets the names of cliques that start in order", "TMPL-004")
+@mutant(
+    "hash-order-without-names",
+    "operator",
+    "omits the names of cliques where their order is the startup order",
+    "TMPL-004",
+)
 def _order_without_names() -> None:
     right = schemes.of_set
 
@@ -231,7 +247,7 @@ def _order_without_names() -> None:
     replace(schemes, "of_set", of_set)
 
 
-@mutant("hash-no-order-at-all", "operator", "takes cliques that start in order for cliques in any order", "TMPL-004")
+@mutant("hash-no-order-at-all", "operator", "treats cliques that start in order as unordered", "TMPL-004")
 def _no_order_at_all() -> None:
     right = schemes.of_set
 
@@ -241,7 +257,7 @@ def _no_order_at_all() -> None:
     replace(schemes, "of_set", of_set)
 
 
-@mutant("hash-of-its-own", "operator", "hashes templates in a way of its own", "TMPL-010")
+@mutant("hash-of-its-own", "operator", "hashes templates with another function", "TMPL-010")
 def _of_its_own() -> None:
     right_template, right_set = schemes.of_template, schemes.of_set
 
@@ -255,7 +271,7 @@ def _of_its_own() -> None:
     replace(schemes, "of_set", of_set)
 
 
-@mutant("hash-not-for-labels", "operator", "has generation hashes that no label can have", "TMPL-011")
+@mutant("hash-not-for-labels", "operator", "computes generation hashes that are not valid label values", "TMPL-011")
 def _not_for_labels() -> None:
     right = hashes.known_generation
 

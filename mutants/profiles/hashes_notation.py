@@ -30,7 +30,7 @@ def _stores_as_sent(*, unless_legacy: bool) -> None:
     replace(notation, "patch", patch)
 
 
-@mutant("quantities-as-sent", "operator", "stores quantities as they are sent", "TMPL-013", "TMPL-014", "UPG-011")
+@mutant("quantities-as-sent", "operator", "stores quantities as sent", "TMPL-013", "TMPL-014", "UPG-011")
 def _as_sent() -> None:
     _stores_as_sent(unless_legacy=False)
 
@@ -40,7 +40,7 @@ def _as_sent_later() -> None:
     _stores_as_sent(unless_legacy=True)
 
 
-@mutant("quantities-rewritten", "operator", "writes quantities of updates as it does those of new sets", "TMPL-014")
+@mutant("quantities-rewritten", "operator", "rewrites quantities on update as on create", "TMPL-014")
 def _rewritten() -> None:
     right = notation.patch
     replace(notation, "patch", lambda pcs, stored: right(pcs, None))

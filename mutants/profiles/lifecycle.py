@@ -17,7 +17,7 @@ from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, conditions, labels, termination
 
 
-@mutant("foreground-forgotten", "operator", "goes on making cliques for a set that is being deleted", "LIFE-005")
+@mutant("foreground-forgotten", "operator", "keeps creating cliques for a set that is being deleted", "LIFE-005")
 def _foreground_forgotten() -> None:
     right = SetReconciler.reconcile
 
@@ -33,7 +33,7 @@ def _foreground_forgotten() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@mutant("countdown-first", "operator", "lets a deleted set go only when none of its cliques counts down", "LIFE-006")
+@mutant("countdown-first", "operator", "removes a deleted set only once no countdown of its cliques runs", "LIFE-006")
 def _countdown_first() -> None:
     right = SetReconciler.reconcile
 
@@ -50,7 +50,7 @@ def _countdown_first() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@mutant("name-remembered", "operator", "takes a set for the one that had its name before", "LIFE-007")
+@mutant("name-remembered", "operator", "mistakes a set for an earlier one of its name", "LIFE-007")
 def _name_remembered() -> None:
     right, known = SetReconciler.reconcile, dict[Key, str]()
 
@@ -63,7 +63,7 @@ def _name_remembered() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@mutant("clique-made-once", "operator", "makes no standalone clique a second time", "LIFE-008")
+@mutant("clique-made-once", "operator", "never recreates a standalone clique", "LIFE-008")
 def _clique_made_once() -> None:
     right, made = Writer.create, set[tuple[str, str, str]]()
 
@@ -79,7 +79,7 @@ def _clique_made_once() -> None:
     replace(Writer, "create", create)
 
 
-@mutant("clique-made-empty", "operator", "makes a deleted clique anew without pods", "LIFE-008")
+@mutant("clique-made-empty", "operator", "recreates a deleted clique without pods", "LIFE-008")
 def _clique_made_empty() -> None:
     right, made = children._clique, set[tuple[str, str]]()
 
@@ -93,7 +93,7 @@ def _clique_made_empty() -> None:
     replace(children, "_clique", clique)
 
 
-@mutant("siblings-made-anew", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-008")
+@mutant("siblings-recreated", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-008")
 def _siblings_made_anew() -> None:
     right, complete = GroupReconciler._members, set[tuple[str, str]]()
 
@@ -112,7 +112,7 @@ def _siblings_made_anew() -> None:
     replace(GroupReconciler, "_members", members)
 
 
-@mutant("group-made-empty", "operator", "makes no cliques of a scaling group that was made anew", "LIFE-009")
+@mutant("group-made-empty", "operator", "creates no cliques for a recreated scaling group", "LIFE-009")
 def _group_made_empty() -> None:
     right, made = children.member_cliques, dict[tuple[str, str], str]()
 
@@ -125,6 +125,11 @@ def _group_made_empty() -> None:
     replace(children, "member_cliques", member_cliques)
 
 
-@mutant("attendants-unwatched", "operator", "leaves deleted secondary resources until another event", "LIFE-010")
+@mutant(
+    "secondary-resources-unwatched",
+    "operator",
+    "recreates deleted secondary resources only after another event",
+    "LIFE-010",
+)
 def _attendants_unwatched() -> None:
     replace(Operator, "_on_secondary", lambda self, kind, old, item: None)

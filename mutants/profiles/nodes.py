@@ -36,12 +36,12 @@ def _stuck(pod: Pod) -> bool:
     return pod.terminating and not pod.ready
 
 
-@mutant("stuck-pods-waited-for", "operator", "replaces pods of lost nodes when they are gone", "NODE-001")
+@mutant("stuck-pods-waited-for", "operator", "replaces pods of failed nodes only once they are gone", "NODE-001")
 def _stuck_pods_waited_for() -> None:
     replace(Pod, "active", property(lambda self: not self.finished and (not self.terminating or _stuck(self))))
 
 
-@mutant("stuck-pods-keep-their-index", "operator", "gives the index of a pod on a lost node to nobody", "NODE-001")
+@mutant("stuck-pods-keep-their-index", "operator", "never reuses the index of a pod on a failed node", "NODE-001")
 def _stuck_pods_keep_their_index() -> None:
     right = pods.difference
 
@@ -52,7 +52,7 @@ def _stuck_pods_keep_their_index() -> None:
     replace(pods, "difference", difference)
 
 
-@mutant("stuck-pods-counted", "operator", "counts pods that cannot go as scheduled", "NODE-002")
+@mutant("stuck-pods-counted", "operator", "counts pods that cannot terminate as scheduled", "NODE-002")
 def _stuck_pods_counted() -> None:
     right = statuses.clique_status
 
@@ -64,7 +64,7 @@ def _stuck_pods_counted() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("terminated-when-gone", "operator", "lets a clique go only when its pods have gone", "NODE-003")
+@mutant("terminated-when-gone", "operator", "removes a terminated clique only once its pods are gone", "NODE-003")
 def _terminated_when_gone() -> None:
     right = CliqueReconciler.reconcile
 
@@ -82,7 +82,7 @@ def _terminated_when_gone() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("lost-pods-deleted", "operator", "replaces pods as soon as nobody hears of their node", "NODE-004")
+@mutant("lost-pods-deleted", "operator", "replaces pods as soon as their node is silent", "NODE-004")
 def _lost_pods_deleted() -> None:
     right = pods.difference
 
@@ -93,7 +93,7 @@ def _lost_pods_deleted() -> None:
     replace(pods, "difference", difference)
 
 
-@mutant("lost-for-good", "operator", "takes pods that were lost once for lost ever after", "NODE-004")
+@mutant("lost-for-good", "operator", "treats pods that were lost once as lost for ever", "NODE-004")
 def _lost_for_good() -> None:
     right, known = termination._lost, set[str]()
 
@@ -105,7 +105,7 @@ def _lost_for_good() -> None:
     replace(termination, "_lost", lost)
 
 
-@mutant("cordon-evacuates", "operator", "deletes the pods of nodes that take no more", "NODE-005")
+@mutant("cordon-evacuates", "operator", "deletes the pods of cordoned nodes", "NODE-005")
 def _cordon_evacuates() -> None:
     right = Operator.run
 
@@ -131,7 +131,7 @@ async def _delete(client: Client, pod: Pod) -> None:
     await client.delete(PODS, pod.metadata.namespace, pod.metadata.name)
 
 
-@mutant("budget-of-nothing", "operator", "makes a disruption budget that lets no pod of a set go", "NODE-006")
+@mutant("disruption-budget-zero", "operator", "creates a disruption budget that permits no eviction", "NODE-006")
 def _budget_of_nothing() -> None:
     right = Operator._on_set
     tasks = set[asyncio.Task[bytes]]()
@@ -151,7 +151,7 @@ def _budget_of_nothing() -> None:
     replace(Operator, "_on_set", on_set)
 
 
-@mutant("drained-made-anew", "operator", "makes cliques anew whose pods are evicted", "NODE-006")
+@mutant("eviction-recreates-cliques", "operator", "recreates cliques whose pods are evicted", "NODE-006")
 def _drained_made_anew() -> None:
     right_pod, right_reconcile, drained = Operator._on_pod, CliqueReconciler.reconcile, set[Key]()
 

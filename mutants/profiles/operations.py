@@ -11,7 +11,7 @@ from mutants.replacement import replace
 from reference_impl.admission import server
 
 
-@mutant("lease-ignored", "operator", "leads without asking for the lease", "OPS-001")
+@mutant("lease-ignored", "operator", "works without the lease", "OPS-001")
 def _lease_ignored() -> None:
     async def acquire(self: Elector) -> None:
         return
@@ -24,12 +24,12 @@ def _lease_ignored() -> None:
     replace(Elector, "check", lambda self: None)
 
 
-@mutant("lease-snatched", "operator", "takes the lease from a leader that lives", "OPS-001")
+@mutant("live-lease-taken", "operator", "takes the lease from a live leader", "OPS-001")
 def _lease_snatched() -> None:
     replace(leases, "free", lambda *_: True)
 
 
-@mutant("lease-not-renewed", "operator", "takes the lease and never renews it", "OPS-001")
+@mutant("lease-not-renewed", "operator", "acquires the lease and never renews it", "OPS-001")
 def _lease_not_renewed() -> None:
     async def hold(self: Elector) -> None:
         await asyncio.Event().wait()
@@ -38,7 +38,7 @@ def _lease_not_renewed() -> None:
     replace(Elector, "check", lambda self: None)
 
 
-@mutant("webhooks-of-the-leader-only", "operator", "answers admission only once it leads", "OPS-002")
+@mutant("webhooks-of-the-leader-only", "operator", "serves webhooks only while it leads", "OPS-002")
 def _webhooks_of_the_leader_only() -> None:
     led: list[bool] = []
     right_acquire, right_review = Elector.acquire, server.Hooks.review
@@ -56,7 +56,7 @@ def _webhooks_of_the_leader_only() -> None:
     replace(server.Hooks, "review", review)
 
 
-@mutant("lease-of-the-dead", "operator", "never takes the lease of a leader that is dead", "OPS-003")
+@mutant("expired-lease-ignored", "operator", "never takes the lease of a dead leader", "OPS-003")
 def _lease_of_the_dead() -> None:
     right = leases.free
 

@@ -46,19 +46,19 @@ def changed(module: Any, name: str, change: Any) -> None:
     replace(module, name, spoilt)
 
 
-@mutant("secret-misnamed", "operator", "calls the token Secret by its name of before alpha.12", "RES-001", "RES-012")
+@mutant("secret-misnamed", "operator", "names the token Secret as before alpha.12", "RES-001", "RES-012")
 def _secret_misnamed() -> None:
     replace(names, "token_secret", lambda pcs: f"{pcs}-initc-sa-token-secret")
 
 
-@mutant("role-unlabelled", "operator", "gives the Role the component of the binding", "RES-002")
+@mutant("role-unlabelled", "operator", "labels the Role with the component of the RoleBinding", "RES-002")
 def _role_unlabelled() -> None:
     changed(
         secondary_resources, "role", lambda m: m["metadata"]["labels"].update({labels.COMPONENT: "pod-role-binding"})
     )
 
 
-@mutant("account-orphaned", "operator", "makes a ServiceAccount that the set doesn't control", "RES-003")
+@mutant("account-orphaned", "operator", "creates a ServiceAccount without a controller", "RES-003")
 def _account_orphaned() -> None:
     changed(
         secondary_resources, "service_account", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False)
@@ -71,7 +71,7 @@ def _role_too_wide() -> None:
     replace_data(secondary_resources, "RULES", [wide], read_by=(secondary_resources, "role"))
 
 
-@mutant("attendants-late", "operator", "makes account and role after everything else", "RES-005")
+@mutant("secondary-resources-late", "operator", "creates account and role after everything else", "RES-005")
 def _attendants_late() -> None:
     right, children_of = SecondaryResources.ensure, SetReconciler._children
 
@@ -86,12 +86,12 @@ def _attendants_late() -> None:
     replace(SetReconciler, "_children", late)
 
 
-@mutant("secret-without-account", "operator", "names no account in the token Secret", "RES-006")
+@mutant("secret-without-account", "operator", "omits the account from the token Secret", "RES-006")
 def _secret_without_account() -> None:
     changed(secondary_resources, "token_secret", lambda m: m.update(type="Opaque"))
 
 
-@mutant("made-just-once", "operator", "makes roles and services just once", "RES-007", "RES-008")
+@mutant("secondary-resources-once", "operator", "creates roles and services only once", "RES-007", "RES-008")
 def _made_just_once() -> None:
     right = Writer.ensure
     made: set[str] = set()
@@ -106,12 +106,12 @@ def _made_just_once() -> None:
     replace(Writer, "ensure", ensure)
 
 
-@mutant("drift-kept", "operator", "never corrects what exists", "RES-008", "RES-009")
+@mutant("drift-kept", "operator", "never corrects existing objects", "RES-008", "RES-009")
 def _drift_kept() -> None:
     replace(drift, "correction", lambda manifest, found: {})
 
 
-@mutant("secret-taken-over", "operator", "takes whatever Secret has the right name for its own", "RES-010")
+@mutant("secret-taken-over", "operator", "adopts any Secret that has the right name", "RES-010")
 def _secret_taken_over() -> None:
     async def look_at(self: Writer, informer: Any, manifest: Manifest) -> None:
         return None
@@ -129,18 +129,18 @@ def _errors_stay() -> None:
     replace(LastErrors, "tell", tell)
 
 
-@mutant("mirror-takes-all", "operator", "copies Grove's own labels of the set onto gangs", "RES-020")
+@mutant("mirror-takes-all", "operator", "copies labels with Grove's prefix from the set to gangs", "RES-020")
 def _mirror_takes_all() -> None:
     replace(labels, "mirrored", lambda own, existing, of_set: {**(existing or {}), **own, **(of_set or {})})
 
 
-@mutant("mirror-only-adds", "operator", "leaves on gangs what their set has lost", "RES-021")
+@mutant("mirror-only-adds", "operator", "keeps labels on gangs that their set has lost", "RES-021")
 def _mirror_only_adds() -> None:
     right = labels.mirrored
     replace(labels, "mirrored", lambda own, existing, of_set: {**(existing or {}), **right(own, existing, of_set)})
 
 
-@mutant("trigger-ignored", "operator", "looks at a set only when its spec changes", "RES-021", "RES-022")
+@mutant("trigger-ignored", "operator", "reconciles a set only when its spec changes", "RES-021", "RES-022")
 def _trigger_ignored() -> None:
     right = Operator._on_set
 
@@ -151,7 +151,7 @@ def _trigger_ignored() -> None:
     replace(Operator, "_on_set", on_set)
 
 
-@mutant("annotations-dropped", "operator", "leaves the annotations of templates out", "RES-023")
+@mutant("annotations-dropped", "operator", "omits the annotations of templates", "RES-023")
 def _annotations_dropped() -> None:
     changed(children, "_clique", lambda m: m["metadata"].pop("annotations", None))
 
@@ -162,22 +162,22 @@ def _gang_without_priority() -> None:
     replace(gangs, "drift", lambda *_: {})
 
 
-@mutant("pods-without-priority", "operator", "gives only gangs the set's priority class", "RES-025")
+@mutant("pods-without-priority", "operator", "sets the priority class only on gangs", "RES-025")
 def _pods_without_priority() -> None:
     changed(children, "_clique", lambda m: m["spec"]["podSpec"].pop("priorityClassName", None))
 
 
-@mutant("autoscaler-unbounded", "operator", "lets autoscalers go down to one", "RES-030")
+@mutant("autoscaler-unbounded", "operator", "sets a minimum of one on autoscalers", "RES-030")
 def _autoscaler_unbounded() -> None:
     changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=1))
 
 
-@mutant("autoscaler-orphaned", "operator", "makes autoscalers that nobody controls", "RES-031")
+@mutant("autoscaler-orphaned", "operator", "creates autoscalers without a controller", "RES-031")
 def _autoscaler_orphaned() -> None:
     changed(autoscalers, "_manifest", lambda m: m["metadata"]["ownerReferences"][0].update(controller=False))
 
 
-@mutant("replicas-overwritten", "operator", "writes the template's replicas whenever the set is looked at", "RES-032")
+@mutant("replicas-overwritten", "operator", "writes the template's replicas in each reconcile of the set", "RES-032")
 def _replicas_overwritten() -> None:
     right = SetReconciler._children
 
@@ -191,7 +191,13 @@ def _replicas_overwritten() -> None:
     replace(SetReconciler, "_children", overwrite)
 
 
-@mutant("surplus-kept", "operator", "never deletes autoscalers and claims that are not wanted", "RES-033", "RES-047")
+@mutant(
+    "surplus-kept",
+    "operator",
+    "never deletes autoscalers and claims that are not desired any more",
+    "RES-033",
+    "RES-047",
+)
 def _surplus_kept() -> None:
     right = Writer.delete
 
@@ -202,12 +208,12 @@ def _surplus_kept() -> None:
     replace(Writer, "delete", delete)
 
 
-@mutant("claim-per-wrong-level", "operator", "makes one claim for all pods where each has its own", "RES-040")
+@mutant("claim-per-wrong-level", "operator", "creates one claim for all pods where each has its own", "RES-040")
 def _claim_per_wrong_level() -> None:
     replace(names, "replica_claim", lambda owner, index, template: f"{owner}-all-{template}")
 
 
-@mutant("claim-without-place", "operator", "leaves the index off the labels of claims", "RES-041")
+@mutant("claim-without-place", "operator", "omits the index label of claims", "RES-041")
 def _claim_without_place() -> None:
     def forget(manifest: Manifest) -> None:
         for key in (labels.REPLICA_INDEX, labels.SCALING_GROUP_REPLICA_INDEX, labels.POD_INDEX):
@@ -216,7 +222,7 @@ def _claim_without_place() -> None:
     changed(claims, "manifest", forget)
 
 
-@mutant("outside-template-first", "operator", "prefers a template of the cluster to the set's own", "RES-042")
+@mutant("outside-template-first", "operator", "prefers a template of the cluster to one of the set", "RES-042")
 def _outside_template_first() -> None:
     right = claims.claim_spec
 
@@ -227,7 +233,7 @@ def _outside_template_first() -> None:
     replace(claims, "claim_spec", claim_spec)
 
 
-@mutant("init-containers-without-claims", "operator", "gives claims to main containers only", "RES-043")
+@mutant("init-containers-without-claims", "operator", "passes claims to main containers only", "RES-043")
 def _init_containers_without_claims() -> None:
     right = claims.with_claims
 
@@ -243,19 +249,19 @@ def _filter_ignored() -> None:
     replace(claims, "_in_set", lambda *_: True)
 
 
-@mutant("missing-template-ignored", "operator", "goes on without a claim whose template is missing", "RES-045")
+@mutant("missing-template-ignored", "operator", "continues without a claim whose template is missing", "RES-045")
 def _missing_template_ignored() -> None:
     right = claims.claim_spec
     replace(claims, "claim_spec", lambda pcs, sharing, external: right(pcs, sharing, lambda *at: external(*at) or {}))
 
 
-@mutant("claim-of-pod-deleted", "operator", "deletes the claims of indices beyond the replicas", "RES-046")
+@mutant("claim-of-pod-deleted", "operator", "deletes the claims of pods whose index is beyond the replicas", "RES-046")
 def _claim_of_pod_deleted() -> None:
     right = claims.of_clique
     replace(claims, "of_clique", lambda clique, template, in_use: right(clique, template, ()))
 
 
-@mutant("template-by-ending", "operator", "looks a clique's template up by the end of its name", "RES-050")
+@mutant("template-by-ending", "operator", "finds a clique's template by a suffix of its name", "RES-050")
 def _template_by_ending() -> None:
     right = children.template
 
@@ -273,33 +279,33 @@ def _template_by_ending() -> None:
     replace(children, "standalone_templates", standalone)
 
 
-@mutant("foreign-gang-changed", "operator", "makes the gang of another set its own", "RES-051")
+@mutant("foreign-gang-changed", "operator", "adopts the gang of another set", "RES-051")
 def _foreign_gangchanged() -> None:
 
     replace(podcliqueset, "_controlled", lambda found, pcs: True)
 
 
-@mutant("domains-untranslated", "operator", "writes domains where node label keys belong", "RES-060", "RES-062")
+@mutant("domains-untranslated", "operator", "writes domain names instead of node label keys", "RES-060", "RES-062")
 def _domains_untranslated() -> None:
     replace(topology.Topology, "_key", lambda self, domain: domain if domain in (self.levels or {}) else None)
 
 
-@mutant("topology-name-kept", "operator", "names the binding also on gangs without constraints", "RES-061")
+@mutant("topology-name-kept", "operator", "names the binding even on gangs without constraints", "RES-061")
 def _topology_name_kept() -> None:
     replace(gangs.PlannedGang, "constrained", property(lambda self: True))
 
 
-@mutant("binding-unwatched", "operator", "doesn't look at sets again when their binding changes", "RES-063", "RES-064")
+@mutant("binding-unwatched", "operator", "does not reconcile sets when their binding changes", "RES-063", "RES-064")
 def _binding_unwatched() -> None:
     replace(Operator, "_on_topology", lambda *_: None)
 
 
-@mutant("topology-silent", "operator", "says in no condition what became of the constraints", "RES-065")
+@mutant("topology-unreported", "operator", "reports no condition about topology constraints", "RES-065")
 def _topology_silent() -> None:
     replace(topology, "condition", lambda *_: None)
 
 
-@mutant("claims-orphaned", "operator", "makes claims that stay when their set goes", "RES-041", "RES-090")
+@mutant("claims-orphaned", "operator", "creates claims that outlive their set", "RES-041", "RES-090")
 def _claims_orphaned() -> None:
     def lose(manifest: Manifest) -> None:
         manifest["metadata"]["ownerReferences"] = []
@@ -309,7 +315,7 @@ def _claims_orphaned() -> None:
     replace(drift, "owned", lambda manifest, found: True)
 
 
-@mutant("hidden-claims", "operator", "gives pods no claims of their own level", "RES-043")
+@mutant("hidden-claims", "operator", "does not pass claims of their own level to pods", "RES-043")
 def _hidden_claims() -> None:
     right = pods.PodBuilder.__init__
 
@@ -331,12 +337,12 @@ def _earlier_secret_kept() -> None:
     replace(SecondaryResources, "_retire_legacy_secret", keep)
 
 
-@mutant("earlier-secret-pulled", "operator", "deletes a Secret that a pod still mounts", "RES-013")
+@mutant("earlier-secret-deleted-early", "operator", "deletes a Secret that a pod still mounts", "RES-013")
 def _earlier_secret_pulled() -> None:
     replace(secondary_resources, "mounts", lambda pod, secret: False)
 
 
-@mutant("group-conflict-hidden", "operator", "says nothing of a scaling group that belongs to somebody else", "RES-091")
+@mutant("group-conflict-hidden", "operator", "does not report a scaling group of another owner", "RES-091")
 def _group_conflict_hidden() -> None:
     right = LastErrors.tell
 
@@ -347,7 +353,7 @@ def _group_conflict_hidden() -> None:
     replace(LastErrors, "tell", tell)
 
 
-@mutant("service-conflict-hidden", "operator", "says nothing of a Service that belongs to somebody else", "RES-093")
+@mutant("service-conflict-hidden", "operator", "does not report a Service of another owner", "RES-093")
 def _service_conflict_hidden() -> None:
     right = LastErrors.tell
 
@@ -358,7 +364,7 @@ def _service_conflict_hidden() -> None:
     replace(LastErrors, "tell", tell)
 
 
-@mutant("levels-in-any-order", "operator", "names missing topology levels in an order that changes", "RES-092")
+@mutant("levels-in-any-order", "operator", "lists missing topology levels in random order", "RES-092")
 def _levels_in_any_order() -> None:
     right, number = topology.condition, itertools.count()
 

@@ -12,18 +12,18 @@ from reference_impl.plan import (
 )
 
 
-@mutant("domain-unlabelled", "operator", "labels ComputeDomains without their replica", "RES-070")
+@mutant("domain-unlabelled", "operator", "omits the replica label of ComputeDomains", "RES-070")
 def _domain_unlabelled() -> None:
     changed(mnnvl, "compute_domain", lambda m: m["metadata"]["labels"].pop(labels.REPLICA_INDEX))
 
 
-@mutant("none-overruled", "operator", "takes the set's group for cliques whose scaling group wants none", "RES-071")
+@mutant("none-overruled", "operator", "uses the set's MNNVL group for cliques whose scaling group says none", "RES-071")
 def _none_overruled() -> None:
     right = mnnvl.group_of
     replace(mnnvl, "group_of", lambda pcs, template, config: right(pcs, template, None))
 
 
-@mutant("channels-for-all", "operator", "gives channels to containers without GPUs, too", "RES-072")
+@mutant("channels-for-all", "operator", "passes channels to containers without GPUs, too", "RES-072")
 def _channels_for_all() -> None:
     right = mnnvl.with_channel
 
@@ -35,6 +35,6 @@ def _channels_for_all() -> None:
     replace(mnnvl, "with_channel", with_channel)
 
 
-@mutant("domain-held", "operator", "never takes its finalizer off a ComputeDomain", "RES-073", "RES-074")
+@mutant("domain-held", "operator", "never removes the finalizer of a ComputeDomain", "RES-073", "RES-074")
 def _domain_held() -> None:
     replace(DomainReconciler, "_needed", lambda self, key: True)

@@ -21,7 +21,7 @@ def accept_collisions() -> None:
     replace(collisions, "violations", lambda pcs, old: ())
 
 
-@mutant("collision-unreported", "operator", "passes over a clique whose name is taken", "RES-052")
+@mutant("collision-unreported", "operator", "ignores a clique whose name is taken", "RES-052")
 def _collision_unreported() -> None:
     accept_collisions()
     right = Writer._look_at
@@ -33,7 +33,7 @@ def _collision_unreported() -> None:
     replace(Writer, "_look_at", look_at)
 
 
-@mutant("collision-counted", "operator", "counts what has a name, whoever owns it", "RES-052")
+@mutant("collision-counted", "operator", "counts objects by name, whoever owns them", "RES-052")
 def _collision_counted() -> None:
     accept_collisions()
 
@@ -43,7 +43,7 @@ def _collision_counted() -> None:
     replace(Cache, "child", child)
 
 
-@mutant("autoscaler-collision-unreported", "operator", "passes over an autoscaler whose name is taken", "RES-054")
+@mutant("autoscaler-collision-unreported", "operator", "ignores an autoscaler whose name is taken", "RES-054")
 def _autoscaler_collision_unreported() -> None:
     accept_collisions()
 

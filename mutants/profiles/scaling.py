@@ -20,7 +20,7 @@ from reference_impl.plan import children, desired, labels, pods, template_drift
 from reference_impl.plan.pods import index_of
 
 
-@mutant("set-not-scaled", "operator", "makes one replica of a set, whatever it is scaled to", "SCALE-001")
+@mutant("set-not-scaled", "operator", "creates one replica of a set, whatever its replicas", "SCALE-001")
 def _set_not_scaled() -> None:
     right = desired._replica
 
@@ -42,7 +42,7 @@ def _first_sizes_kept() -> None:
     replace(children, "standalone_clique", standalone_clique)
 
 
-@mutant("services-kept", "operator", "keeps the Services of replicas that are no more", "SCALE-003")
+@mutant("services-kept", "operator", "keeps the Services of removed replicas", "SCALE-003")
 def _services_kept() -> None:
     right = SetReconciler._surplus
 
@@ -52,7 +52,7 @@ def _services_kept() -> None:
     replace(SetReconciler, "_surplus", surplus)
 
 
-@mutant("last-replica-kept", "operator", "keeps one replica of a set that is scaled to none", "SCALE-004")
+@mutant("last-replica-kept", "operator", "keeps one replica of a set that is scaled to zero", "SCALE-004")
 def _last_replica_kept() -> None:
     right = SetReconciler._children
 
@@ -63,7 +63,7 @@ def _last_replica_kept() -> None:
     replace(SetReconciler, "_children", of_set)
 
 
-@mutant("template-overrides", "operator", "has the template's replicas override live ones", "SCALE-005", "SCALE-006")
+@mutant("template-overrides", "operator", "overrides live replicas with the template's", "SCALE-005", "SCALE-006")
 def _template_overrides() -> None:
     def clique(template: CliqueTemplate, found: PodClique) -> children.Manifest:
         wanted = template.spec.replicas
@@ -76,7 +76,7 @@ def _template_overrides() -> None:
     replace(template_drift, "group", group)
 
 
-@mutant("first-replicas-go", "operator", "takes the first replicas of a group that is scaled in", "SCALE-007")
+@mutant("first-replicas-go", "operator", "deletes the first replicas of a group that is scaled in", "SCALE-007")
 def _first_replicas_go() -> None:
     right, most = children.member_cliques, dict[str, int]()
 
@@ -92,7 +92,12 @@ def _first_replicas_go() -> None:
     replace(children, "member_cliques", member_cliques)
 
 
-@mutant("replicas-counted", "operator", "deletes as many replicas of a group as there seem too many", "SCALE-008")
+@mutant(
+    "replicas-counted",
+    "operator",
+    "deletes as many replicas of a group as are surplus, whichever they are",
+    "SCALE-008",
+)
 def _replicas_counted() -> None:
     right = Writer.delete
 
@@ -109,7 +114,7 @@ def _replicas_counted() -> None:
     replace(Writer, "delete", delete)
 
 
-@mutant("members-not-scaled", "operator", "keeps the first size of a clique in a group", "SCALE-009")
+@mutant("members-not-scaled", "operator", "keeps the initial size of a clique in a group", "SCALE-009")
 def _members_not_scaled() -> None:
     right, first = pods.difference, dict[str, int]()
 
@@ -127,7 +132,7 @@ def _highest_index_goes() -> None:
     replace(pods, "worth", lambda pod, target: (-index_of(pod),))
 
 
-@mutant("oldest-goes", "operator", "deletes the oldest of pods that serve alike", "SCALE-010")
+@mutant("oldest-goes", "operator", "deletes the oldest of equal pods", "SCALE-010")
 def _oldest_goes() -> None:
     right = pods.worth
 
@@ -138,18 +143,20 @@ def _oldest_goes() -> None:
     replace(pods, "worth", worth)
 
 
-@mutant("template-unasked", "operator", "doesn't ask of which template pods are that are too many", "SCALE-010")
+@mutant(
+    "template-ignored-at-scale-in", "operator", "ignores the template hash when it deletes surplus pods", "SCALE-010"
+)
 def _template_unasked() -> None:
     right = pods.worth
     replace(pods, "worth", lambda pod, target: right(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
 
 
-@mutant("phase-unasked", "operator", "doesn't ask for the phase of pods that are too many", "SCALE-010")
+@mutant("phase-ignored-at-scale-in", "operator", "ignores the phase when it deletes surplus pods", "SCALE-010")
 def _phase_unasked() -> None:
     replace_data(pods, "_PHASES", {}, read_by=(pods, "worth"))
 
 
-@mutant("going-is-too-many", "operator", "counts pods that are being deleted as too many", "SCALE-011")
+@mutant("terminating-is-surplus", "operator", "counts terminating pods as surplus", "SCALE-011")
 def _going_is_too_many() -> None:
     right = pods.difference
 
@@ -171,7 +178,7 @@ def _holes_stay() -> None:
     replace(pods, "free_indices", free_indices)
 
 
-@mutant("scaling-missed", "operator", "knows nothing of what was scaled before it started", "SCALE-013")
+@mutant("scaling-missed", "operator", "ignores scaling that happened before its start", "SCALE-013")
 def _scaling_missed() -> None:
     right, first = GroupReconciler._members, dict[str, int]()
 
@@ -183,7 +190,7 @@ def _scaling_missed() -> None:
     replace(GroupReconciler, "_members", members)
 
 
-@mutant("tidies-at-start", "operator", "makes a pod of each clique anew that it finds at its start", "SCALE-014")
+@mutant("recreates-pods-at-start", "operator", "recreates a pod of each clique that exists at its start", "SCALE-014")
 def _tidies_at_start() -> None:
     right, known = pods.difference, set[str]()
 

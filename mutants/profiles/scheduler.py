@@ -43,7 +43,7 @@ def _partial_bind() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@mutant("gives-up", "gang-scheduler", "does not look again at a gang that did not fit", "SCHED-002", "SCHED-043")
+@mutant("gives-up", "gang-scheduler", "never retries a gang that did not fit", "SCHED-002", "SCHED-043")
 def _gives_up() -> None:
     # Not by what wakes the scheduler: events of other tests on the same cluster would wake it all the same.
     right, lost = cycle.plan, set[str]()
@@ -59,7 +59,7 @@ def _gives_up() -> None:
 @mutant(
     "extras-first",
     "gang-scheduler",
-    "lets extra pods of a group take the capacity that other minimums need",
+    "lets extra pods of a group take capacity that other minimums need",
     "SCHED-003",
     "SCHED-022",
     "SCHED-063",
@@ -83,7 +83,7 @@ def _extras_first() -> None:
 
 
 @mutant(
-    "capacity-withheld", "gang-scheduler", "keeps the capacity of a gang that has to wait", "SCHED-004", "SCHED-024"
+    "capacity-withheld", "gang-scheduler", "reserves capacity for a gang that has to wait", "SCHED-004", "SCHED-024"
 )
 def _capacity_withheld() -> None:
     right = cycle.place_minimum
@@ -98,7 +98,7 @@ def _capacity_withheld() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@mutant("head-of-line", "gang-scheduler", "places nothing behind a gang that has to wait", "SCHED-005", "SCHED-025")
+@mutant("head-of-line", "gang-scheduler", "places nothing after a gang that has to wait", "SCHED-005", "SCHED-025")
 def _head_of_line() -> None:
     right = cycle.place_minimum
     blocked: dict[int, bool] = {}
@@ -115,17 +115,17 @@ def _head_of_line() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@mutant("extras-never", "gang-scheduler", "binds no pod beyond the minimums", "SCHED-006")
+@mutant("extras-never", "gang-scheduler", "binds no pods above the minimums", "SCHED-006")
 def _extras_never() -> None:
     replace(cycle, "place_extra_pods", lambda gang, capacity, result, budget: None)
 
 
-@mutant("gates-overlooked", "gang-scheduler", "counts pods with gates for the minimums", "SCHED-040")
+@mutant("gates-overlooked", "gang-scheduler", "counts gated pods for the minimums", "SCHED-040")
 def _gates_overlooked() -> None:
     replace(Pod, "waiting", property(lambda self: self.metadata.deletion_timestamp is None and not self.spec.node_name))
 
 
-@mutant("stalled-by-strays", "gang-scheduler", "decides nothing while a gang has not all its pods", "SCHED-048")
+@mutant("stalled-by-missing-pods", "gang-scheduler", "decides nothing while pods of a gang are missing", "SCHED-048")
 def _stalled_by_strays() -> None:
     right = cycle.plan
 
@@ -137,7 +137,7 @@ def _stalled_by_strays() -> None:
     replace(cycle, "plan", plan)
 
 
-@mutant("domain-for-all", "gang-scheduler", "keeps all gangs in the domain of the first", "TOPO-039", "TOPO-051")
+@mutant("domain-for-all", "gang-scheduler", "keeps all gangs in the domain of the first one", "TOPO-039", "TOPO-051")
 def _domain_for_all() -> None:
     right, right_bind = placing.settled_domains, cycle.bind
     first: dict[tuple[str, str], frozenset[str]] = {}
@@ -160,17 +160,17 @@ def _domain_for_all() -> None:
     replace(cycle, "bind", bind)
 
 
-@mutant("preempts-never", "gang-scheduler", "evicts nobody for anybody", "SCHED-054")
+@mutant("preempts-never", "gang-scheduler", "never preempts", "SCHED-054")
 def _preempts_never() -> None:
     replace(preemption, "choose", lambda gang, gangs, others, capacity, budget: None)
 
 
-@mutant("pods-untold", "gang-scheduler", "tells no pod why it waits", "SCHED-064", "SCHED-065")
+@mutant("pods-without-reason", "gang-scheduler", "does not tell pods why they wait", "SCHED-064", "SCHED-065")
 def _pods_untold() -> None:
     replace(unschedulable.Unschedulable, "replace", lambda self, found: None)
 
 
-@mutant("pods-retold", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-064")
+@mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-064")
 def _pods_retold() -> None:
     right = unschedulable.patch
 

@@ -53,7 +53,7 @@ def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Calla
 # Order and minimums.
 
 
-@breaks("priority-ignored", "takes gangs in the order in which they came", "GS-28", caught_by="SCHED-028")
+@breaks("priority-ignored", "processes gangs in their order of arrival", "GS-28", caught_by="SCHED-028")
 def _priority_ignored() -> None:
     right = cycle.plan
 
@@ -63,19 +63,22 @@ def _priority_ignored() -> None:
     replace(cycle, "plan", plan)
 
 
-@breaks("scaled-before-base", "places scaled gangs whatever their base gang does", "GS-03", caught_by="SCHED-053")
+@breaks("scaled-before-base", "places scaled gangs without regard to their base gang", "GS-03", caught_by="SCHED-053")
 def _scaled_before_base() -> None:
     replace(cycle, "base_scheduled", lambda gang, scheduled: True)
 
 
 @breaks(
-    "zero-floor-counts", "wants a pod of each group, of those without a minimum, too", "GS-26", caught_by="SCHED-022"
+    "zero-minimum-counts",
+    "requires a pod of each group, even of those with a minimum of zero",
+    "GS-26",
+    caught_by="SCHED-022",
 )
 def _zero_floor_counts() -> None:
     replace(Group, "lacking", property(lambda self: max(0, max(1, self.minimum) - self.bound)))
 
 
-@breaks("lost-pod-stays-lost", "looks at a gang no more once it has been placed", "GS-26", caught_by="SCHED-041")
+@breaks("lost-pod-stays-lost", "never considers a gang again once it has been placed", "GS-26", caught_by="SCHED-041")
 def _lost_pod_stays_lost() -> None:
     right = cycle.place_minimum
 
@@ -88,7 +91,7 @@ def _lost_pod_stays_lost() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@breaks("floors-in-sum", "counts the minimums of all groups together", "GS-21", caught_by="SCHED-021")
+@breaks("minimums-summed", "compares only the sum of the minimums of all groups", "GS-21", caught_by="SCHED-021")
 def _floors_in_sum() -> None:
     right = cycle.place_minimum
 
@@ -112,12 +115,12 @@ def _floors_in_sum() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@breaks("scaled-never", "places no scaled gang", "GS-26", caught_by="SCHED-052")
+@breaks("scaled-never", "never places a scaled gang", "GS-26", caught_by="SCHED-052")
 def _scaled_never() -> None:
     replace(cycle, "base_scheduled", lambda gang, scheduled: not gang.base)
 
 
-@breaks("extras-early", "gives a gang its extra pods before others their minimums", "OR-6", caught_by="SCHED-051")
+@breaks("extras-early", "gives a gang its extra pods before other gangs their minimums", "OR-6", caught_by="SCHED-051")
 def _extras_early() -> None:
     right = cycle.place_minimum
 
@@ -133,7 +136,7 @@ def _extras_early() -> None:
 
 @breaks(
     "extras-stay",
-    "lets no placed pod count as the extra one in favour of a waiting gang",
+    "counts no placed pod as an extra one in favor of a waiting gang",
     "OR-6",
     caught_by="SCHED-051",
 )
@@ -144,7 +147,7 @@ def _extras_stay() -> None:
 # Capacity.
 
 
-@breaks("room-counted-twice", "takes the capacity of each pod twice", "GS-26", caught_by="SCHED-026")
+@breaks("capacity-counted-twice", "subtracts the capacity of each pod twice", "GS-26", caught_by="SCHED-026")
 def _room_counted_twice() -> None:
     right = Capacity.take
 
@@ -157,15 +160,13 @@ def _room_counted_twice() -> None:
     replace(capacity, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
 
 
-@breaks(
-    "room-overbooked", "puts a pod more on a node than there is capacity for", "OR-1", caught_by="SCHED-050 SCHED-060"
-)
+@breaks("capacity-overbooked", "places one pod more on a node than fits", "OR-1", caught_by="SCHED-050 SCHED-060")
 def _room_overbooked() -> None:
     right = Shape._count
     replace(Shape, "_count", lambda self, node: right(self, node) + 1)
 
 
-@breaks("only-gpus-count", "forgets CPU and memory where GPUs are asked for", "OR-1", caught_by="SCHED-050")
+@breaks("only-gpus-count", "ignores CPU and memory of pods that request GPUs", "OR-1", caught_by="SCHED-050")
 def _only_gpus_count() -> None:
     def count(self: Shape, node: int) -> int:
         free = self._room.free[node]
@@ -177,7 +178,7 @@ def _only_gpus_count() -> None:
 
 @breaks(
     "quick-only",
-    "gives up where big pods first, on the fullest nodes, find no placement",
+    "gives up if placing big pods first on the fullest nodes fails",
     "GS-26",
     caught_by="SCHED-026",
 )
@@ -188,17 +189,17 @@ def _quick_only() -> None:
 # What nodes may take.
 
 
-@breaks("taints-ignored", "puts pods on tainted nodes", "OR-1", caught_by="SCHED-050")
+@breaks("taints-ignored", "places pods on tainted nodes", "OR-1", caught_by="SCHED-050")
 def _taints_ignored() -> None:
     replace(eligibility, "tolerated", lambda pod, node: True)
 
 
-@breaks("selector-ignored", "does not read node selectors and affinity", "OR-1", caught_by="SCHED-050")
+@breaks("selector-ignored", "ignores node selectors and node affinity", "OR-1", caught_by="SCHED-050")
 def _selector_ignored() -> None:
     replace(eligibility, "selected", lambda pod, node: True)
 
 
-@breaks("cordon-ignored", "puts pods on nodes that are cordoned", "GS-42", caught_by="SCHED-042")
+@breaks("cordon-ignored", "places pods on cordoned nodes", "GS-42", caught_by="SCHED-042")
 def _cordon_ignored() -> None:
     right = eligibility.eligible
 
@@ -224,19 +225,19 @@ def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
     replace(cycle, "place", place)
 
 
-@breaks("gang-level-ignored", "does not see constraints of the whole gang", "GS-34", caught_by="TOPO-034")
+@breaks("gang-level-ignored", "ignores constraints of the whole gang", "GS-34", caught_by="TOPO-034")
 def _gang_level_ignored() -> None:
     _without(size=lambda gang, scope: len(scope.groups) == len(gang.groups))
 
 
-@breaks("config-level-ignored", "does not see constraints over some of the groups", "GS-34", caught_by="TOPO-034")
+@breaks("config-level-ignored", "ignores constraints of some of the groups", "GS-34", caught_by="TOPO-034")
 def _config_level_ignored() -> None:
     _without(size=lambda gang, scope: 1 < len(scope.groups) < len(gang.groups))
 
 
 @breaks(
     "group-level-ignored",
-    "does not see constraints of single groups in a gang of several",
+    "ignores constraints of single groups in a gang of several",
     "GS-34",
     caught_by="TOPO-036",
 )
@@ -244,7 +245,7 @@ def _group_level_ignored() -> None:
     _without(size=lambda gang, scope: len(scope.groups) == 1 < len(gang.groups))
 
 
-@breaks("wrong-level", "packs into the next wider domain than is required", "GS-34", caught_by="TOPO-034 TOPO-050")
+@breaks("wrong-level", "packs into the next wider domain than required", "GS-34", caught_by="TOPO-034 TOPO-050")
 def _wrong_level() -> None:
     right = placing.restrictions
 
@@ -256,7 +257,7 @@ def _wrong_level() -> None:
     replace(placing, "restrictions", restrictions)
 
 
-@breaks("no-label-is-a-domain", "takes all nodes without the label for one domain", "GS-34", caught_by="TOPO-034")
+@breaks("no-label-is-a-domain", "treats all nodes without the label as one domain", "GS-34", caught_by="TOPO-034")
 def _no_label_is_a_domain() -> None:
     def domain(self: Capacity, key: str, node: int) -> str:
         return self.nodes[node].metadata.label(key) or "none"
@@ -276,9 +277,7 @@ def _domain_left() -> None:
     replace(placing, "settled_domains", lambda gang, scope, key, capacity: frozenset())
 
 
-@breaks(
-    "first-domain-only", "gives up where the first domain that looks good does not do", "GS-26", caught_by="TOPO-036"
-)
+@breaks("first-domain-only", "gives up if the first promising domain does not suffice", "GS-26", caught_by="TOPO-036")
 def _first_domain_only() -> None:
     right = Search._candidates
 
@@ -288,7 +287,7 @@ def _first_domain_only() -> None:
     replace(Search, "_candidates", candidates)
 
 
-@breaks("preferred-is-required", "keeps a gang waiting for the domain that it prefers", "GS-26", caught_by="TOPO-037")
+@breaks("preferred-is-required", "lets a gang wait for its preferred domain", "GS-26", caught_by="TOPO-037")
 def _preferred_is_required() -> None:
     right = placing.place
 
@@ -299,7 +298,7 @@ def _preferred_is_required() -> None:
     replace(cycle, "place", place)
 
 
-@breaks("preferred-ignored", "does not see what is preferred", "OR-9", caught_by="TOPO-038")
+@breaks("preferred-ignored", "ignores preferred domains", "OR-9", caught_by="TOPO-038")
 def _preferred_ignored() -> None:
     right = placing.place
 
@@ -313,7 +312,7 @@ def _preferred_ignored() -> None:
 # Preemption.
 
 
-@breaks("scaled-outlive-base", "leaves scaled gangs when it evicts their base", "GS-31", caught_by="SCHED-055")
+@breaks("scaled-outlive-base", "keeps scaled gangs when it evicts their base gang", "GS-31", caught_by="SCHED-055")
 def _scaled_outlive_base() -> None:
     right = preemption._wholes
 
@@ -323,7 +322,7 @@ def _scaled_outlive_base() -> None:
     replace(preemption, "_wholes", wholes)
 
 
-@breaks("preempts-part", "evicts just the pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")
+@breaks("preempts-part", "evicts only those pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")
 def _preempts_part() -> None:
     right = preemption._wholes
 
@@ -333,7 +332,12 @@ def _preempts_part() -> None:
     replace(preemption, "_wholes", wholes)
 
 
-@breaks("preempts-in-vain", "evicts all lower pods even if the gang does not fit then", "GS-30", caught_by="SCHED-030")
+@breaks(
+    "preempts-in-vain",
+    "evicts all pods of lower priority even if the gang does not fit then",
+    "GS-30",
+    caught_by="SCHED-030",
+)
 def _preempts_in_vain() -> None:
     right = preemption.choose
 
@@ -362,7 +366,7 @@ def _preempts_equals() -> None:
     replace(Cycle, "__init__", init)
 
 
-@breaks("preempts-all", "evicts all that is lower, needed or not", "GS-32", caught_by="SCHED-032")
+@breaks("preempts-all", "evicts everything of lower priority, needed or not", "GS-32", caught_by="SCHED-032")
 def _preempts_all() -> None:
     def fewest(gang: Gang, wholes: list[Unit], extra_pods: list[Unit], *rest: Any) -> tuple[Unit, ...]:
         return tuple(wholes)
@@ -370,7 +374,7 @@ def _preempts_all() -> None:
     replace(preemption, "_fewest", fewest)
 
 
-@breaks("preempts-the-dear", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
+@breaks("preempts-higher-first", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
 def _preempts_the_dear() -> None:
     right = preemption._fewest
 
@@ -382,7 +386,7 @@ def _preempts_the_dear() -> None:
 
 @breaks(
     "preempts-gangs-before-extras",
-    "evicts a whole gang where a pod above its minimum would do",
+    "evicts a whole gang where a pod above its minimum would suffice",
     "GS-32",
     caught_by="SCHED-032",
 )

@@ -26,7 +26,7 @@ def _start_backwards() -> None:
     replace(startup, "_predecessors", predecessors)
 
 
-@mutant("in-order-ignored", "operator", "takes InOrder for AnyOrder", "START-002", "START-003", "START-011", "INV-006")
+@mutant("in-order-ignored", "operator", "treats InOrder as AnyOrder", "START-002", "START-003", "START-011", "INV-006")
 def _in_order_ignored() -> None:
     right = startup._predecessors
 
@@ -36,7 +36,7 @@ def _in_order_ignored() -> None:
     replace(startup, "_predecessors", predecessors)
 
 
-@mutant("any-order-ordered", "operator", "heeds startsAfter without an explicit start-up order", "START-001")
+@mutant("any-order-ordered", "operator", "applies startsAfter without the explicit startup order", "START-001")
 def _any_order_ordered() -> None:
     right = startup._predecessors
 
@@ -47,7 +47,7 @@ def _any_order_ordered() -> None:
     replace(startup, "_predecessors", predecessors)
 
 
-@mutant("count-missing", "operator", "tells the init container no counts", "START-007", "START-011")
+@mutant("count-missing", "operator", "passes no counts to the init container", "START-007", "START-011")
 def _count_missing() -> None:
     right = startup.container
 
@@ -57,7 +57,7 @@ def _count_missing() -> None:
     replace(startup, "container", container)
 
 
-@mutant("arguments-backwards", "operator", "names the parents in the reverse order", "START-007")
+@mutant("arguments-backwards", "operator", "names the parents in reverse order", "START-007")
 def _arguments_backwards() -> None:
     right = startup.container
     replace(startup, "container", lambda waits, image: right(dict(reversed(waits.items())), image))
@@ -77,7 +77,7 @@ def _all_pods_awaited() -> None:
     replace(startup, "minimums", minimums)
 
 
-@mutant("count-by-suffix", "operator", "finds the count of a parent by the end of its name", "START-009")
+@mutant("count-by-suffix", "operator", "finds the count of a parent by a suffix of its name", "START-009")
 def _count_by_suffix() -> None:
     def minimums(pcs: Any, clique: PodClique) -> dict[str, int]:
         return {
@@ -101,12 +101,12 @@ def _parents_in(replicas: Any) -> None:
     replace(startup, "_in_gang_of", in_gang_of)
 
 
-@mutant("own-replica-only", "operator", "waits in the base gang for one replica of a group", "START-002", "START-004")
+@mutant("own-replica-only", "operator", "waits for one replica of a group in the base gang", "START-002", "START-004")
 def _own_replica_only() -> None:
     _parents_in(lambda group, place: [place.group_replica])
 
 
-@mutant("scaled-awaited", "operator", "waits in the base gang for scaled replicas too", "START-004", "START-011")
+@mutant("scaled-awaited", "operator", "waits for scaled replicas in the base gang, too", "START-004", "START-011")
 def _scaled_awaited() -> None:
     _parents_in(lambda group, place: range(group.replicas))
 
@@ -114,7 +114,7 @@ def _scaled_awaited() -> None:
 @mutant(
     "gangs-wait-for-gangs",
     "operator",
-    "has scaled gangs wait for the cliques of their base gang",
+    "makes scaled gangs wait for the cliques of their base gang",
     "START-003",
     "START-005",
     "START-012",
@@ -128,7 +128,7 @@ def _gangs_wait_for_gangs() -> None:
     replace(startup, "parents", parents)
 
 
-@mutant("first-replica-awaited", "operator", "has all replicas of a set wait for the first one", "START-012")
+@mutant("first-replica-awaited", "operator", "makes all replicas of a set wait for the first one", "START-012")
 def _first_replica_awaited() -> None:
     right = startup.parents
 
@@ -155,7 +155,7 @@ def _token_volume_missing() -> None:
     replace(startup, "container", container)
 
 
-@mutant("gang-file-wrong", "operator", "tells the init container its clique in place of its gang", "START-008")
+@mutant("gang-file-wrong", "operator", "passes the clique instead of the gang to the init container", "START-008")
 def _gang_file_wrong() -> None:
     right = startup.volumes
 
@@ -168,7 +168,7 @@ def _gang_file_wrong() -> None:
     replace(startup, "volumes", volumes)
 
 
-@mutant("created-in-order", "operator", "creates pods only once a pod of each parent is ready", "START-010")
+@mutant("created-in-order", "operator", "creates pods only once one pod of each parent is ready", "START-010")
 def _created_in_order() -> None:
     right = CliqueReconciler._balance
 
@@ -203,7 +203,7 @@ def _children_restarted() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("waits-once", "operator", "has pods that replace others start without waiting", "START-014", "INV-006")
+@mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014", "INV-006")
 def _waits_once() -> None:
     right = startup.minimums
     known: set[str] = set()

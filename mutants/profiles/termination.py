@@ -16,7 +16,7 @@ from reference_impl.plan import children, conditions, statuses, termination, tim
 from reference_impl.plan.children import CliqueOf
 
 
-@mutant("never-terminated", "operator", "never terminates anything", "TERM-001", "TERM-008", "TERM-011", "TERM-013")
+@mutant("never-terminated", "operator", "never terminates a gang", "TERM-001", "TERM-008", "TERM-011", "TERM-013")
 def _never_terminated() -> None:
     replace(termination, "due_in_set", lambda *_: termination.Due())
     replace(termination, "due_in_group", lambda *_: termination.Due())
@@ -28,7 +28,7 @@ def _terminated_early() -> None:
     replace(termination, "delay", lambda pcs: right(pcs) / 2)
 
 
-@mutant("breached-only", "operator", "terminates just the breached cliques of a replica of a set", "TERM-001")
+@mutant("breached-only", "operator", "terminates only the breached cliques of a set's replica", "TERM-001")
 def _breached_only() -> None:
     right = Termination._cliques
 
@@ -51,7 +51,7 @@ def _all_replicas_terminated() -> None:
     replace(termination, "due_in_set", due_in_set)
 
 
-@mutant("groups-terminated", "operator", "deletes the scaling groups of what it terminates", "TERM-003", "TERM-012")
+@mutant("groups-terminated", "operator", "deletes the scaling groups of terminated replicas", "TERM-003", "TERM-012")
 def _groups_terminated() -> None:
     async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
         await self._writer.delete(self._cache.groups, group)
@@ -59,7 +59,7 @@ def _groups_terminated() -> None:
     replace(Termination, "_flag", flag)
 
 
-@mutant("silence-is-recovery", "operator", "takes cliques that have said nothing yet for recovered", "TERM-004")
+@mutant("unreported-is-recovered", "operator", "treats cliques without a status as recovered", "TERM-004")
 def _silence_is_recovery() -> None:
     right = termination.complete_replicas
 
@@ -75,7 +75,7 @@ def _silence_is_recovery() -> None:
     replace(termination, "sound_replicas", sound)
 
 
-@mutant("never-flagged", "operator", "doesn't say of a group that it is being made anew", "TERM-004", "TERM-005")
+@mutant("never-flagged", "operator", "never reports that a group is being terminated", "TERM-004", "TERM-005")
 def _never_flagged() -> None:
     async def flag(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
         return
@@ -83,12 +83,17 @@ def _never_flagged() -> None:
     replace(Termination, "_flag", flag)
 
 
-@mutant("flagged-for-good", "operator", "says of a group for ever that it is being made anew", "TERM-005", "TERM-006")
+@mutant("flagged-for-good", "operator", "reports for ever that a group is being terminated", "TERM-005", "TERM-006")
 def _flagged_for_good() -> None:
     replace_data(statuses, "TERMINATING", "Nothing", read_by=(statuses, "group_status"))
 
 
-@mutant("flags-cleared-late", "operator", "sets the condition to False when a group has recovered", "TERM-005")
+@mutant(
+    "flags-cleared-late",
+    "operator",
+    "sets the condition to False, instead of removing it, when a group has recovered",
+    "TERM-005",
+)
 def _flags_cleared_late() -> None:
     right = statuses.group_status
 
@@ -102,7 +107,7 @@ def _flags_cleared_late() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@mutant("terminated-stays-gone", "operator", "makes no members of a group that says so", "TERM-007")
+@mutant("terminated-stays-gone", "operator", "does not recreate the members of a terminated group", "TERM-007")
 def _terminated_stays_gone() -> None:
     right = children.member_cliques
 
@@ -113,12 +118,12 @@ def _terminated_stays_gone() -> None:
     replace(children, "member_cliques", member_cliques)
 
 
-@mutant("groups-never-act", "operator", "leaves lost replicas of a scaling group to nobody", "TERM-008")
+@mutant("groups-never-act", "operator", "never terminates single replicas of a scaling group", "TERM-008")
 def _groups_never_act() -> None:
     replace(termination, "due_in_group", lambda *_: termination.Due())
 
 
-@mutant("replica-takes-all", "operator", "terminates a whole group for one replica", "TERM-008")
+@mutant("replica-takes-all", "operator", "terminates a whole group because of one replica", "TERM-008")
 def _replica_takes_all() -> None:
     right = termination.due_in_group
 
@@ -145,12 +150,12 @@ def _any_loss_counts() -> None:
     replace(termination, "cause_of_clique", cause_of_clique)
 
 
-@mutant("never-run-terminated", "operator", "terminates what has never run", "TERM-010", "TERM-021")
+@mutant("never-run-terminated", "operator", "terminates replicas that never ran", "TERM-010", "TERM-021")
 def _never_run_terminated() -> None:
     replace(termination, "_changed", lambda *_: True)
 
 
-@mutant("both-levels", "operator", "has a group count otherwise than its condition does", "TERM-011")
+@mutant("both-levels", "operator", "counts sound replicas of a group differently than its condition", "TERM-011")
 def _both_levels() -> None:
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
         found = termination.members(group, clique)
@@ -160,17 +165,17 @@ def _both_levels() -> None:
     replace(termination, "sound_replicas", sound)
 
 
-@mutant("crash-is-no-loss", "operator", "never terminates for pods that crash", "TERM-013")
+@mutant("crash-is-no-loss", "operator", "never terminates because of crashing pods", "TERM-013")
 def _crash_is_no_loss() -> None:
     replace(termination, "_failing", lambda pod: False)
 
 
-@mutant("silent-nodes-trusted", "operator", "takes pods of nodes that are silent for ready", "TERM-014", "NODE-003")
+@mutant("silent-nodes-trusted", "operator", "treats pods of silent nodes as ready", "TERM-014", "NODE-003")
 def _silent_nodes_trusted() -> None:
     replace(termination, "_lost", lambda pod: False)
 
 
-@mutant("impatient", "operator", "takes pods that have still to start for lost", "TERM-015")
+@mutant("starting-pods-lost", "operator", "treats starting pods as lost", "TERM-015")
 def _impatient() -> None:
     replace(termination, "_lost", lambda pod: not pod.ready)
 
@@ -190,17 +195,17 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
     replace(conditions, "put", put)
 
 
-@mutant("first-loss-counts", "operator", "counts from the first breach, whatever came between", "TERM-016")
+@mutant("first-loss-counts", "operator", "counts the delay from the first breach, despite recoveries", "TERM-016")
 def _first_loss_counts() -> None:
     _transition(lambda known, new: False)
 
 
-@mutant("last-loss-counts", "operator", "counts anew when a breach becomes worse", "TERM-017")
+@mutant("last-loss-counts", "operator", "restarts the countdown when a breach gets worse", "TERM-017")
 def _last_loss_counts() -> None:
     _transition(lambda known, new: (known.status, known.message) != (new.status, new.message))
 
 
-@mutant("countdown-forgotten", "operator", "counts from its own start", "TERM-019")
+@mutant("countdown-forgotten", "operator", "counts the delay from its own start", "TERM-019")
 def _countdown_forgotten() -> None:
     right, begin = termination.cause_of_clique, time.time()
 
@@ -211,13 +216,15 @@ def _countdown_forgotten() -> None:
     replace(termination, "cause_of_clique", cause_of_clique)
 
 
-@mutant("delay-as-it-was", "operator", "goes by the delay that a set had at first", "TERM-018")
+@mutant("delay-as-it-was", "operator", "uses the initial delay of a set for ever", "TERM-018")
 def _delay_as_it_was() -> None:
     right, first = termination.delay, dict[str, float]()
     replace(termination, "delay", lambda pcs: first.setdefault(pcs.metadata.uid, right(pcs)))
 
 
-@mutant("young-spared", "operator", "takes what is lost in its first minute for never run", "TERM-020")
+@mutant(
+    "early-loss-ignored", "operator", "treats replicas that are lost in their first minute as never run", "TERM-020"
+)
 def _young_spared() -> None:
     def changed(created: str | None, condition: Condition) -> bool:
         then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)

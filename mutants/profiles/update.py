@@ -56,7 +56,7 @@ def _clique_ends_early() -> None:
     replace(update_clique_pods, "_advanced", advanced)
 
 
-@mutant("youngest-pod-first", "operator", "replaces the youngest of Ready pods first", "UPD-012")
+@mutant("youngest-pod-first", "operator", "replaces the youngest Ready pod first", "UPD-012")
 def _youngest_pod_first() -> None:
     def chosen_pod(ready: list[Pod]) -> Pod | None:
         return max(ready, key=lambda pod: pod.metadata.creation_timestamp or "", default=None)
@@ -69,12 +69,12 @@ def _last_replica_first() -> None:
     replace(update_set_replicas, "order", lambda found, index: (True, True, True, -index))
 
 
-@mutant("replicas-side-by-side", "operator", "updates all replicas of a set side by side", "UPD-001")
+@mutant("replicas-side-by-side", "operator", "updates all replicas of a set in parallel", "UPD-001")
 def _replicas_side_by_side() -> None:
     replace(update_progress, "has_turn", lambda pcs, item: update_progress.turn(pcs) is not None)
 
 
-@mutant("all-cliques-rolled", "operator", "takes a change of one clique for a change of all", "UPD-003")
+@mutant("all-cliques-rolled", "operator", "updates all cliques because of a change of one", "UPD-003")
 def _all_cliques_rolled() -> None:
     def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> revisions.Revision:
         own = hashes.known_template(template, pcs.spec.template.priority_class_name, policy).written
@@ -84,13 +84,13 @@ def _all_cliques_rolled() -> None:
     replace(revisions, "of_template", of_template)
 
 
-@mutant("members-rolled-alone", "operator", "replaces just the changed cliques of a group's replica", "UPD-005")
+@mutant("members-rolled-alone", "operator", "replaces only the changed cliques of a group's replica", "UPD-005")
 def _members_rolled_alone() -> None:
     right = update_group_replicas.waves
     replace(update_group_replicas, "waves", lambda doomed: right(doomed)[1:])
 
 
-@mutant("group-replicas-at-once", "operator", "makes all old replicas of a group anew at once", "UPD-004")
+@mutant("group-replicas-at-once", "operator", "recreates all old replicas of a group at once", "UPD-004")
 def _group_replicas_at_once() -> None:
     replace(update_group_replicas, "forced", lambda replicas: [replica for replica in replicas if replica.old])
 
@@ -116,12 +116,12 @@ def stepped(change: Any) -> None:
     replace(update_set_replicas, "advanced", advanced)
 
 
-@mutant("update-never-ends", "operator", "never says that the update of a set has ended", "UPD-007")
+@mutant("update-never-ends", "operator", "never reports the end of a set's update", "UPD-007")
 def _update_never_ends() -> None:
     stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_ended_at=None))
 
 
-@mutant("turn-never-over", "operator", "leaves the last replica in the progress of an ended update", "UPD-007")
+@mutant("turn-never-over", "operator", "leaves the last replica in the progress of a finished update", "UPD-007")
 def _turn_never_over() -> None:
     def change(pcs: PodCliqueSet, before: SetUpdateProgress, after: SetUpdateProgress, now: str) -> SetUpdateProgress:
         turn = after.currently_updating or before.currently_updating
@@ -130,12 +130,12 @@ def _turn_never_over() -> None:
     stepped(change)
 
 
-@mutant("start-said-anew", "operator", "dates the beginning of an update with each step anew", "UPD-006")
+@mutant("start-time-rewritten", "operator", "rewrites the start time of the update with each step", "UPD-006")
 def _start_said_anew() -> None:
     stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_started_at=now))
 
 
-@mutant("members-counted", "operator", "counts the cliques of groups among those to be updated", "UPD-008")
+@mutant("members-counted", "operator", "counts the cliques of groups in the update counters", "UPD-008")
 def _members_counted() -> None:
     right = update_set_replicas.counted
 
@@ -149,14 +149,14 @@ def _members_counted() -> None:
     replace(update_set_replicas, "counted", counted)
 
 
-@mutant("readiness-not-awaited", "operator", "has an update ended once the last old pod is deleted", "UPD-009")
+@mutant("readiness-not-awaited", "operator", "ends an update once the last old pod is deleted", "UPD-009")
 def _readiness_not_awaited() -> None:
     replace(update_progress, "minimum", lambda clique: 0)
     replace(update_clique_pods, "replaced", lambda clique, selection, found: True)
     replace(update_group_replicas, "complete", lambda selection, replicas: True)
 
 
-@mutant("selection-kept", "operator", "leaves the last selected pod in the progress of an ended update", "UPD-010")
+@mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-010")
 def _selection_kept() -> None:
     right = update_clique_pods.step
 
@@ -171,13 +171,13 @@ def _selection_kept() -> None:
     replace(update_clique_pods, "step", step)
 
 
-@mutant("breach-told-in-updates", "operator", "says of what is being updated that nothing is breached", "UPD-011")
+@mutant("breach-reported-in-updates", "operator", "reports no breach, instead of Unknown, during updates", "UPD-011")
 def _breach_told_in_updates() -> None:
     right = termination.breached_condition
     replace(statuses, "_updating", lambda now: right(1, 1, 1, now))
 
 
-@mutant("restart-rolls-again", "operator", "takes pods that are older than its process for old ones", "UPD-013")
+@mutant("restart-rolls-again", "operator", "treats pods that are older than its process as outdated", "UPD-013")
 def _restart_rolls_again() -> None:
     right, start = update_clique_pods.outdated, time.time()
 
@@ -188,7 +188,7 @@ def _restart_rolls_again() -> None:
     replace(update_clique_pods, "outdated", outdated)
 
 
-@mutant("selection-misnamed", "operator", "names another pod than that which it has selected", "UPD-010")
+@mutant("selection-misnamed", "operator", "reports another pod than the selected one", "UPD-010")
 def _selection_misnamed() -> None:
     right = update_clique_pods.step
     known: dict[str, PodSelection] = {}
@@ -210,7 +210,7 @@ def _selection_misnamed() -> None:
     replace(update_clique_pods, "step", step)
 
 
-@mutant("group-counts-replicas", "operator", "counts the replicas of a group for its cliques", "UPD-008")
+@mutant("group-counts-replicas", "operator", "counts replicas of a group instead of its cliques", "UPD-008")
 def _group_counts_replicas() -> None:
     right = statuses.group_status
 

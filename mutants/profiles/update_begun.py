@@ -29,7 +29,7 @@ from reference_impl.plan.hashing.window import STANDARD, Known, Policy
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
-@mutant("labels-are-no-change", "operator", "doesn't take labels of a template for part of it", "UPD-036")
+@mutant("labels-are-no-change", "operator", "ignores the labels of a template", "UPD-036")
 def _labels_are_no_change() -> None:
     right = hashes._template
 
@@ -39,7 +39,7 @@ def _labels_are_no_change() -> None:
     replace(hashes, "_template", bare)
 
 
-@mutant("delay-is-a-change", "operator", "takes another terminationDelay for a change of the template", "UPD-037")
+@mutant("delay-is-a-change", "operator", "treats another terminationDelay as a change of the template", "UPD-037")
 def _delay_is_a_change() -> None:
     right = hashes.known_generation
 
@@ -49,12 +49,12 @@ def _delay_is_a_change() -> None:
     replace(hashes, "known_generation", known_generation)
 
 
-@mutant("on-delete-deletes", "operator", "updates by RollingRecreate whatever the strategy", "UPD-038")
+@mutant("on-delete-deletes", "operator", "updates as with RollingRecreate, whatever the strategy", "UPD-038")
 def _on_delete_deletes() -> None:
     replace(update_progress, "on_delete", lambda pcs: False)
 
 
-@mutant("first-replica-renewed", "operator", "gives a new template to cliques of the first replica only", "UPD-039")
+@mutant("first-replica-renewed", "operator", "writes a new template only to cliques of the first replica", "UPD-039")
 def _first_replica_renewed() -> None:
     right = template_drift.outdated
 
@@ -64,7 +64,7 @@ def _first_replica_renewed() -> None:
     replace(template_drift, "outdated", outdated)
 
 
-@mutant("updated-all-or-none", "operator", "counts pods as updated only when all of a clique are", "UPD-041")
+@mutant("updated-all-or-none", "operator", "counts pods as updated only once all of a clique are", "UPD-041")
 def _updated_all_or_none() -> None:
     right = statuses.clique_status
 
@@ -79,7 +79,7 @@ def _updated_all_or_none() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("switch-rolls", "operator", "takes another strategy for a change of the template", "UPD-037", "UPD-042")
+@mutant("switch-rolls", "operator", "treats another strategy as a change of the template", "UPD-037", "UPD-042")
 def _switch_rolls() -> None:
     right = revisions.of_set
     replace(
@@ -89,7 +89,7 @@ def _switch_rolls() -> None:
     )
 
 
-@mutant("members-stay-behind", "operator", "leaves cliques of groups at the generation that OnDelete gave", "UPD-043")
+@mutant("members-stay-behind", "operator", "keeps cliques of groups at the generation of OnDelete", "UPD-043")
 def _members_stay_behind() -> None:
     right = statuses.clique_status
 

@@ -40,12 +40,12 @@ from reference_impl.plan.update_group_replicas import Replica
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
-@mutant("sick-pods-wait", "operator", "has pods that are not Ready wait for their turn", "UPD-014", "UPD-021")
+@mutant("unready-pods-wait", "operator", "replaces pods that are not Ready one by one", "UPD-014", "UPD-021")
 def _sick_pods_wait() -> None:
     replace(update_clique_pods, "forced", lambda old: [])
 
 
-@mutant("once-failed-is-sick", "operator", "takes Ready pods that have failed before for sick", "UPD-015")
+@mutant("once-failed-is-unready", "operator", "treats Ready pods that failed before as not Ready", "UPD-015")
 def _once_failed_is_sick() -> None:
     def forced(old: list[Pod]) -> list[Pod]:
         return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
@@ -53,7 +53,7 @@ def _once_failed_is_sick() -> None:
     replace(update_clique_pods, "forced", forced)
 
 
-@mutant("successors-counted", "operator", "counts Ready new pods, whosesoever place they take", "UPD-016")
+@mutant("successors-counted", "operator", "counts any new Ready pod as the successor", "UPD-016")
 def _successors_counted() -> None:
     def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
         target = clique.metadata.label(labels.TEMPLATE_HASH)
@@ -64,7 +64,7 @@ def _successors_counted() -> None:
     replace(update_clique_pods, "replaced", replaced)
 
 
-@mutant("scaled-away-awaited", "operator", "waits for the successor of a pod whose place was scaled away", "UPD-019")
+@mutant("scaled-away-awaited", "operator", "waits for the successor of a pod that was scaled away", "UPD-019")
 def _scaled_away_awaited() -> None:
     def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
         return any(pod.ready and update_clique_pods.succeeds(pod, selection) for pod in found if pod.active)
@@ -72,12 +72,12 @@ def _scaled_away_awaited() -> None:
     replace(update_clique_pods, "replaced", replaced)
 
 
-@mutant("floor-not-asked", "operator", "replaces Ready pods though too few are Ready", "UPD-017")
+@mutant("minimum-not-awaited", "operator", "replaces Ready pods although too few are Ready", "UPD-017")
 def _floor_not_asked() -> None:
     replace(update_progress, "minimum", lambda clique: 0)
 
 
-@mutant("unplaced-not-awaited", "operator", "doesn't wait for successors that no node takes", "UPD-018")
+@mutant("unplaced-not-awaited", "operator", "does not wait for successors that fit on no node", "UPD-018")
 def _unplaced_not_awaited() -> None:
     right = update_clique_pods.replaced
 
@@ -99,12 +99,12 @@ class _First:
         return self._seen.setdefault(item.metadata.uid, copy.deepcopy(item))
 
 
-@mutant("added-pods-old", "operator", "makes pods that are added to a clique from its first template", "UPD-020")
+@mutant("added-pods-old", "operator", "creates additional pods of a clique from its first template", "UPD-020")
 def _added_pods_old() -> None:
     _built_from_first(lambda first, index: index >= first.spec.replicas)
 
 
-@mutant("old-template-comes-back", "operator", "makes all pods of a clique from its first template", "UPD-040")
+@mutant("old-template-comes-back", "operator", "creates all pods of a clique from its first template", "UPD-040")
 def _old_template_comes_back() -> None:
     _built_from_first(lambda first, index: True)
 
@@ -125,9 +125,7 @@ def _built_from_first(which: Any) -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@mutant(
-    "pods-at-once-after-change", "operator", "replaces all pods at once when a change restarts an update", "UPD-022"
-)
+@mutant("pods-at-once-after-change", "operator", "replaces all pods at once if a change restarts an update", "UPD-022")
 def _pods_at_once_after_change() -> None:
     right, forced = update_clique_pods.step, update_clique_pods.forced
     restarted, stepping = set[str](), [""]
@@ -148,8 +146,7 @@ def _pods_at_once_after_change() -> None:
 @mutant(
     "pods-at-once-and-awaited",
     "operator",
-    "replaces all pods at once when a change restarts an update, and waits for the successor of a pod whose place was"
-    " scaled away",
+    "replaces all pods at once if a change restarts an update, and waits for successors of pods that were scaled away",
     "UPD-019",
     "UPD-022",
 )
@@ -158,7 +155,7 @@ def _pods_at_once_and_awaited() -> None:
     _scaled_away_awaited()
 
 
-@mutant("second-change-forgotten", "operator", "gives a clique a new template once, and never again", "UPD-023")
+@mutant("second-change-forgotten", "operator", "writes a new template to a clique only once", "UPD-023")
 def _second_change_forgotten() -> None:
     right, first = template_drift.outdated, _First()
 
@@ -188,12 +185,12 @@ def _all_since_change() -> None:
 # -- replicas of groups ------------------------------------------------------------------------------------------------
 
 
-@mutant("sick-replicas-wait", "operator", "leaves old replicas of groups alone that are not available", "UPD-025")
+@mutant("unavailable-replicas-wait", "operator", "never updates replicas of groups that are not available", "UPD-025")
 def _sick_replicas_wait() -> None:
     replace(update_group_replicas, "forced", lambda replicas: [])
 
 
-@mutant("added-replicas-old", "operator", "makes added replicas from the first template", "UPD-026", "UPD-031")
+@mutant("added-replicas-old", "operator", "creates additional replicas from the first template", "UPD-026", "UPD-031")
 def _added_replicas_old() -> None:
     members, alone, sets, groups = children.member_cliques, children.standalone_clique, _First(), _First()
 
@@ -246,17 +243,17 @@ def _replicas_at_once_after_change() -> None:
 # -- replicas of sets --------------------------------------------------------------------------------------------------
 
 
-@mutant("unplaced-replica-last", "operator", "updates replicas that no node takes in their order", "UPD-029")
+@mutant("unplaced-replica-last", "operator", "updates replicas without bound pods in the usual order", "UPD-029")
 def _unplaced_replica_last() -> None:
     replace(update_set_replicas, "placed", lambda found, index: True)
 
 
-@mutant("breached-replica-last", "operator", "updates breached replicas in their order", "UPD-030")
+@mutant("breached-replica-last", "operator", "updates breached replicas in the usual order", "UPD-030")
 def _breached_replica_last() -> None:
     replace(update_set_replicas, "breached", lambda found, index: False)
 
 
-@mutant("turn-of-nobody", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
+@mutant("turn-of-removed-replica", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
 def _turn_of_nobody() -> None:
     right = update_set_replicas.advanced
 
@@ -270,12 +267,17 @@ def _turn_of_nobody() -> None:
     replace(update_set_replicas, "advanced", advanced)
 
 
-@mutant("other-replica-first", "operator", "begins another change with the first replica, whatever lacks", "UPD-033")
+@mutant(
+    "other-replica-first",
+    "operator",
+    "starts the next update with the first replica, whichever was interrupted",
+    "UPD-033",
+)
 def _other_replica_first() -> None:
     replace(update_set_replicas, "interrupted", lambda found, index: False)
 
 
-@mutant("terminated-is-updated", "operator", "takes a replica that it has terminated for updated", "UPD-034")
+@mutant("terminated-is-updated", "operator", "counts a terminated replica as updated", "UPD-034")
 def _terminated_is_updated() -> None:
     terminate, done, terminated = Termination._replica, update_set_replicas.done, set[tuple[str, int]]()
 
@@ -290,7 +292,7 @@ def _terminated_is_updated() -> None:
     replace(update_set_replicas, "done", finished)
 
 
-@mutant("switch-freezes", "operator", "leaves an update open that OnDelete has stopped", "UPD-035")
+@mutant("switch-freezes", "operator", "never ends an update that OnDelete has stopped", "UPD-035")
 def _switch_freezes() -> None:
     stepped(lambda pcs, before, after, now: before if update_progress.on_delete(pcs) else after)
     replace(update_clique_pods, "_closed", lambda pcs, progress, now: progress)
@@ -299,7 +301,7 @@ def _switch_freezes() -> None:
 # -- sets that go in their update --------------------------------------------------------------------------------------
 
 
-@mutant("update-holds-set", "operator", "doesn't let a set go that is being updated", "UPD-044")
+@mutant("update-holds-set", "operator", "does not let a set be deleted during its update", "UPD-044")
 def _update_holds_set() -> None:
     right = Writer.remove_finalizer
 
@@ -310,7 +312,12 @@ def _update_holds_set() -> None:
     replace(Writer, "remove_finalizer", remove_finalizer)
 
 
-@mutant("generation-remembered", "operator", "takes a new set's template for a change of its namesake's", "UPD-045")
+@mutant(
+    "generation-remembered",
+    "operator",
+    "treats the template of a new set as a change of an earlier set of its name",
+    "UPD-045",
+)
 def _generation_remembered() -> None:
     right, known = update_progress.generation, dict[str, str]()
 

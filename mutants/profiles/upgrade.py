@@ -28,18 +28,22 @@ def _recognises(*names: str) -> None:
     replace(configuration.Hashes, "policy", property(policy))
 
 
-@mutant("upgrade-no-window", "operator", "knows no hashes but its own", "UPG-001", "UPG-005", "UPG-006")
+@mutant("upgrade-no-window", "operator", "recognizes only its own hashes", "UPG-001", "UPG-005", "UPG-006")
 def _no_window() -> None:
     _recognises()
 
 
-@mutant("upgrade-oldest-only", "operator", "knows legacy hashes of libraries 0.34 alone", "UPG-005", "UPG-006")
+@mutant("upgrade-oldest-only", "operator", "recognizes only legacy hashes of libraries 0.34", "UPG-005", "UPG-006")
 def _oldest_only() -> None:
     _recognises("legacy-0.34")
 
 
 @mutant(
-    "upgrade-own-libraries-only", "operator", "knows legacy hashes of the newest libraries alone", "UPG-001", "UPG-006"
+    "upgrade-own-libraries-only",
+    "operator",
+    "recognizes only legacy hashes of the newest libraries",
+    "UPG-001",
+    "UPG-006",
 )
 def _own_libraries_only() -> None:
     _recognises("legacy-0.36")
@@ -48,7 +52,7 @@ def _own_libraries_only() -> None:
 @mutant(
     "upgrade-canonical-only",
     "operator",
-    "knows canonical hashes of all libraries, no legacy ones",
+    "recognizes canonical hashes of all libraries but no legacy ones",
     "UPG-001",
     "UPG-006",
 )
@@ -56,7 +60,7 @@ def _canonical_only() -> None:
     _recognises(*(name for name in SCHEMES if name.startswith("canonical")))
 
 
-@mutant("upgrade-adopts-all", "operator", "writes its own hash over any that is stored", "UPG-007", "UPG-008")
+@mutant("upgrade-adopts-all", "operator", "overwrites every stored hash with its own", "UPG-007", "UPG-008")
 def _adopts_all() -> None:
     def foreign(self: Known, stored: str | None) -> Scheme | None:
         return None if not stored or stored == self.written else SCHEMES["legacy-0.34"]
@@ -64,9 +68,7 @@ def _adopts_all() -> None:
     replace(Known, "foreign", foreign)
 
 
-@mutant(
-    "upgrade-starts-update", "operator", "recognises legacy hashes of a set, and updates it all the same", "UPG-001"
-)
+@mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-001")
 def _starts_update() -> None:
     right = HashMigration.migrate
 
@@ -92,18 +94,18 @@ def _leaves(kind: str) -> None:
     replace(HashMigration, "_label", label)
 
 
-@mutant("upgrade-pods-left", "operator", "leaves the labels of pods as they are", "UPG-002", "UPG-006")
+@mutant("upgrade-pods-left", "operator", "does not migrate the labels of pods", "UPG-002", "UPG-006")
 def _pods_left() -> None:
     _leaves("Pod")
 
 
-@mutant("upgrade-cliques-left", "operator", "leaves the labels of cliques as they are", "UPG-002", "UPG-006")
+@mutant("upgrade-cliques-left", "operator", "does not migrate the labels of cliques", "UPG-002", "UPG-006")
 def _cliques_left() -> None:
     _leaves("PodClique")
 
 
 @mutant(
-    "upgrade-members-left", "operator", "migrates standalone cliques, and no members of groups", "UPG-002", "UPG-006"
+    "upgrade-members-left", "operator", "migrates standalone cliques but no members of groups", "UPG-002", "UPG-006"
 )
 def _members_left() -> None:
     right = HashMigration._of_clique
@@ -116,7 +118,7 @@ def _members_left() -> None:
     replace(HashMigration, "_of_clique", of_clique)
 
 
-@mutant("upgrade-groups-left", "operator", "leaves the statuses of scaling groups as they are", "UPG-002", "UPG-006")
+@mutant("upgrade-groups-left", "operator", "does not migrate the statuses of scaling groups", "UPG-002", "UPG-006")
 def _groups_left() -> None:
     def of_group(self: HashMigration, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         yield from ()
@@ -136,9 +138,7 @@ def _groups_left() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@mutant(
-    "upgrade-set-left", "operator", "takes the legacy hash of a set for current, and leaves it", "UPG-002", "UPG-006"
-)
+@mutant("upgrade-set-left", "operator", "accepts the legacy hash of a set without migrating it", "UPG-002", "UPG-006")
 def _set_left() -> None:
     replace(migration, "set_status", lambda window, status: status)
     right = revisions.of_set
@@ -151,7 +151,7 @@ def _set_left() -> None:
     replace(revisions, "of_set", of_set)
 
 
-@mutant("upgrade-pods-made-anew", "operator", "deletes pods with legacy hashes instead of writing them anew", "UPG-001")
+@mutant("upgrade-recreates-pods", "operator", "deletes pods with legacy hashes instead of migrating them", "UPG-001")
 def _pods_made_anew() -> None:
     right = HashMigration._label
 
@@ -177,18 +177,18 @@ def _never_updates(*, only_earlier: bool) -> None:
     replace(revisions, "of_set", of_set)
 
 
-@mutant("upgrade-never-updates", "operator", "leaves a set alone whose generation hash it does not know", "UPG-008")
+@mutant("upgrade-never-updates", "operator", "ignores a set whose generation hash it does not recognize", "UPG-008")
 def _unknown_left_alone() -> None:
     _never_updates(only_earlier=False)
 
 
-@mutant("upgrade-no-way-back", "operator", "does nothing with newer hashes when it is the earlier version", "UPG-004")
+@mutant("upgrade-no-way-back", "operator", "as the earlier version, ignores newer hashes", "UPG-004")
 def _no_way_back() -> None:
     _never_updates(only_earlier=True)
 
 
 @mutant(
-    "upgrade-keeps-earlier", "operator", "takes hashes of earlier contents for current in what it migrated", "UPG-003"
+    "upgrade-keeps-earlier", "operator", "treats hashes of earlier contents as current after a migration", "UPG-003"
 )
 def _keeps_earlier() -> None:
     def keep(self: Known, earlier: Known) -> None:

@@ -13,7 +13,9 @@ from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
 
 
-@variant("policy-forced", "operator", "sets the restart policy of pods to Always, and says so", "ADM-026", "ADM-046")
+@variant(
+    "policy-forced", "operator", "sets the restart policy of pods to Always, and warns about it", "ADM-026", "ADM-046"
+)
 def _policy_forced() -> None:
     warnings, pod = cliques.warnings, PodBuilder.pod
 
@@ -25,7 +27,7 @@ def _policy_forced() -> None:
     replace(PodBuilder, "pod", forced)
 
 
-@variant("warnings-in-other-words", "operator", "warns of a coarser preferred domain in its own words", "ADM-033")
+@variant("warnings-in-other-words", "operator", "warns about a coarser preferred domain with another text", "ADM-033")
 def _warnings_in_other_words() -> None:
     right = topology.warnings
 

@@ -19,7 +19,9 @@ def _collisions_reported() -> None:
     accept_collisions()
 
 
-@variant("foreign-gang-refused", "operator", "refuses sets whose gangs have names of another set's", "RES-051")
+@variant(
+    "foreign-gang-refused", "operator", "rejects sets whose gangs would have names of another set's gangs", "RES-051"
+)
 def _foreign_gang_refused() -> None:
     right = Hooks._validate_set
 

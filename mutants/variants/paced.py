@@ -15,9 +15,9 @@ EVERY, FOR = 20.0, 5.0
 
 
 @variant(
-    "works-in-turns",
+    "works-intermittently",
     "operator",
-    "works for five seconds of every twenty, and asks for nothing in between",
+    "works for five seconds of every twenty, and sends no requests in between",
     "CORE-010",
     "CORE-018",
     "CORE-020",

@@ -12,7 +12,11 @@ from reference_impl.plan.pods import PodBuilder
 
 
 @variant(
-    "literal-variables", "operator", "writes values of variables, not references to labels", "CORE-008", "CORE-009"
+    "literal-variables",
+    "operator",
+    "writes literal values of variables instead of references to labels",
+    "CORE-008",
+    "CORE-009",
 )
 def _literal_variables() -> None:
     right = PodBuilder.pod

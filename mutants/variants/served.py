@@ -9,18 +9,18 @@ _COLUMNS = "/spec/versions/0/additionalPrinterColumns"
 _BINDING_KEY = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/levels/items/properties/key"
 
 
-@variant("another-short-name", "operator", "serves gangs by a further short name", "CRD-001")
+@variant("another-short-name", "operator", "serves gangs with an additional short name", "CRD-001")
 def _another_short_name() -> None:
     spoil("podgangs.scheduler.grove.io", {"op": "add", "path": "/spec/names/shortNames/-", "value": "gang"})
 
 
-@variant("another-column", "operator", "shows a further column of sets", "CRD-002")
+@variant("another-column", "operator", "serves an additional column of sets", "CRD-002")
 def _another_column() -> None:
     column = {"name": "Strategy", "type": "string", "jsonPath": ".spec.updateStrategy.type"}
     spoil("podcliquesets.grove.io", {"op": "add", "path": f"{_COLUMNS}/1", "value": column})
 
 
-@variant("longer-topology-keys", "operator", "accepts topology keys as long as label keys may be", "CRD-003", "ADM-034")
+@variant("longer-topology-keys", "operator", "accepts topology keys as long as label keys", "CRD-003", "ADM-034")
 def _longer_topology_keys() -> None:
     longest = len("p" * 253 + "/" + "n" * 63)
     change = {"op": "replace", "path": f"{_BINDING_KEY}/maxLength", "value": longest}

@@ -14,7 +14,7 @@ from reference_impl.plan import statuses, topology, update_clique_pods
 from reference_impl.plan.update_clique_pods import Step
 
 
-@variant("selectors-turned-round", "operator", "lists the terms of selectors in another order", "CORE-013")
+@variant("selectors-reordered", "operator", "writes the terms of selectors in another order", "CORE-013")
 def _selectors_turned_round() -> None:
     right = statuses._selector
 
@@ -24,7 +24,7 @@ def _selectors_turned_round() -> None:
     replace(statuses, "_selector", selector)
 
 
-@variant("completed-kept", "operator", "lists the replaced pods of a clique after its update, too", "UPD-010")
+@variant("completed-kept", "operator", "keeps the list of replaced pods of a clique after its update", "UPD-010")
 def _completed_kept() -> None:
     right = update_clique_pods._advanced
 
@@ -39,7 +39,7 @@ def _completed_kept() -> None:
     replace(update_clique_pods, "_advanced", advanced)
 
 
-@variant("condition-in-other-words", "operator", "describes missing topology levels in its own words", "RES-065")
+@variant("condition-in-other-words", "operator", "describes missing topology levels with another text", "RES-065")
 def _condition_in_other_words() -> None:
     right = topology.condition
 

@@ -12,6 +12,8 @@ def _selection_cleared() -> None:
     replace(update_clique_pods, "carried", lambda clique, old, found: None)
 
 
-@variant("selected-replica-cleared", "operator", "clears the selected replica of a group likewise", "UPD-028")
+@variant(
+    "selected-replica-cleared", "operator", "clears the selected replica of a group when an update restarts", "UPD-028"
+)
 def _selected_replica_cleared() -> None:
     replace(update_group_replicas, "carried", lambda old, replicas: None)
