@@ -8,7 +8,6 @@ from pathlib import Path
 from conformance.suite.settings import TESTS
 
 LISTED = {
-    "operations/test_two_operators.py",
     "scheduler/test_reasons.py",
     "scheduler/test_scenarios.py",
     "topology/test_domains.py",

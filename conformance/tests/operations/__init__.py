@@ -1,1 +1,1 @@
-"""Operations: more than one operator, and what becomes of it when one of them ends."""
+"""Operations: more than one operator, and what happens when one of them ends."""

@@ -1,4 +1,4 @@
-"""What the history says of the Lease by which operators elect their leader."""
+"""The Lease by which operators elect their leader, as it was recorded."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from itertools import pairwise
 
 from conformance.grove.fields import number, text
 from conformance.grove.kinds import LEASE
-from conformance.history.query import History, Unmet
+from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
+from conformance.testing.incarnations import Records
 from conformance.testing.predicates import Predicate
 
 LEASES = "leases"
@@ -27,7 +28,7 @@ def led(view: View) -> str | Unmet:
 
 
 def renewed(by: str) -> Predicate:
-    """The Lease has been renewed by its holder since this was asked for the first time."""
+    """Its holder has renewed the Lease since this predicate was asked for the first time."""
     first: list[str] = []
 
     def seen(view: View) -> bool | Unmet:
@@ -42,6 +43,8 @@ def renewed(by: str) -> Predicate:
 
 
 def led_by_another(than: str) -> Predicate:
+    """The Lease names another holder than this one."""
+
     def seen(view: View) -> bool | Unmet:
         found = led(view)
         return found if isinstance(found, Unmet) else found != than or Unmet(f"its holder is still {than}")
@@ -49,8 +52,8 @@ def led_by_another(than: str) -> Predicate:
     return seen
 
 
-def taken_from(history: History, former: str) -> Record | None:
-    """The write by which somebody else has taken the Lease of `former`."""
+def taken_from(history: Records, former: str) -> Record | None:
+    """The write by which another operator took the Lease of `former`."""
     records = history.records(LEASES, LEASE)
     held = [i for i, record in enumerate(records) if holder(record) == former]
     later = records[held[-1] + 1 :] if held else []
@@ -63,8 +66,8 @@ def holders(records: list[Record]) -> list[str]:
     return names[:1] + [after for before, after in pairwise(names) if after != before]
 
 
-def waited(history: History, former: str) -> tuple[float, int]:
-    """Seconds from the last renewal of `former` until somebody else had the Lease, and how long it was good for."""
+def waited(history: Records, former: str) -> tuple[float, int]:
+    """Seconds from the last renewal of `former` until another operator had the Lease, and how long it is valid."""
     records = [record for record in history.records(LEASES, LEASE) if holder(record) == former]
     taken = taken_from(history, former)
     if not records or taken is None:

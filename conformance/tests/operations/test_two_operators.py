@@ -1,119 +1,161 @@
-"""Two operators: one leads, the other one is ready to follow."""
+"""Two operators: one leads, the other one is ready to take over."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from conformance.grove.expected import Expected, expected
+from conformance.grove.expected import expected
 from conformance.grove.fields import name, terminating
 from conformance.grove.kinds import LEASE
 from conformance.history.query import Unmet
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import predicates
+from conformance.testing.incarnations import Records
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.operations import leases
 
 SMALL: Mapping[str, object] = {"workers": 3, "prefills": 2, "decodes": 2, "prefillGpus": 1, "decodeGpus": 1}
 
 
-@requirements("OPS-001", "OPS-002", "OPS-003", "OPS-004", "OPS-005", "INV-001", "INV-004", "INV-005")
-def test_a_second_operator_follows_the_first(case: Case) -> None:
-    case.nodes("dgx-h100", 2)
-    case.roles.elect()
-    first = case.until("OPS-001", f"an operator holds the Lease {LEASE}", leases.led)
-    case.roles.second_operator()
-    case.until("OPS-001", "the leader renews the Lease", leases.renewed(first))
-    ask_for_admission(case)
+class LeaderEndsTwice(Scene):
+    """Two operators, and room for everything. The leader is killed while it creates the pods of a set, and a pod is
+    deleted while nobody leads. Later the next leader is stopped, with another operator beside it."""
 
-    workload = case.workload("disaggregated", setName="s", **SMALL)
-    wanted = expected(workload)
-    case.create(workload)
-    case.until("OPS-003", "the leader has begun with the set", some_pod)
-    case.roles.hand_over(kill=True)
-    killed = case.history.mark()
-    # What the leader had asked for last may still come. After that, whoever works without leading replaces this pod.
-    lost = name(case.quiet(1.5, 6, real=True).list("pods")[0])
-    case.delete("pods", lost)
-    case.until("OPS-003", "another operator takes the Lease", leases.led_by_another(first), timeout=120)
-    case.expect("OPS-001", "who had the Lease while its holder lived", [first], holders_until(case, killed))
-    case.until("OPS-005", "the lost pod is gone", lambda view: view.get("pods", lost) is None)
-    early = made_before_another_led(case, first)
-    case.expect("OPS-005", "pods made beyond those of the set before another led", [], texts(early[total(wanted) :]))
-    case.expect("OPS-005", "pods made while nobody led", [], texts(made_while_nobody_led(early, lost, case)))
-    case.until("OPS-003", "the set becomes available", predicates.available("s", 1))
-    case.until("OPS-003", "every pod is bound", predicates.all_bound(list(wanted.cliques.values())))
-    case.quiet(1)
-    case.expect("OPS-003", "pods made and deleted", [total(wanted) + 1, [lost]], [len(pods_made(case)), gone(case)])
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        env.roles.elect()
+        self.first = env.wait_for("an operator holds the Lease", leases.led)
+        env.roles.second_operator()
+        env.wait_for("the leader renews the Lease", leases.renewed(self.first))
+        # The API server asks the webhooks of the second operator.
+        right, wrong = env.workload("frontend", setName="right"), env.workload("frontend", setName="wrong")
+        cliques = wrong["spec"]["template"]["cliques"]
+        cliques.append(cliques[0])
+        self.right, self.wrong = env.dry_run.all([env.dry_run.create(right), env.dry_run.create(wrong)])
 
-    second = case.until("OPS-004", "somebody leads", leases.led)
-    case.roles.second_operator()
-    case.roles.hand_over(kill=False)
-    what = "another operator takes the Lease of one that was stopped"
-    case.until("OPS-004", what, leases.led_by_another(second), timeout=120)
-    seconds, good_for = leases.waited(case.history, second)
+        workload = env.workload("disaggregated", setName="s", **SMALL)
+        wanted = expected(workload)
+        self.total = sum(clique.template.replicas for clique in wanted.cliques.values())
+        env.create(workload)
+        env.wait_for("the leader has begun with the set", _some_pod)
+        env.roles.hand_over(kill=True)
+        env.mark("leader killed")
+        # What the leader had requested last may still arrive. After that, an operator that works without leading
+        # replaces this pod.
+        self.lost = name(env.quiet(1.5, 6, real=True).list("pods")[0])
+        env.delete("pods", self.lost)
+        env.wait_for("another operator takes the Lease", leases.led_by_another(self.first), timeout=120)
+        env.wait_for("the lost pod is gone", lambda view: view.get("pods", self.lost) is None)
+        env.wait_for("the set is available", predicates.available("s", 1))
+        env.wait_for("all pods bound", predicates.all_bound(list(wanted.cliques.values())))
+        env.quiet(1)
+        env.mark("nothing moves")
+
+        self.second = env.wait_for("the new leader holds the Lease", leases.led)
+        env.roles.second_operator()
+        env.roles.hand_over(kill=False)
+        led = leases.led_by_another(self.second)
+        env.wait_for("another operator takes the Lease of the stopped one", led, timeout=120)
+        before = {name(pod) for pod in env.history.view().list("pods")}
+        env.delete("pods", min(before))
+        env.wait_for("the last leader replaces a lost pod", _replaced(before, self.total))
+
+
+@requirement("OPS-001")
+def test_one_operator_leads(run: Recorded[LeaderEndsTwice]) -> None:
+    """Exactly one of several operators MUST lead: the one that the Lease names, and that renews it while it lives."""
+    run.reached("an operator holds the Lease")
+    run.reached("the leader renews the Lease")
+    records = run.until("leader killed").records(leases.LEASES, LEASE)
+    run.expect("who had the Lease while its holder lived", [run.scene.first], leases.holders(records))
+
+
+@requirement("OPS-002")
+def test_webhooks_answer_where_no_leader_is(run: Recorded[LeaderEndsTwice]) -> None:
+    """An operator that does not lead MUST be ready, and its webhooks MUST answer."""
+    run.expect("a set that is right", "accepted", str(run.scene.right))
+    wrong = run.scene.wrong
+    run.expect("a set with two cliques of one name is refused", True, wrong.refused or str(wrong))
+
+
+@requirement("OPS-003")
+def test_another_operator_completes_the_set(run: Recorded[LeaderEndsTwice]) -> None:
+    """When the leader dies while a set is starting, another operator MUST complete it, and MUST NOT create a Pod twice.
+
+    The test has deleted one pod, which is created once more.
+    """
+    run.reached("the leader has begun with the set")
+    run.reached("another operator takes the Lease")
+    run.reached("the set is available")
+    run.reached("all pods bound")
+    span = run.until("nothing moves")
+    seen = [len(_created(span)), _deleted(span)]
+    run.expect("number of pods created, and pods deleted", [run.scene.total + 1, [run.scene.lost]], seen)
+
+
+@requirement("OPS-004")
+def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> None:
+    """A leader that is stopped MUST release the Lease, so that another one leads before it would have expired."""
+    run.reached("the new leader holds the Lease")
+    run.reached("another operator takes the Lease of the stopped one")
+    span = run.until("another operator takes the Lease of the stopped one")
+    seconds, good_for = leases.waited(span, run.scene.second)
     what = f"it takes over before the {good_for} s of the Lease are over"
-    case.expect("OPS-004", what, True, seconds < good_for or f"after {seconds:.1f} s")
-    before = {name(pod) for pod in case.history.view().list("pods")}
-    case.delete("pods", min(before))
-    case.until("OPS-004", "the new leader replaces a lost pod", replaced(before, total(wanted)))
+    run.expect(what, True, seconds < good_for or f"after {seconds:.1f} s")
+    run.reached("the last leader replaces a lost pod")
 
 
-def ask_for_admission(case: Case) -> None:
-    """The second operator's webhooks are those that are asked: a set is accepted, a senseless one is not."""
-    right = case.workload("frontend", setName="right")
-    wrong = case.workload("frontend", setName="wrong")
-    cliques = wrong["spec"]["template"]["cliques"]
-    cliques.append(cliques[0])
-    accepted, refused = case.dry_run.all([case.dry_run.create(right), case.dry_run.create(wrong)])
-    case.expect("OPS-002", "a set that is right", "accepted", str(accepted))
-    case.expect("OPS-002", "a set with two cliques of one name is refused", True, refused.refused or str(refused))
+@requirement("OPS-005")
+def test_an_operator_that_does_not_lead_creates_nothing(run: Recorded[LeaderEndsTwice]) -> None:
+    """An operator that does not lead MUST NOT create anything."""
+    run.reached("the lost pod is gone")
+    span = run.until("the lost pod is gone")
+    early = _created_before_another_led(span, run.scene.first)
+    beyond = [str(record) for record in early[run.scene.total :]]
+    run.expect("pods created beyond those of the set before another led", [], beyond)
+    leaderless = [str(record) for record in _after_deletion(span, early, run.scene.lost)]
+    run.expect("pods created while nobody led", [], leaderless)
 
 
-def some_pod(view: View) -> bool | Unmet:
+@invariants("INV-001", "INV-004", "INV-005")
+def test_invariants(run: Recorded[LeaderEndsTwice], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _some_pod(view: View) -> bool | Unmet:
     return bool(view.list("pods")) or Unmet("there is no pod")
 
 
-def total(wanted: Expected) -> int:
-    return sum(clique.template.replicas for clique in wanted.cliques.values())
+def _created(history: Records) -> list[Record]:
+    return [record for record in history.records("pods") if record.kind == ADDED]
 
 
-def pods_made(case: Case) -> list[Record]:
-    return [record for record in case.history.records("pods") if record.kind == ADDED]
-
-
-def gone(case: Case) -> list[str]:
+def _deleted(history: Records) -> list[str]:
     """Pods that were deleted, or marked for it."""
-    records = case.history.records("pods")
+    records = history.records("pods")
     return sorted({r.name for r in records if r.kind == DELETED or terminating(r.object)})
 
 
-def holders_until(case: Case, mark: int) -> list[str]:
-    return leases.holders(case.history.records(leases.LEASES, LEASE, until=mark))
+def _created_before_another_led(history: Records, former: str) -> list[Record]:
+    """Pods that were created before another operator had the Lease."""
+    taken = leases.taken_from(history, former)
+    return [record for record in _created(history) if taken is None or record.revision < taken.revision]
 
 
-def made_before_another_led(case: Case, former: str) -> list[Record]:
-    """Pods that were made before somebody else had the Lease."""
-    taken = leases.taken_from(case.history, former)
-    return [record for record in pods_made(case) if taken is None or record.revision < taken.revision]
+def _after_deletion(history: Records, records: list[Record], lost: str) -> list[Record]:
+    """Those of these records that were written after a pod was deleted."""
+    ends = [r.revision for r in history.records("pods", lost) if r.kind == DELETED or terminating(r.object)]
+    return [record for record in records if ends and record.revision > min(ends)]
 
 
-def made_while_nobody_led(early: list[Record], lost: str, case: Case) -> list[Record]:
-    """Of these pods those that were made after one was lost: the leader was dead already."""
-    ends = [r.revision for r in case.history.records("pods", lost) if r.kind == DELETED or terminating(r.object)]
-    return [record for record in early if ends and record.revision > min(ends)]
+def _replaced(before: set[str], count: int) -> predicates.Predicate:
+    """There are so many pods, and not only those that there were before."""
 
-
-def texts(records: list[Record]) -> list[str]:
-    return [str(record) for record in records]
-
-
-def replaced(before: set[str], count: int) -> predicates.Predicate:
     def seen(view: View) -> bool | Unmet:
-        found: list[Mapping[str, Any]] = [pod for pod in view.list("pods") if not terminating(pod)]
-        new = {name(pod) for pod in found} - before
+        found = {name(pod) for pod in view.list("pods") if not terminating(pod)}
+        new = found - before
         return (len(found) == count and bool(new)) or Unmet(f"{len(found)} of {count} pods, {len(new)} of them new")
 
     return seen
