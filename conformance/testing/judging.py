@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
 
@@ -12,8 +13,8 @@ from conformance.grove.scheduling.instance import Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.invariants.result import RuleResult
-from conformance.suite.case import Case
-from conformance.testing.playing import Play, Scene, counted
+from conformance.testing.playing import AT_WORK, Play, PlayedScenario, counted
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment
 
 RULES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
@@ -81,34 +82,52 @@ def cast(known: Sequence[Scenario], ids: Sequence[str]) -> list[Scenario]:
     return [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
 
 
-def judge(case: Case, play: Play, scenes: Sequence[Scene], ids: Sequence[str]) -> None:
-    """Make one check for each requirement and scene that breaks it, and a pass for requirements that no scene
-    breaks."""
-    wrong: dict[str, list[tuple[Scene, list[Breach]]]] = {id: [] for id in ids}
-    for scene in scenes:
-        for id, breaches in attributed(scene, breaches_of(scene, at_once=play.at_once)).items():
-            if id in wrong:
-                wrong[id].append((scene, breaches))
-    for id, found in wrong.items():
-        for scene, breaches in found:
-            what = f"{_name(scene)}: {scene.scenario.about or 'the outcome is permitted'}"
-            case.holds(id, what, RuleResult("", what, False, explained(scene, breaches)))
-        if not found:
-            case.holds(id, f"{len(scenes)} scenarios come to rest where they may", True)
+class Scenarios(Scene):
+    """A scene in which scenarios of gang scheduling are played."""
+
+    played: list[PlayedScenario]
+    """The scenarios, and once more those that changed, as they were afterwards."""
+    at_once: bool
+    """Whether the scheduler saw everything at once."""
+
+    def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario], ungated: Sequence[Scenario] = ()) -> None:
+        """Play the scenarios at the same time, and those `ungated` once more with pods that have no gates."""
+        play = Play(env, cast, ungated)
+        played = play.run()
+        self.at_once, self.played = play.at_once, played
+
+    @cached_property
+    def broken(self) -> Mapping[str, list[tuple[PlayedScenario, list[Breach]]]]:
+        """Requirement → the scenarios that break it, each with the breaches that say so."""
+        found: dict[str, list[tuple[PlayedScenario, list[Breach]]]] = {}
+        for played in self.played:
+            for id, breaches in attributed(played, breaches_of(played, at_once=self.at_once)).items():
+                found.setdefault(id, []).append((played, breaches))
+        return found
 
 
-def attributed(scene: Scene, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
-    """Return the requirements that a scene breaks, each with its breaches."""
+def judge(run: Recorded[Scenarios], id: str) -> None:
+    """Make one failed check for each scenario that breaks the requirement, or one that passes."""
+    run.reached(AT_WORK)
+    for played, breaches in run.scene.broken.get(id, ()):
+        what = f"{_name(played)}: {played.scenario.about or 'the outcome is permitted'}"
+        run.holds(what, RuleResult("", what, False, explained(played, breaches)))
+    if id not in run.scene.broken:
+        run.holds(f"{len(run.scene.played)} scenarios come to rest where they may", True)
+
+
+def attributed(played: PlayedScenario, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
+    """Return the requirements that a scenario breaks, each with its breaches."""
     found: dict[str, list[Breach]] = {}
     for breach in breaches:
         must, home = breach.level == "MUST", RULES.get((breach.rule, breach.level))
-        named = [id for id in scene.scenario.checks if must and _takes(id, breach, home)]
+        named = [id for id in played.scenario.checks if must and _takes(id, breach, home)]
         named += [home] if home else []
-        if not scene.gates:
+        if not played.gates:
             named = [UNGATED] if must else []
         for id in dict.fromkeys(named):
             found.setdefault(id, []).append(breach)
-    if any(scene.scenario.expected.victims) and not scene.changed and not scene.outcome.evicted:
+    if any(played.scenario.expected.victims) and not played.changed and not played.outcome.evicted:
         found[EVICTS] = [Breach("GS-30", "", "nobody is evicted, though that would make room", "SHOULD")]
     return found
 
@@ -120,20 +139,20 @@ def _takes(id: str, breach: Breach, home: str | None) -> bool:
     return id not in RULES.values() or not elsewhere or breach.rule == "GS-26"
 
 
-def breaches_of(scene: Scene, *, at_once: bool = True) -> list[Breach]:
-    """Return what is wrong during the scene and at its end."""
-    found = history.judged(scene.instance, [move.step for move in scene.moves])
-    found += [*_torn_for_long(scene), *_nominated(scene), *_unloved(scene)]
-    return counted(found, scene.instance, gates=scene.gates, at_once=at_once)
+def breaches_of(played: PlayedScenario, *, at_once: bool = True) -> list[Breach]:
+    """Return what is wrong while a scenario is played and at its end."""
+    found = history.judged(played.instance, [move.step for move in played.moves])
+    found += [*_torn_for_long(played), *_nominated(played), *_unloved(played)]
+    return counted(found, played.instance, gates=played.gates, at_once=at_once)
 
 
-def explained(scene: Scene, breaches: Iterable[Breach]) -> str:
+def explained(played: PlayedScenario, breaches: Iterable[Breach]) -> str:
     """Return the outcome, the breaches, the permitted outcomes, and the YAML that reproduces it."""
-    lines = [f"seen: {scenarios.notation(scene.outcome)}", *(f"breach: {breach}" for breach in breaches)]
-    lines += [f"permitted: {scenarios.notation(outcome)}" for outcome in nearest(scene.instance, scene.outcome)]
-    if scene.changed:
+    lines = [f"seen: {scenarios.notation(played.outcome)}", *(f"breach: {breach}" for breach in breaches)]
+    lines += [f"permitted: {scenarios.notation(outcome)}" for outcome in nearest(played.instance, played.outcome)]
+    if played.changed:
         lines.append("this is what came of it after the change that the scenario ends with")
-    lines += ["scenario:", scenarios.shown(scene.scenario.instance, scene.scenario.about)]
+    lines += ["scenario:", scenarios.shown(played.scenario.instance, played.scenario.about)]
     return "\n".join(lines)
 
 
@@ -156,16 +175,16 @@ def _distance(instance: Instance, one: Outcome, other: Outcome) -> int:
     return moved + len(one.evicted ^ other.evicted)
 
 
-def _torn_for_long(scene: Scene) -> Iterable[Breach]:
+def _torn_for_long(played: PlayedScenario) -> Iterable[Breach]:
     """Yield gangs that were bound in part for longer than binding takes (GS-23), except gangs that have lost pods."""
     since: dict[str, float] = {}
     alive: dict[str, Bound] = {}
     gone: set[str] = set()
-    old = {pod.gang for pod in scene.instance.running}
-    moments = [*((move.at, move.step) for move in scene.moves), (scene.end, None)]
+    old = {pod.gang for pod in played.instance.running}
+    moments = [*((move.at, move.step) for move in played.moves), (played.end, None)]
     for at, step in moments:
         for name, begin in list(since.items()):
-            if at - begin > scene.within:
+            if at - begin > played.within:
                 yield Breach("GS-23", name, f"was bound in part for {at - begin:.0f} s")
                 del since[name]
         if isinstance(step, Bound):
@@ -173,34 +192,36 @@ def _torn_for_long(scene: Scene) -> Iterable[Breach]:
         elif isinstance(step, Gone) and alive.pop(step.pod, None) is None:
             gone.add(step.pod)
         now = history.outcome(alive.values(), gone)
-        for gang in scene.instance.gangs:
-            torn = any(now.placed.get(gang.name, {}).values()) and not admitted(scene.instance, now, gang)
+        for gang in played.instance.gangs:
+            torn = any(now.placed.get(gang.name, {}).values()) and not admitted(played.instance, now, gang)
             if torn and gang.name not in old:
                 since.setdefault(gang.name, at)
             else:
                 since.pop(gang.name, None)
 
 
-def _nominated(scene: Scene) -> Iterable[Breach]:
+def _nominated(played: PlayedScenario) -> Iterable[Breach]:
     """Yield waiting pods that stay nominated for a node although nothing is evicted for them (GS-24)."""
-    if not scene.outcome.evicted and not any(pod.state == "terminating" for pod in scene.instance.running):
-        for pod, node in sorted(scene.nominated.items()):
+    if not played.outcome.evicted and not any(pod.state == "terminating" for pod in played.instance.running):
+        for pod, node in sorted(played.nominated.items()):
             yield Breach("GS-24", "", f"{pod} waits and is nominated for {node}")
 
 
-def _unloved(scene: Scene) -> Iterable[Breach]:
+def _unloved(played: PlayedScenario) -> Iterable[Breach]:
     """Yield preferences that could have been met better (OR-9)."""
-    if not any(scope.preferred for gang in scene.instance.gangs for scope in gang.scopes):
+    if not any(scope.preferred for gang in played.instance.gangs for scope in gang.scopes):
         return
-    if not scene.scenario.enumerable or scene.scenario.expected.should is None:
+    if not played.scenario.enumerable or played.scenario.expected.should is None:
         return
-    seen = outcomes.score(scene.instance, scene.outcome)
-    best = max((outcomes.score(scene.instance, good) for good in outcomes.permitted(scene.instance)), default=seen)
+    seen = outcomes.score(played.instance, played.outcome)
+    best = max((outcomes.score(played.instance, good) for good in outcomes.permitted(played.instance)), default=seen)
     if seen < best:
         yield Breach("OR-9", "", f"preferences are met by {seen:.2f}, and could be by {best:.2f}", "SHOULD")
 
 
-def _name(scene: Scene) -> str:
+def _name(played: PlayedScenario) -> str:
     return (
-        scene.scenario.id + ("" if scene.gates else " without gates") + (", after its change" if scene.changed else "")
+        played.scenario.id
+        + ("" if played.gates else " without gates")
+        + (", after its change" if played.changed else "")
     )

@@ -1,4 +1,4 @@
-"""Play many scenarios of gang scheduling at once: each on nodes of its own, all in the namespace of the test. The suite
+"""Play many scenarios of gang scheduling at once: each on nodes of its own, all in the namespace of one scene. The suite
 creates what an operator would create.
 
 The scheduler is stopped while the objects are created, so that it sees everything at once. A scheduler that the driver
@@ -24,7 +24,7 @@ from conformance.history.query import Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
 from conformance.suite.api import Object
-from conformance.suite.case import Case
+from conformance.suite.scene_environment import SceneEnvironment
 
 PREEMPTION = "preemption"
 """The feature of schedulers that preempt."""
@@ -33,6 +33,8 @@ HELD = "conformance.grove.io/held"
 NOW = "2026-01-01T00:00:00Z"
 WITHIN, REST = 30.0, 2.0
 """Seconds within which everything must come to rest (GS-23, GS-43), and for how long nothing may change then."""
+AT_WORK, AT_REST = "scheduler binds pods of any gang", "scenarios at rest"
+"""Steps of the scene: a pod is bound, and nothing moves any more; then some scenarios change."""
 MOST_TURNS = 8
 """How often gates may be removed one after the other."""
 
@@ -46,7 +48,7 @@ class Move:
 
 
 @dataclass
-class Scene:
+class PlayedScenario:
     """A scenario as it was played, or what became of it after its change."""
 
     scenario: Scenario
@@ -112,40 +114,40 @@ def counted(breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_o
 
 
 class Play:
-    """One play of many scenarios. `run` returns all scenes; `at_once` says whether the scheduler saw everything at
-    once."""
+    """One play of many scenarios. `run` returns all of them as they were played; `at_once` says whether the scheduler
+    saw everything at once."""
 
-    def __init__(self, case: Case, cast: Sequence[Scenario], ungated: Sequence[Scenario] = ()) -> None:
-        self.case = case
+    def __init__(self, env: SceneEnvironment, cast: Sequence[Scenario], ungated: Sequence[Scenario] = ()) -> None:
+        self.env = env
         self.parts = [self._part(scenario) for scenario in cast]
         self.parts += [self._part(scenario, "-ungated", gates=False) for scenario in ungated]
-        self.preempts = PREEMPTION in case.implementation.features
+        self.preempts = PREEMPTION in env.implementation.features
         self.at_once = True
         self._classes: list[str] = []
         self._dirty: set[str] = set()
 
     def _part(self, scenario: Scenario, suffix: str = "", *, gates: bool = True) -> Part:
-        where = self.case.testbed(manifests.object_name(scenario.id + suffix))
+        where = self.env.testbed(manifests.object_name(scenario.id + suffix))
         return Part(scenario, Testbed(**{**vars(where), "gates": gates}), scenario.instance)
 
-    def run(self, ids: Sequence[str]) -> list[Scene]:
-        """Play all scenarios, then the changes of those that have one. Fails `ids` if nothing is bound at all."""
-        self.at_once = self.case.roles.pause("gang-scheduler")
+    def run(self) -> list[PlayedScenario]:
+        """Play all scenarios, then the changes of those that have one."""
+        self.at_once = self.env.roles.pause("gang-scheduler")
         try:
             self._set_up()
             self._begin()
             # In real time: its start is not judged.
-            what = "the scheduler binds pods of any gang"
-            self.case.until(ids, what, self._any_bound, WITHIN, resources=("pods",), real=True)
+            self.env.wait_for(AT_WORK, self._any_bound, WITHIN, resources=("pods",), real=True)
             self._come_to_rest(self.parts)
-            scenes = [self._scene(part) for part in self.parts]
+            self.env.mark(AT_REST)
+            played = [self._played(part) for part in self.parts]
             changing = [part for part in self.parts if part.scenario.change is not None]
             for part in changing:
                 self._change(part)
             if changing:
                 self._come_to_rest(changing)
-                scenes += [self._scene(part) for part in changing]
-            return scenes
+                played += [self._played(part) for part in changing]
+            return played
         finally:
             self._leave()
 
@@ -154,13 +156,13 @@ class Play:
     def _set_up(self) -> None:
         instances = [part.instance for part in self.parts]
         for entry in {c["value"]: c for instance in instances for c in manifests.priority_classes(instance)}.values():
-            if self.case.dry_run.ask(self.case.dry_run.create(entry)).accepted:
-                self.case.create(entry)
+            if self.env.dry_run.ask(self.env.dry_run.create(entry)).accepted:
+                self.env.create(entry)
                 self._classes.append(name(entry))
         fleet = [node for part in self.parts for node in manifests.nodes(part.instance, part.testbed)]
         if not self.at_once:
             fleet = [{**node, "spec": {**node["spec"], "unschedulable": True}} for node in fleet]
-        self.case.fleet(fleet)
+        self.env.fleet(fleet)
         self._make([(part.instance, part.testbed) for part in self.parts])
 
     def _make(self, places: Sequence[tuple[Instance, Testbed]]) -> None:
@@ -172,14 +174,14 @@ class Play:
             every[1] += [_in_state(pod, states[name(pod)]) for pod in manifests.running(instance, testbed)]
             every[2] += manifests.pods(instance, testbed)
         for objects in every:
-            self.case.create_all(objects)
+            self.env.create_all(objects)
         for pod in every[1]:
             if pod["metadata"].get("finalizers"):
-                self.case.delete("pods", name(pod))
+                self.env.delete("pods", name(pod))
 
     def _begin(self) -> None:
         if self.at_once:
-            self.case.roles.restart("gang-scheduler")
+            self.env.roles.restart("gang-scheduler")
             return
         for part in self.parts:
             for node in part.instance.nodes:
@@ -191,10 +193,10 @@ class Play:
         assert change is not None
         before = part.instance
         part.begin = [step for step in _still_bound(self._moves(part)) if step.gang not in change.deleted]
-        part.since = self.case.history.mark()
+        part.since = self.env.history.mark()
         part.instance, part.found, part.wrong = before.after(Outcome(), change), None, "nothing was changed yet"
         known = {node.name for node in before.nodes}
-        self.case.fleet(
+        self.env.fleet(
             manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in known), ()), part.testbed)
         )
         for node in change.nodes:
@@ -202,24 +204,24 @@ class Play:
                 self._renew(node, part.testbed)
         self._make([(Instance(change.nodes, change.gangs), part.testbed)])
         for gang in change.deleted:
-            self.case.delete("podgangs", part.testbed.name(gang))
-            for pod in self.case.history.view().list("pods", dict(part.testbed.tag)):
+            self.env.delete("podgangs", part.testbed.name(gang))
+            for pod in self.env.history.view().list("pods", dict(part.testbed.tag)):
                 if label(pod, labels.GANG) == part.testbed.name(gang):
-                    self.case.delete("pods", name(pod))
+                    self.env.delete("pods", name(pod))
 
     def _renew(self, node: Node, testbed: Testbed) -> None:
         """Update labels, taints and schedulability of an existing node."""
         [right] = manifests.nodes(Instance((node,), ()), testbed)
         spec = {"taints": right["spec"]["taints"], "unschedulable": right["spec"].get("unschedulable")}
-        self.case.patch("nodes", name(right), {"metadata": {"labels": right["metadata"]["labels"]}, "spec": spec})
+        self.env.patch("nodes", name(right), {"metadata": {"labels": right["metadata"]["labels"]}, "spec": spec})
 
     def _leave(self) -> None:
         """Remove what must not remain: finalizers of pods, and cluster-scoped objects."""
-        for pod in self.case.history.view().list("pods"):
+        for pod in self.env.history.view().list("pods"):
             if HELD in pod["metadata"].get("finalizers", ()):
-                self.case.patch("pods", name(pod), {"metadata": {"finalizers": None}})
+                self.env.patch("pods", name(pod), {"metadata": {"finalizers": None}})
         for entry in self._classes:
-            self.case.delete("priorityclasses", entry)
+            self.env.delete("priorityclasses", entry)
 
     # -- watching ------------------------------------------------------------------------------------------------
 
@@ -233,11 +235,11 @@ class Play:
         """Wait until all pods are where they may be and nothing changes any more. Gates are removed on the way."""
         for _ in range(MOST_TURNS):
             self._dirty = {part.testbed.prefix for part in parts}
-            self.case.settled(
+            self.env.settled(
                 "every scenario is at rest where it may be", lambda view: self._at_rest(parts, view), WITHIN
             )
             if not self._open_gates(parts):
-                view = self.case.quiet(REST, WITHIN)
+                view = self.env.quiet(REST, WITHIN)
                 self._dirty = {part.testbed.prefix for part in parts}
                 self._at_rest(parts, view)
                 if not self._open_gates(parts):
@@ -262,21 +264,21 @@ class Play:
             for gang in part.free:
                 opened = True
                 part.open.add(gang.name)
-                for pod in self.case.history.view().list("pods", dict(part.testbed.tag)):
+                for pod in self.env.history.view().list("pods", dict(part.testbed.tag)):
                     if label(pod, labels.GANG) == part.testbed.name(gang.name):
                         rest = [gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE]
-                        self.case.patch("pods", name(pod), {"spec": {"schedulingGates": rest or None}})
+                        self.env.patch("pods", name(pod), {"spec": {"schedulingGates": rest or None}})
             part.free = []
         return opened
 
     # -- what was seen -------------------------------------------------------------------------------------------
 
-    def _scene(self, part: Part) -> Scene:
-        pods = self.case.history.view().list("pods", dict(part.testbed.tag))
+    def _played(self, part: Part) -> PlayedScenario:
+        pods = self.env.history.view().list("pods", dict(part.testbed.tag))
         waiting = [pod for pod in pods if not text(pod, "spec", "nodeName")]
         nominated = {name(pod): text(pod, "status", "nominatedNodeName") for pod in waiting}
-        now = self.case.history.now()
-        return Scene(
+        now = self.env.history.now()
+        return PlayedScenario(
             part.scenario,
             part.instance,
             part.testbed.gates,
@@ -285,11 +287,11 @@ class Play:
             manifests.outcome(part.instance, pods, part.testbed),
             now,
             {pod: node for pod, node in nominated.items() if node},
-            WITHIN * self.case.time_scale,
+            WITHIN * self.env.time_scale,
         )
 
     def _moves(self, part: Part) -> list[Move]:
-        records = [r for r in self.case.history.records("pods", since=part.since)
+        records = [r for r in self.env.history.records("pods", since=part.since)
                    if label(r.object, labels.BY_HAND) == part.testbed.prefix]  # fmt: skip
         return list(_moves(records, part))
 

@@ -7,7 +7,7 @@ from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Outcome
 from conformance.suite import requirement
 from conformance.testing import judging
-from conformance.testing.playing import Move, Scene
+from conformance.testing.playing import Move, PlayedScenario
 
 ALL = {scenario.id: scenario for scenario in scenarios.load()}
 
@@ -22,7 +22,7 @@ def scene(name, *moves, gates=True, outcome=None, **more):
             spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
             spread[step.node] = spread.get(step.node, 0) + 1
     seen = outcome or Outcome(placed)
-    return Scene(
+    return PlayedScenario(
         scenario, scenario.instance, gates, False, steps, seen, more.pop("end", 5.0), more.pop("nominated", {})
     )
 
@@ -53,6 +53,16 @@ def test_every_requirement_can_be_broken():
 def test_a_torn_gang_breaks_its_rule_and_what_the_scenario_shows():
     assert broken(scene("GS-S03", *bound("A", "w", "n-0"))) == {"SCHED-020", "SCHED-050"}
     assert broken(scene("GS-S09", *bound("A", "w", "n1"))) >= {"SCHED-020", "SCHED-027"}
+
+
+def test_a_scene_says_which_scenarios_break_a_requirement():
+    torn, whole = scene("GS-S03", *bound("A", "w", "n-0")), scene("GS-S01", *bound("A", "w", "n1", "n1", "n2", "n2"))
+    given = judging.Scenarios()
+    given.played, given.at_once = [torn, whole], True
+    assert {id: [played for played, _ in found] for id, found in given.broken.items()} == {
+        "SCHED-020": [torn],
+        "SCHED-050": [torn],
+    }
 
 
 def test_a_gang_may_be_bound_in_part_for_a_while():

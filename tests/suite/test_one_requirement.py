@@ -8,10 +8,6 @@ from pathlib import Path
 from conformance.suite.settings import TESTS
 
 LISTED = {
-    "scheduler/test_reasons.py",
-    "scheduler/test_scenarios.py",
-    "topology/test_domains.py",
-    "topology/test_hierarchy.py",
     "upgrade/test_earlier_versions.py",
     "upgrade/test_foreign_hashes.py",
 }

@@ -1,69 +1,114 @@
-"""What services of several components need and a scheduler of single PodGroups cannot give. Each test is named after a
-gap. Operator and scheduler together."""
+"""Services of several components, with what a scheduler of single PodGroups cannot give. Operator and scheduler
+together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from conformance.grove.expected import Clique, expected
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
+from conformance.suite.api import Object
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 
-@requirements("SCHED-061")
-def test_gap_1_so_many_complete_replicas_of_several_nodes_or_none(case: Case) -> None:
-    # Each worker takes three nodes; two workers are the minimum, and there is room for one and two thirds.
-    case.nodes("tiny", 5)
-    workload = case.workload("disaggregated", routers=1, workers=3, workersMinAvailable=2, prefills=2, prefillGpus=2,
-                             decodes=1, decodeGpus=2)  # fmt: skip
-    wanted = expected(workload)
-    [base] = wanted.base_gangs
-    [scaled] = wanted.scaled_gangs
-    based, third = wanted.of_gang(base.name), wanted.of_gang(scaled.name)
-    case.create(workload)
-    _waits(case, "SCHED-061", based, "bound pods where two complete workers do not fit")
+class ServiceThatWaits(Scene):
+    """A service that does not fit, and a later set without GPUs, which is bound."""
 
-    case.nodes("tiny", 3)
-    case.until("SCHED-061", "two complete workers are placed once they fit", predicates.all_bound(based))
-    case.until("SCHED-061", "the pods of the third one lose their gates", predicates.all_ungated(third))
-    view = case.quiet(1)
-    case.expect(
-        "SCHED-061", "bound pods of a third that does not fit", predicates.none(third), predicates.bound(view, third)
-    )
-    case.nodes("tiny", 1)
-    case.until("SCHED-061", "the third complete worker is placed", predicates.all_bound(third))
+    waiting: Sequence[Clique]
+    """The cliques of the service that could be bound if they fitted."""
+
+    def create(self, env: SceneEnvironment, workload: Object) -> None:
+        """Creates the service; the later set proves that the scheduler had its chance."""
+        env.create(workload)
+        env.wait_for("service ungated", predicates.all_ungated(self.waiting))
+        later = env.workload("frontend", setName="later")
+        env.create(later)
+        env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
+        env.quiet(1)
+        env.mark("service tried")
 
 
-@requirements("SCHED-062")
-def test_gap_2_ten_prefill_pods_are_nothing_without_one_for_decode(case: Case) -> None:
-    # Room for all ten prefill pods, and for no decode pod: it needs a bigger node.
-    case.nodes("tiny", 10)
-    workload = case.workload("components", prefills=10, decodes=1, decodeGpus=8)
-    cliques = list(expected(workload).cliques.values())
-    case.create(workload)
-    _waits(case, "SCHED-062", cliques, "bound pods where no decode pod fits")
-    case.nodes("dgx-h100", 1)
-    case.until("SCHED-062", "all are placed once the decode pod fits", predicates.all_bound(cliques))
+class WorkersOfThreeNodes(ServiceThatWaits):
+    """Each worker takes three nodes, and two of three workers are the minimum. Five nodes have room for one worker and
+    two thirds; later there are eight nodes, then nine."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 5)
+        workload = env.workload(
+            "disaggregated",
+            routers=1,
+            workers=3,
+            workersMinAvailable=2,
+            prefills=2,
+            prefillGpus=2,
+            decodes=1,
+            decodeGpus=2,
+        )
+        wanted = expected(workload)
+        [base] = wanted.base_gangs
+        [scaled] = wanted.scaled_gangs
+        self.waiting, self.third = wanted.of_gang(base.name), wanted.of_gang(scaled.name)
+        self.create(env, workload)
+        env.nodes("tiny", 3)
+        env.wait_for("two workers bound", predicates.all_bound(self.waiting))
+        env.wait_for("third worker ungated", predicates.all_ungated(self.third))
+        env.quiet(1)
+        env.mark("third worker tried")
+        env.nodes("tiny", 1)
+        env.wait_for("third worker bound", predicates.all_bound(self.third))
 
 
-@requirements("SCHED-063")
-def test_minimum_of_all_groups_before_extras(case: Case) -> None:
-    # One of each is needed, four and two are wanted; there is room for two.
-    case.nodes("tiny", 2)
-    workload = case.workload("components", prefills=4, decodes=2)
-    wanted = expected(workload)
-    [gang] = wanted.gangs.values()
-    cliques = wanted.of_gang(gang.name)
-    case.create(workload)
-    case.until("SCHED-063", "one of each is placed where two pods fit", predicates.admitted(wanted, gang))
-    case.expect("SCHED-063", "bound pods where two fit", dict(gang.minimums), predicates.bound(case.quiet(1), cliques))
+class NoNodeForDecode(ServiceThatWaits):
+    """Ten nodes for ten prefill pods, none of which has room for the decode pod; later a larger node."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 10)
+        workload = env.workload("components", prefills=10, decodes=1, decodeGpus=8)
+        self.waiting = list(expected(workload).cliques.values())
+        self.create(env, workload)
+        env.nodes("dgx-h100", 1)
+        env.wait_for("service bound", predicates.all_bound(self.waiting))
 
 
-def _waits(case: Case, id: str, cliques: Sequence[Clique], what: str) -> None:
-    """No pod of the cliques is bound, though they might be, and though a gang that came later is."""
-    case.until(id, "the pods that wait have no gate", predicates.all_ungated(cliques))
-    later = case.workload("frontend", setName="later")
-    case.create(later)
-    case.until(id, "a later gang that fits is bound", predicates.all_bound(list(expected(later).cliques.values())))
-    case.expect(id, what, predicates.none(cliques), predicates.bound(case.quiet(1), cliques))
+class RoomForOneOfEach(Scene):
+    """Two nodes for a service of four prefill and two decode pods, of which one each is the minimum."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 2)
+        workload = env.workload("components", prefills=4, decodes=2)
+        wanted = expected(workload)
+        [self.gang] = wanted.gangs.values()
+        self.cliques = wanted.of_gang(self.gang.name)
+        env.create(workload)
+        env.wait_for("minimum bound", predicates.admitted(wanted, self.gang))
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+@requirement("SCHED-061")
+def test_workers_are_placed_whole(run: Recorded[WorkersOfThreeNodes]) -> None:
+    """The scheduler MUST place at least minAvailable whole replicas or nothing, and further ones whole, one by one."""
+    run.reached("service ungated")
+    run.reached("later set bound")
+    run.always("no pod of two workers is bound", predicates.none_bound(run.scene.waiting), until="service tried")
+    run.reached("two workers bound")
+    run.reached("third worker ungated")
+    run.always("no pod of the third is bound", predicates.none_bound(run.scene.third), until="third worker tried")
+    run.reached("third worker bound")
+
+
+@requirement("SCHED-062")
+def test_prefill_pods_wait_for_a_decode_pod(run: Recorded[NoNodeForDecode]) -> None:
+    """If the minimum of one of several components does not fit, the scheduler MUST NOT bind any Pod of the others."""
+    run.reached("service ungated")
+    run.reached("later set bound")
+    run.always("no pod is bound", predicates.none_bound(run.scene.waiting), until="service tried")
+    run.reached("service bound")
+
+
+@requirement("SCHED-063")
+def test_minimum_of_all_groups_before_extras(run: Recorded[RoomForOneOfEach]) -> None:
+    """The scheduler MUST place the minimum of all components before it places more than the minimum of any."""
+    run.reached("minimum bound")
+    bound = predicates.bound(run.at("nothing moves"), run.scene.cliques)
+    run.expect("bound pods where two fit", dict(run.scene.gang.minimums), bound)

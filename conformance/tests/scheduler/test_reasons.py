@@ -9,42 +9,52 @@ from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, name, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 CONDITION, REASON = "PodScheduled", "Unschedulable"
 
 
-@requirements("SCHED-064", "SCHED-065")
-def test_pods_that_wait_for_their_gang_say_why(case: Case) -> None:
-    """One node holds one of two pods, so that neither is bound and both have to say so."""
-    case.nodes("dgx-h100", 1)
-    waits = case.workload("frontend", setName="waits", gpus=8)
-    cliques = list(expected(waits).cliques.values())
-    case.create(waits)
-    case.until("SCHED-064", "the waiting pods lose their gates", predicates.all_ungated(cliques))
-    what = f"each waiting pod has the condition {CONDITION}=False, reason {REASON}, with a message"
-    case.eventually("SCHED-064", what, _told(cliques))
+class GangWithoutRoom(Scene):
+    """One node with room for one of two pods, so that neither is bound. A later set, which needs no GPUs, is bound."""
 
-    # A later gang is bound: the scheduler has looked at everything again, and the reason is the same.
-    begin = case.history.mark()
-    later = case.workload("frontend", setName="later")
-    case.create(later)
-    case.until("SCHED-064", "a later gang is bound", predicates.all_bound(list(expected(later).cliques.values())))
-    case.quiet(2, real=True)
-    said = _conditions(case.history.view(begin), cliques)
-    rewritten = []
-    for record in case.history.records("pods", since=begin):
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 1)
+        workload = env.workload("frontend", setName="waits", gpus=8)
+        self.cliques = list(expected(workload).cliques.values())
+        env.create(workload)
+        env.wait_for("waiting pods ungated", predicates.all_ungated(self.cliques))
+        env.settle("waiting pods have their condition", _unschedulable(self.cliques), timeout=60)
+
+        # With a later gang the scheduler looks at everything again, and the reason is the same.
+        later = env.workload("frontend", setName="later")
+        env.create(later)
+        env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
+        env.quiet(2, real=True)
+        env.mark("nothing moves")
+        env.wait_for("a Warning event about each waiting pod", _warned(self.cliques), resources=["events"])
+
+
+@requirement("SCHED-064")
+def test_waiting_pods_have_a_condition_with_the_reason(run: Recorded[GangWithoutRoom]) -> None:
+    """A Pod that waits for its gang SHOULD have PodScheduled=False, Unschedulable and a message, once per reason."""
+    for step in ("waiting pods ungated", "waiting pods have their condition", "later set bound"):
+        run.reached(step)
+    span = run.between("waiting pods have their condition", "nothing moves")
+    said, rewritten = _conditions(span.begin(), run.scene.cliques), []
+    for record in span.records("pods"):
         now = condition(record.object, CONDITION)
         if record.name in said and now != said[record.name]:
             if text(now, "message") == text(said[record.name], "message"):
                 rewritten.append(record.name)
             said[record.name] = now
-    case.expect("SCHED-064", f"rewritten {CONDITION} conditions whose reason stayed the same", [], rewritten)
+    run.expect(f"rewritten {CONDITION} conditions whose reason stayed the same", [], rewritten)
 
-    what = "a Warning event about each waiting pod says why"
-    case.until("SCHED-065", what, _warned(cliques), resources=["events"])
+
+@requirement("SCHED-065")
+def test_an_event_about_each_waiting_pod_gives_the_reason(run: Recorded[GangWithoutRoom]) -> None:
+    """A Warning event about a Pod that waits for its gang SHOULD say why it waits."""
+    run.reached("a Warning event about each waiting pod")
 
 
 def _conditions(view: View, cliques: Sequence[Clique]) -> dict[str, Mapping[str, Any]]:
@@ -53,20 +63,24 @@ def _conditions(view: View, cliques: Sequence[Clique]) -> dict[str, Mapping[str,
     return {name(pod): condition(pod, CONDITION) for pod in found}
 
 
-def _told(cliques: Sequence[Clique]) -> predicates.Predicate:
+def _unschedulable(cliques: Sequence[Clique]) -> predicates.Predicate:
+    """Each pod says that it cannot be scheduled, and why."""
+
     def seen(view: View) -> bool | Unmet:
         for clique in cliques:
             for pod in predicates.pods_of(view, clique.name):
-                told = condition(pod, CONDITION)
-                found = [text(told, "status"), text(told, "reason")]
-                if found != ["False", REASON] or not text(told, "message"):
-                    return Unmet(f"{name(pod)} says {CONDITION}={found[0]}, {found[1]}: {text(told, 'message')!r}")
+                one = condition(pod, CONDITION)
+                found = [text(one, "status"), text(one, "reason")]
+                if found != ["False", REASON] or not text(one, "message"):
+                    return Unmet(f"{name(pod)} has {CONDITION}={found[0]}, {found[1]}: {text(one, 'message')!r}")
         return True
 
     return seen
 
 
 def _warned(cliques: Sequence[Clique]) -> predicates.Predicate:
+    """There is a Warning event about each pod."""
+
     def seen(view: View) -> bool | Unmet:
         about = {
             text(event.get("regarding") or event.get("involvedObject"), "name")

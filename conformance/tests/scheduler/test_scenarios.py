@@ -1,23 +1,28 @@
-"""Every scenario of the specification that is about a gang scheduler alone, and some that are drawn by chance."""
+"""Every scenario of the specification that is about a gang scheduler alone, and some sampled ones."""
 
 from __future__ import annotations
 
+import pytest
+
 from conformance.grove.scheduling import sampling, scenarios
-from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.testing import judging
-from conformance.testing.playing import Play
+from conformance.testing.scene import Recorded, SceneEnvironment
 
-DRAWN = 10
+SAMPLED = 10
 
 
-@requirements(*judging.OF_SCHEDULERS)
-def test_every_scenario_comes_to_rest_where_it_may(case: Case) -> None:
-    asked = [id for id in judging.OF_SCHEDULERS if id in case.checks.asked]
-    drawn = (
-        sampling.scenarios(case.random.getrandbits(32), DRAWN, checks=("SCHED-060",)) if "SCHED-060" in asked else []
-    )
-    cast = judging.cast(scenarios.load(), asked)
-    ungated = [one for one in cast if judging.UNGATED in one.checks and judging.UNGATED in asked]
-    play = Play(case, [*cast, *drawn], ungated)
-    judging.judge(case, play, play.run(asked), asked)
+class ScenariosOfSchedulers(judging.Scenarios):
+    """The scenarios at the same time, each on nodes of its own. The scheduler finds them when it starts. Those with
+    scaled gangs are played once more with pods that have no gates."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        sampled = sampling.scenarios(env.random.getrandbits(32), SAMPLED, checks=("SCHED-060",))
+        cast = judging.cast(scenarios.load(), judging.OF_SCHEDULERS)
+        self.play_all(env, [*cast, *sampled], [one for one in cast if judging.UNGATED in one.checks])
+
+
+@pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])
+def test_scenarios(run: Recorded[ScenariosOfSchedulers], requirement: str) -> None:
+    """Every scenario MUST come to rest at a placement that the contract permits, as far as this requirement says."""
+    judging.judge(run, requirement)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
+
 from conformance.grove.scheduling import scenarios
-from conformance.suite.case import Case
 from conformance.suite.requirement import requirements
 from conformance.testing import judging
-from conformance.testing.playing import Play
+from conformance.testing.scene import Recorded, SceneEnvironment
 
 
-@requirements(*judging.OF_DOMAINS)
-def test_every_scenario_with_domains_comes_to_rest_where_it_may(case: Case) -> None:
-    asked = [id for id in judging.OF_DOMAINS if id in case.checks.asked]
-    play = Play(case, judging.cast(scenarios.load(), asked))
-    judging.judge(case, play, play.run(asked), asked)
+class ScenariosWithDomains(judging.Scenarios):
+    """The scenarios at the same time, each on nodes of its own. The scheduler finds them when it starts."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.play_all(env, judging.cast(scenarios.load(), judging.OF_DOMAINS))
+
+
+@pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_DOMAINS])
+def test_scenarios(run: Recorded[ScenariosWithDomains], requirement: str) -> None:
+    """Every scenario MUST come to rest at a placement that the contract permits, as far as this requirement says."""
+    judging.judge(run, requirement)

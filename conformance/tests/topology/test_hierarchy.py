@@ -8,53 +8,70 @@ from conformance.grove import labels
 from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import label, name, text
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.topology_bindings import topology_binding
 
 KEYS = {"block": "kubernetes.io/block", "rack": "kubernetes.io/rack", "host": "kubernetes.io/hostname"}
 """Domain → node label key, from wide to narrow."""
 
 
-@requirements("TOPO-050", "TOPO-051")
-def test_hierarchical_topology_at_three_levels(case: Case) -> None:
-    # Two racks of 18 trays. A worker takes ten, so that a rack has room for one, and eight trays are left in each; a
-    # replica of the second set takes five of these.
-    case.nodes("gb200-nvl72", 36)
-    binding = case.namespace
-    case.create(topology_binding(binding, KEYS))
-    try:
-        first = case.workload("nested", setName="first", binding=binding, workers=2, decodes=9)
-        wanted = expected(first)
-        case.create(first)
-        cliques = list(wanted.cliques.values())
-        case.until(
-            ("TOPO-050", "TOPO-051"), "all workers are bound, each in a rack of its own", predicates.all_bound(cliques)
-        )
-        view, based = case.quiet(1), [clique for clique in cliques if not clique.base_gang]
-        case.expect("TOPO-050", "blocks of the set's replica", 1, len(_domains(view, "block", based)))
-        for worker in ("0", "1"):
-            own = [clique for clique in cliques if clique.labels.get(labels.GROUP_INDEX) == worker]
-            case.expect("TOPO-050", f"racks of worker {worker}", 1, len(_domains(view, "rack", own)))
-            prefill = [clique for clique in own if clique.template.name == "prefill"]
-            case.expect("TOPO-050", f"hosts of the prefill pods of worker {worker}", 1,
-                        len(_domains(view, "host", prefill)))  # fmt: skip
-        case.expect("TOPO-051", "racks of the workers", 2, len(_domains(view, "rack", [c for c in cliques if c.group])))
+class SetsWithConstraintsAtThreeLevels(Scene):
+    """Two racks of 18 trays. A worker of the first set takes ten trays: a rack has room for one, and eight trays are
+    left in each. A replica of the second set takes five of these."""
 
-        second = case.workload(
-            "nested", setName="second", binding=binding, outer="rack", replicas=2, workers=1, decodes=4
-        )
-        cliques = list(expected(second).cliques.values())
-        case.create(second)
-        case.until("TOPO-051", "both replicas are bound, each in a rack of its own", predicates.all_bound(cliques))
-        view = case.quiet(1)
-        for replica in (0, 1):
-            own = [clique for clique in cliques if clique.set_index == replica]
-            case.expect("TOPO-051", f"racks of replica {replica}", 1, len(_domains(view, "rack", own)))
-        case.expect("TOPO-051", "racks of the replicas", 2, len(_domains(view, "rack", cliques)))
-    finally:
-        case.delete("clustertopologybindings", binding)
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("gb200-nvl72", 36)
+        binding = env.namespace
+        env.create(topology_binding(binding, KEYS))
+        try:
+            first = env.workload("nested", setName="first", binding=binding, workers=2, decodes=9)
+            self.first = list(expected(first).cliques.values())
+            env.create(first)
+            env.wait_for("workers of the first set bound", predicates.all_bound(self.first))
+            env.quiet(1)
+            env.mark("first set at rest")
+
+            sizes = {"replicas": 2, "workers": 1, "decodes": 4}
+            second = env.workload("nested", setName="second", binding=binding, outer="rack", **sizes)
+            self.second = list(expected(second).cliques.values())
+            env.create(second)
+            env.wait_for("replicas of the second set bound", predicates.all_bound(self.second))
+            env.quiet(1)
+            env.mark("second set at rest")
+        finally:
+            env.delete("clustertopologybindings", binding)
+
+
+@requirement("TOPO-050")
+def test_pods_run_where_each_level_says(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
+    """Pods of a PodCliqueSet, of each scaling group replica and of a PodClique MUST run in one domain of its level."""
+    run.reached("workers of the first set bound")
+    view, cliques = run.at("first set at rest"), run.scene.first
+    based = [clique for clique in cliques if not clique.base_gang]
+    run.expect("blocks of the set's replica", 1, len(_domains(view, "block", based)))
+    for worker in ("0", "1"):
+        own = [clique for clique in cliques if clique.labels.get(labels.GROUP_INDEX) == worker]
+        run.expect(f"racks of worker {worker}", 1, len(_domains(view, "rack", own)))
+        prefill = [clique for clique in own if clique.template.name == "prefill"]
+        run.expect(f"hosts of the prefill pods of worker {worker}", 1, len(_domains(view, "host", prefill)))
+
+
+@requirement("TOPO-051")
+def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
+    """The domains of PodCliqueSet replicas and scaled gangs MUST be chosen independently of each other.
+
+    No rack has room for both workers of the first set, or for both replicas of the second.
+    """
+    run.reached("workers of the first set bound")
+    workers = [clique for clique in run.scene.first if clique.group]
+    run.expect("racks of the workers", 2, len(_domains(run.at("first set at rest"), "rack", workers)))
+    run.reached("replicas of the second set bound")
+    view, cliques = run.at("second set at rest"), run.scene.second
+    for replica in (0, 1):
+        own = [clique for clique in cliques if clique.set_index == replica]
+        run.expect(f"racks of replica {replica}", 1, len(_domains(view, "rack", own)))
+    run.expect("racks of the replicas", 2, len(_domains(view, "rack", cliques)))
 
 
 def _domains(view: View, domain: str, cliques: Iterable[Clique]) -> set[str]:
