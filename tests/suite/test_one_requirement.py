@@ -1,4 +1,4 @@
-"""A test function judges one requirement. Modules with functions that judge several are listed, until converted."""
+"""A test function judges one requirement."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from pathlib import Path
 
 from conformance.suite.settings import TESTS
 
-LISTED = {
-    "upgrade/test_earlier_versions.py",
-    "upgrade/test_foreign_hashes.py",
-}
-"""Modules with test functions that judge several requirements. This list only shrinks."""
 
-
-def several(path: Path) -> bool:
-    """Whether a test function of a module declares several requirements that are spanned by no parameter."""
-    marks = [
-        mark
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        for mark in (node.decorator_list if isinstance(node, ast.FunctionDef) else ())
-        if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "requirements"
+def several(source: str) -> list[int]:
+    """The lines on which a module declares several requirements at once, and not by parameters of a test."""
+    calls = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "requirements"
     ]
-    return any(len(mark.args) > 1 or isinstance(mark.args[0], ast.Starred) for mark in marks)
+    return [call.lineno for call in calls if len(call.args) != 1 or isinstance(call.args[0], ast.Starred)]
 
 
-def modules() -> set[str]:
-    """The modules with tests that judge several requirements."""
-    return {path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py") if several(path)}
+def where(path: Path) -> list[str]:
+    """The places at which a module declares several requirements at once."""
+    return [f"{path.relative_to(TESTS).as_posix()}:{line}" for line in several(path.read_text("utf-8"))]
 
 
 def test_a_test_judges_one_requirement() -> None:
-    """Only the modules that are listed have tests with several requirements, and each listed one still has."""
-    assert sorted(modules()) == sorted(LISTED)
+    """No conformance test declares several requirements that are spanned by no parameter."""
+    assert [place for path in sorted(TESTS.rglob("test_*.py")) for place in where(path)] == []
+
+
+def test_several_requirements_are_found() -> None:
+    """A list of ids, also a starred one, is found; one id in a parameter is not."""
+    one = "@pytest.mark.parametrize('id', [pytest.param(id, marks=requirements(id)) for id in IDS])\ndef test(id): ..."
+    assert several(one) == several("@requirements('A-001')\ndef test(): ...") == []
+    assert several("@requirements('A-001', 'A-002')\ndef test(): ...") == [1]
+    assert several("\n@requirements(*IDS)\ndef test(): ...") == [2]

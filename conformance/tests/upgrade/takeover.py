@@ -1,9 +1,9 @@
-"""What the tests of upgrades make, look at and compare."""
+"""Sets, hashes and comparisons that the tests of upgrades share."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.grove import labels, template_hashes
@@ -13,8 +13,8 @@ from conformance.grove.template_pairs import Spec, template
 from conformance.history.query import Unmet
 from conformance.history.record import ADDED, DELETED
 from conformance.history.view import View
-from conformance.suite.case import Case
 from conformance.testing import predicates, sets
+from conformance.testing.scene import SceneEnvironment, Span
 from conformance.testing.sets import CLIQUES, GROUPS, SETS, Object
 
 SOLO, FRONT, MEMBERS = "z-solo", "front", ("y-first", "b-second")
@@ -35,21 +35,21 @@ def pod_spec(image: str = "engine:1") -> Spec:
     }
 
 
-def workload(case: Case, set_name: str, replicas: int = 1, startup: str = "", **images: str) -> Object:
+def workload(env: SceneEnvironment, set_name: str, replicas: int = 1, startup: str = "", **images: str) -> Object:
     """A set of two standalone cliques and a scaling group of two; `images` by clique, with _ for -."""
-    cliques = [template(each, pod_spec(images.get(each.replace("-", "_"), "engine:1")))
-               for each in (SOLO, FRONT, *MEMBERS)]  # fmt: skip
-    return sets.made(case, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
+    image = {each: images.get(each.replace("-", "_"), "engine:1") for each in (SOLO, FRONT, *MEMBERS)}
+    cliques = [template(each, pod_spec(image[each])) for each in image]
+    return sets.made(env, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
 
 
-def small(case: Case, set_name: str, startup: str = "", replicas: int = 1, solo: str = "engine:1") -> Object:
+def small(env: SceneEnvironment, set_name: str, startup: str = "", replicas: int = 1, solo: str = "engine:1") -> Object:
     """A set of two cliques with a pod each."""
     cliques = [template(SOLO, pod_spec(solo)), template(FRONT, pod_spec())]
-    return sets.made(case, set_name, cliques, startup=startup, replicas=replicas)
+    return sets.made(env, set_name, cliques, startup=startup, replicas=replicas)
 
 
 def everything(view: View, set_name: str) -> dict[str, str]:
-    """All hashes of a set by where they stand: its own, those of its groups, cliques and pods."""
+    """All hashes of a set by where they are stored: its own, those of its groups, cliques and pods."""
     found = sets.stored(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
@@ -58,7 +58,7 @@ def everything(view: View, set_name: str) -> dict[str, str]:
 
 
 def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
-    """What `everything` of a set is to be, if it is to have the hashes of another set with equal templates."""
+    """All hashes of a set, by where they are stored, if they equal those of another set with equal templates."""
     generation = sets.generation(view, model)
     found = {}
     for where in everything(view, set_name):
@@ -83,14 +83,14 @@ def complete(found: Mapping[str, str]) -> bool:
 
 
 def has_hashes_of(set_name: str, model: str) -> predicates.Predicate:
-    """All stored hashes of a set are those of another one that the present operator has made."""
+    """All stored hashes of a set are those of another one, which the present operator has created."""
 
     def seen(view: View) -> bool | Unmet:
         wanted, now = as_of(view, set_name, model), everything(view, set_name)
         late = [f"{where} is {now[where]!r}, not {hash!r}" for where, hash in wanted.items() if now[where] != hash]
         if not complete(wanted):
             return Unmet(f"{model} has no hashes yet")
-        return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} are others: {late[0]}")
+        return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
 
     return seen
 
@@ -101,13 +101,13 @@ def has_hashes(set_name: str, wanted: Mapping[str, str]) -> predicates.Predicate
     def seen(view: View) -> bool | Unmet:
         now = everything(view, set_name)
         late = [f"{where} is {now.get(where)!r}" for where, hash in wanted.items() if now.get(where) != hash]
-        return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} are others: {late[0]}")
+        return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
 
     return seen
 
 
 def has_all_hashes(set_name: str, pods: int) -> predicates.Predicate:
-    """Every hash of a set is there, and so many pods are."""
+    """No hash of a set is missing, and it has so many pods."""
 
     def seen(view: View) -> bool | Unmet:
         found = everything(view, set_name)
@@ -120,27 +120,42 @@ def has_all_hashes(set_name: str, pods: int) -> predicates.Predicate:
     return seen
 
 
-def restarts(case: Case, set_name: str, since: int) -> list[str]:
-    """Pods of a set that were made, deleted or marked for it since a mark."""
+def rolled_out(set_name: str, cliques: Iterable[str], before: Mapping[str, str]) -> predicates.Predicate:
+    """The update of a set has ended, and these cliques have nothing but new pods."""
+
+    def seen(view: View) -> bool | Unmet:
+        for clique in cliques:
+            pods = predicates.pods_of(view, clique)
+            old = [text(pod, "metadata", "name") for pod in pods if text(pod, "metadata", "uid") in before.values()]
+            if old or not pods:
+                return Unmet(f"{clique} has {', '.join(old) or 'no pod'}")
+        ended = text(view.get(SETS, set_name), "status", "updateProgress", "updateEndedAt")
+        return ended != "" or Unmet(f"the update of {set_name} has not ended")
+
+    return seen
+
+
+def restarts(span: Span, set_name: str) -> list[str]:
+    """The records of pods of a set that were created, deleted or marked for it."""
     found = []
-    for record in case.history.records("pods", since=since):
-        came_or_went = record.kind in (ADDED, DELETED) or terminating(record.object)
-        if came_or_went and label(record.object, labels.PART_OF) == set_name:
+    for record in span.records("pods"):
+        changed = record.kind in (ADDED, DELETED) or terminating(record.object)
+        if changed and label(record.object, labels.PART_OF) == set_name:
             found.append(str(record))
     return found
 
 
-def updates(case: Case, set_name: str, since: int) -> list[str]:
-    """States of a set since a mark in which it tells of an update."""
-    records = case.history.records(SETS, set_name, since=since)
-    return [str(record) for record in records if at(record.object, "status", "updateProgress") is not None]
+def updates(span: Span, set_name: str) -> list[str]:
+    """The records of a set in which it reports an update."""
+    found = span.records(SETS, set_name)
+    return [str(record) for record in found if at(record.object, "status", "updateProgress") is not None]
 
 
-def write_hashes(case: Case, set_name: str, way: Way | None, **earlier: Object) -> None:
-    """Puts the hashes of another operator in the place of all that are stored of a set, while no operator runs. Without
-    a way they are hashes of nothing. `earlier` are pod specs that cliques had when that operator ran, by clique, with _
-    for -: the template has been changed since."""
-    view = case.history.view()
+def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlier: Object) -> None:
+    """Replaces all stored hashes of a set by those of another operator, while no operator runs. Without a way they are
+    hashes of nothing. `earlier` are the pod specs that cliques had when that operator ran, by clique, with _ for -: the
+    template has been changed since."""
+    view = env.history.view()
     whole: Any = copy.deepcopy(at(view.get(SETS, set_name), "spec", "template") or {})
     for each in whole.get("cliques", ()):
         each["spec"]["podSpec"].update(earlier.get(each["name"].replace("-", "_"), {}))
@@ -150,7 +165,7 @@ def write_hashes(case: Case, set_name: str, way: Way | None, **earlier: Object) 
         return template_hashes.of_clique(by_name[role], whole.get("priorityClassName") or "", way) if way else "4444"
 
     generation = template_hashes.of_set(whole, way) if way else "5555"
-    case.patch(SETS, set_name, {"status": {"currentGenerationHash": generation}}, subresource="status")
+    env.patch(SETS, set_name, {"status": {"currentGenerationHash": generation}}, subresource="status")
     for kind in (GROUPS, CLIQUES):
         for item in view.list(kind):
             if label(item, labels.PART_OF) != set_name:
@@ -160,14 +175,14 @@ def write_hashes(case: Case, set_name: str, way: Way | None, **earlier: Object) 
             if kind == CLIQUES:
                 own = of_clique(text(item, "spec", "roleName"))
                 status["currentPodTemplateHash"] = progress["podTemplateHash"] = own
-                case.patch(kind, name(item), {"metadata": {"labels": {labels.TEMPLATE_HASH: own}}})
+                env.patch(kind, name(item), {"metadata": {"labels": {labels.TEMPLATE_HASH: own}}})
             if at(item, "status", "updateProgress") is not None:  # of an update that had ended under that operator
                 status["updateProgress"] = progress
-            case.patch(kind, name(item), {"status": status}, subresource="status")
+            env.patch(kind, name(item), {"status": status}, subresource="status")
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
             clique = view.get(CLIQUES, label(pod, labels.CLIQUE)) or {}
             role = text(clique, "spec", "roleName")
             if way is None or role.replace("-", "_") in earlier:
-                case.outdate(name(pod))
-            case.patch("pods", name(pod), {"metadata": {"labels": {labels.TEMPLATE_HASH: of_clique(role)}}})
+                env.outdate(name(pod))
+            env.patch("pods", name(pod), {"metadata": {"labels": {labels.TEMPLATE_HASH: of_clique(role)}}})

@@ -1,159 +1,213 @@
-"""An earlier version of the operator has made sets; the judged one takes over."""
+"""Upgrades from earlier versions of the operator: sets that these have created are taken over."""
 
 from __future__ import annotations
 
-from conformance.grove.fields import number, terminating, text
-from conformance.history.query import Unmet
+from conformance.grove.fields import number, terminating
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import incarnations, predicates, sets
-from conformance.testing.comparison import same
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.sets import SETS
 from conformance.tests.upgrade import takeover
-from conformance.tests.upgrade.takeover import SOLO
+from conformance.tests.upgrade.takeover import SOLO, rolled_out
 
 IN_ORDER = "CliqueStartupTypeInOrder"
 REPLICAS, PODS = 3, 6
+CHANGED = tuple(f"u-{index}-{SOLO}" for index in range(REPLICAS))
+"""The cliques of the set `u` that are changed after the upgrade."""
 
 
-@requirements("UPG-001", "UPG-002", "UPG-003", "UPG-004")
-def test_an_upgrade_restarts_nothing(case: Case) -> None:
-    case.nodes("dgx-h100", 4)
-    old = case.roles.upgrades[0]
-    case.roles.downgrade(old)
-    case.create(takeover.workload(case, "u", REPLICAS))
-    case.create(takeover.small(case, "i", IN_ORDER))
-    for name, replicas, pods in (("u", REPLICAS, REPLICAS * PODS), ("i", 1, 2)):
-        case.until("UPG-001", f"{old.about}: {name} has all its pods", takeover.has_all_hashes(name, pods))
-        case.until("UPG-001", f"{old.about}: {name} is available", predicates.available(name, replicas))
-    view = case.quiet(1)
-    before = {name: takeover.everything(view, name) for name in "ui"}
-    uids, generation = incarnations.uids(view, "pods"), number(view.get(SETS, "u"), "metadata", "generation")
+class UpgradeAndDowngrade(Scene):
+    """Room for all pods. The earlier version creates a set `u` with several replicas and a set `i` that starts in
+    order; the judged version takes over and is given equal sets (`um`, `im`). Then one clique of `u` gets another
+    image. At last only `i` is left, and the earlier version is the operator again."""
 
-    since = case.history.mark()
-    case.roles.upgrade()
-    # What the new operator writes is seen on equal sets that it makes itself.
-    case.create(takeover.workload(case, "um"))
-    case.create(takeover.small(case, "im", IN_ORDER))
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 4)
+        old = env.roles.upgrades[0]
+        env.roles.downgrade(old)
+        env.create(takeover.workload(env, "u", REPLICAS))
+        env.create(takeover.small(env, "i", IN_ORDER))
+        for name, replicas, pods in (("u", REPLICAS, REPLICAS * PODS), ("i", 1, 2)):
+            env.wait_for(f"earlier version: {name} has its pods", takeover.has_all_hashes(name, pods))
+            env.wait_for(f"earlier version: {name} available", predicates.available(name, replicas))
+        view = env.quiet(1)
+        self.uids, before = incarnations.uids(view, "pods"), _of_set(takeover.everything(view, "i"))
+        env.mark("before the upgrade")
+
+        env.roles.upgrade()
+        # Equal sets show what the judged version writes.
+        env.create(takeover.workload(env, "um"))
+        env.create(takeover.small(env, "im", IN_ORDER))
+        for name in "ui":
+            env.settle(f"hashes of {name} rewritten", takeover.has_hashes_of(name, f"{name}m"), 60)
+        env.quiet(2)
+        env.mark("taken over")
+
+        sets.become(env, takeover.workload(env, "u", REPLICAS, z_solo="engine:2"))
+        env.wait_for("change rolled out", rolled_out("u", CHANGED, self.uids))
+        env.quiet(1)
+        env.mark("after the change")
+
+        for name in ("u", "um", "im"):
+            env.delete(SETS, name)
+        env.wait_for("other sets gone", lambda view: view.names(SETS) == ["i"])
+        env.roles.downgrade(old)
+        env.wait_for(
+            "earlier version: i has its hashes again", lambda view: _of_set(takeover.everything(view, "i")) == before
+        )
+        env.wait_for("earlier version: i has its pods again", takeover.has_all_hashes("i", 2))
+        env.wait_for("earlier version: i available again", predicates.available("i", 1))
+
+
+class UpgradesFromEachVersion(Scene):
+    """Room for all pods. One earlier version after the other creates a set, and the judged version takes over and is
+    given an equal one. The sets are deleted before the next version starts: for that one this would be a downgrade."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 1)
+        self.versions = {f"v{index}": old.about for index, old in enumerate(env.roles.upgrades)}
+        for (name, about), old in zip(self.versions.items(), env.roles.upgrades, strict=True):
+            env.roles.downgrade(old)
+            env.create(takeover.small(env, name))
+            env.wait_for(f"{about}: set has its pods", takeover.has_all_hashes(name, 2))
+            env.wait_for(f"{about}: set available", predicates.available(name, 1))
+            env.mark(f"before the upgrade from {about}")
+            env.roles.upgrade()
+            env.create(takeover.small(env, f"{name}m"))
+            env.settle(f"from {about}: hashes rewritten", takeover.has_hashes_of(name, f"{name}m"), 60)
+            env.quiet(1)
+            env.mark(f"after the upgrade from {about}")
+            for each in (name, f"{name}m"):
+                env.delete(SETS, each)
+            env.wait_for(f"from {about}: sets gone", lambda view: not view.names(SETS))
+
+
+class UpgradeDuringAnUpdate(Scene):
+    """One node, cordoned as soon as a set runs on it. The earlier version begins an update, whose first pod finds no
+    room; the judged version takes over and is given a set equal to the updated one. Then the node is uncordoned."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        nodes = env.nodes("dgx-h100", 1)
+        env.roles.downgrade(env.roles.upgrades[0])
+        env.create(takeover.small(env, "f", replicas=REPLICAS))
+        env.wait_for("set has its pods", takeover.has_all_hashes("f", 2 * REPLICAS))
+        env.wait_for("set available", predicates.available("f", REPLICAS))
+        self.uids = incarnations.uids(env.quiet(1), "pods")
+        env.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
+        sets.become(env, takeover.small(env, "f", replicas=REPLICAS, solo="engine:2"))
+        env.wait_for("earlier version has deleted a pod", lambda view: _missing(view, self.uids) == 1)
+        replaced = "earlier version has replaced that pod"
+        env.wait_for(replaced, lambda view: _complete(view) and _missing(view, self.uids) == 1)
+        env.quiet(1)
+        env.mark("before the upgrade")
+
+        env.roles.upgrade()
+        env.create(takeover.small(env, "fm", solo="engine:2"))
+        env.wait_for(
+            "generation hash rewritten", lambda view: sets.generation(view, "f") == sets.generation(view, "fm") != ""
+        )
+        env.quiet(1)
+        env.mark("taken over")
+        env.patch("nodes", nodes[0], {"spec": {"unschedulable": False}})
+        self.changed = tuple(f"f-{index}-{SOLO}" for index in range(REPLICAS))
+        env.wait_for("update ended", rolled_out("f", self.changed, self.uids))
+        env.quiet(1)
+        env.mark("nothing moves")
+
+
+@requirement("UPG-001")
+def test_an_upgrade_restarts_nothing(run: Recorded[UpgradeAndDowngrade]) -> None:
+    """An operator that takes over from an earlier version MUST NOT restart Pods or start updates of unchanged sets."""
     for name in "ui":
-        what = f"the hashes of {name} become those that the new operator writes"
-        case.eventually("UPG-002", what, takeover.has_hashes_of(name, f"{name}m"))
-    view = case.quiet(2)
+        run.reached(f"earlier version: {name} has its pods")
+        run.reached(f"earlier version: {name} available")
+    span = run.between("before the upgrade", "taken over")
     for name in "ui":
-        case.expect("UPG-001", f"pods of {name} that came or went", [], takeover.restarts(case, name, since))
-        case.expect("UPG-001", f"states of {name} in which it is updated", [], takeover.updates(case, name, since))
-    now = incarnations.uids(view, "pods")
-    same(case, "UPG-001", "uids of pods", uids, {pod: now.get(pod, "") for pod in uids})
-    told = number(view.get(SETS, "u"), "metadata", "generation")
-    case.expect("UPG-002", "generation of the set", generation, told)
-
-    sets.become(case, takeover.workload(case, "u", REPLICAS, z_solo="engine:2"))
-    changed = [f"u-{index}-{SOLO}" for index in range(REPLICAS)]
-    case.until("UPG-003", "a real change is rolled out", rolled_out("u", changed, uids))
-    view = case.quiet(1)
-    touched = {pod for clique in changed for pod in uids if pod.startswith(f"{clique}-")}
-    now = incarnations.uids(view, "pods")
-    kept = {pod: uid for pod, uid in uids.items() if pod not in touched}
-    same(case, "UPG-003", "uids of pods of other cliques", kept, {pod: now.get(pod, "") for pod in kept})
-    made = {each.name for each in case.history.records("pods", since=since) if each.name.startswith(tuple(changed))}
-    case.expect("UPG-003", "pods that the change has replaced, and made", 2 * REPLICAS, len(made | touched))
-
-    for name in ("u", "um", "im"):
-        case.delete(SETS, name)
-    case.until("UPG-004", "the other sets are gone", lambda view: view.names(SETS) == ["i"])
-    case.roles.downgrade(old)
-    what = f"after the way back to {old.about} the hashes are its own again"
-    case.until("UPG-004", what, lambda view: of_set(takeover.everything(view, "i")) == of_set(before["i"]))
-    case.until("UPG-004", "and the set has all its pods", takeover.has_all_hashes("i", 2))
-    case.until("UPG-004", "and is available", predicates.available("i", 1))
+        run.expect(f"pods of {name} created or deleted", [], takeover.restarts(span, name))
+        run.expect(f"states of {name} with an update", [], takeover.updates(span, name))
+    uids, now = run.scene.uids, incarnations.uids(run.at("taken over"), "pods")
+    run.same("uids of pods", uids, {pod: now.get(pod, "") for pod in uids})
 
 
-@requirements("UPG-005")
-def test_an_upgrade_from_any_earlier_version_restarts_nothing(case: Case) -> None:
-    case.nodes("dgx-h100", 1)
-    for number_, old in enumerate(case.roles.upgrades):
-        name = f"v{number_}"
-        case.roles.downgrade(old)
-        case.create(takeover.small(case, name))
-        case.until("UPG-005", f"{old.about}: the set has its pods", takeover.has_all_hashes(name, 2))
-        case.until("UPG-005", f"{old.about}: the set is available", predicates.available(name, 1))
-        since = case.history.mark()
-        case.roles.upgrade()
-        case.create(takeover.small(case, f"{name}m"))
-        what = f"from {old.about}: the hashes become those that the new operator writes"
-        case.eventually("UPG-005", what, takeover.has_hashes_of(name, f"{name}m"))
-        case.quiet(1)
-        what = f"from {old.about}: pods that came or went"
-        case.expect("UPG-005", what, [], takeover.restarts(case, name, since))
-        what = f"from {old.about}: states in which the set is updated"
-        case.expect("UPG-005", what, [], takeover.updates(case, name, since))
-        # The next version must not find it: it would be a downgrade for it.
-        for each in (name, f"{name}m"):
-            case.delete(SETS, each)
-        case.until("UPG-005", "the sets are gone", lambda view: not view.names(SETS))
+@requirement("UPG-002")
+def test_an_upgrade_rewrites_all_hashes(run: Recorded[UpgradeAndDowngrade]) -> None:
+    """After an upgrade, the operator MUST rewrite every stored hash in its own scheme, and MUST NOT change a spec."""
+    for name in "ui":
+        run.reached(f"hashes of {name} rewritten")
+    before, after = (
+        number(run.at(step).get(SETS, "u"), "metadata", "generation") for step in ("before the upgrade", "taken over")
+    )
+    run.expect("generation of the set", before, after)
 
 
-@requirements("UPG-009")
-def test_an_update_that_is_under_way_goes_on(case: Case) -> None:
-    nodes = case.nodes("dgx-h100", 1)
-    old = case.roles.upgrades[0]
-    case.roles.downgrade(old)
-    case.create(takeover.small(case, "f", replicas=REPLICAS))
-    case.until("UPG-009", "the set has its pods", takeover.has_all_hashes("f", 2 * REPLICAS))
-    case.until("UPG-009", "the set is available", predicates.available("f", REPLICAS))
-    uids = incarnations.uids(case.quiet(1), "pods")
-    case.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
-    changed = takeover.small(case, "f", replicas=REPLICAS, solo="engine:2")
-    sets.become(case, changed)
-    case.until("UPG-009", f"{old.about} has begun to update", lambda view: missing(view, uids) == 1)
-    case.until("UPG-009", "and has replaced that pod", lambda view: whole(view) and missing(view, uids) == 1)
-    begun = [pod for pod in uids if pod not in incarnations.uids(case.quiet(1), "pods")]
-
-    since = case.history.mark()
-    case.roles.upgrade()
-    case.create(takeover.small(case, "fm", solo="engine:2"))
-    what = "the generation hash becomes that of the new operator"
-    case.until("UPG-009", what, lambda view: sets.generation(view, "f") == sets.generation(view, "fm") != "")
-    case.quiet(1)
-    what = "pods replaced although the one before them is not there yet"
-    case.expect("UPG-009", what, [], takeover.restarts(case, "f", since))
-    case.patch("nodes", nodes[0], {"spec": {"unschedulable": False}})
-    cliques = [f"f-{index}-{SOLO}" for index in range(REPLICAS)]
-    case.until("UPG-009", "the update goes on to its end", rolled_out("f", cliques, uids))
-    now = incarnations.uids(case.quiet(1), "pods")
-    kept = {pod: uid for pod, uid in uids.items() if not pod.startswith(tuple(cliques))}
-    same(case, "UPG-009", "pods of the other clique", kept, {pod: now.get(pod, "") for pod in kept})
-    made = {each.uid for each in case.history.records("pods") if each.name.startswith(tuple(cliques))}
-    case.expect("UPG-009", f"pods of the changed clique ({len(begun)} begun before)", 2 * REPLICAS, len(made))
+@requirement("UPG-003")
+def test_the_first_change_after_an_upgrade_is_rolled_out_once(run: Recorded[UpgradeAndDowngrade]) -> None:
+    """The first change after an upgrade MUST be rolled out once, and only to the cliques that it affects."""
+    run.reached("change rolled out")
+    uids, now = run.scene.uids, incarnations.uids(run.at("after the change"), "pods")
+    replaced = {pod for clique in CHANGED for pod in uids if pod.startswith(f"{clique}-")}
+    kept = {pod: uid for pod, uid in uids.items() if pod not in replaced}
+    run.same("uids of pods of other cliques", kept, {pod: now.get(pod, "") for pod in kept})
+    records = run.between("before the upgrade", "after the change").records("pods")
+    created = {record.name for record in records if record.name.startswith(CHANGED)}
+    run.expect("pods that the change has replaced, and created", 2 * REPLICAS, len(created | replaced))
 
 
-def whole(view: View) -> bool:
-    """There are as many pods as there are to be, and none of them is still going."""
+@requirement("UPG-004")
+def test_a_set_is_available_after_a_downgrade(run: Recorded[UpgradeAndDowngrade]) -> None:
+    """After a downgrade, sets MUST become complete and available, and MUST have the hashes of the earlier version."""
+    run.reached("other sets gone")
+    run.reached("earlier version: i has its hashes again")
+    run.reached("earlier version: i has its pods again")
+    run.reached("earlier version: i available again")
+
+
+@requirement("UPG-005")
+def test_an_upgrade_from_any_earlier_version_restarts_nothing(run: Recorded[UpgradesFromEachVersion]) -> None:
+    """An upgrade that skips versions, or changes only the Kubernetes libraries, MUST NOT restart or update anything."""
+    for name, about in run.scene.versions.items():
+        run.reached(f"{about}: set has its pods")
+        run.reached(f"{about}: set available")
+        run.reached(f"from {about}: hashes rewritten")
+        span = run.between(f"before the upgrade from {about}", f"after the upgrade from {about}")
+        run.expect(f"from {about}: pods created or deleted", [], takeover.restarts(span, name))
+        run.expect(f"from {about}: states with an update", [], takeover.updates(span, name))
+        run.reached(f"from {about}: sets gone")
+
+
+@requirement("UPG-009")
+def test_an_update_in_progress_continues(run: Recorded[UpgradeDuringAnUpdate]) -> None:
+    """An update that is in progress when the operator is replaced MUST continue, and MUST replace each Pod once."""
+    for step in (
+        "set has its pods",
+        "set available",
+        "earlier version has deleted a pod",
+        "earlier version has replaced that pod",
+        "generation hash rewritten",
+    ):
+        run.reached(step)
+    restarts = takeover.restarts(run.between("before the upgrade", "taken over"), "f")
+    run.expect("pods replaced although the one before them is not available yet", [], restarts)
+    run.reached("update ended")
+    uids, changed = run.scene.uids, run.scene.changed
+    now = incarnations.uids(run.at("nothing moves"), "pods")
+    kept = {pod: uid for pod, uid in uids.items() if not pod.startswith(changed)}
+    run.same("pods of the other clique", kept, {pod: now.get(pod, "") for pod in kept})
+    every = {record.uid for record in run.until("nothing moves").records("pods") if record.name.startswith(changed)}
+    run.expect("pods that the changed clique has had", 2 * REPLICAS, len(every))
+
+
+def _complete(view: View) -> bool:
+    """There are as many pods as the set needs, and none of them is being deleted."""
     found = view.list("pods")
     return len(found) == 2 * REPLICAS and not any(map(terminating, found))
 
 
-def missing(view: View, uids: dict[str, str]) -> int:
-    """How many of these pods are no more."""
+def _missing(view: View, uids: dict[str, str]) -> int:
+    """How many of these pods no longer exist, or are being deleted."""
     return len(uids.keys() - incarnations.uids(view, "pods").keys())
 
 
-def of_set(everything: dict[str, str]) -> dict[str, str]:
+def _of_set(everything: dict[str, str]) -> dict[str, str]:
     """Without the hashes of pods, whose names are others after an update."""
     return {where: hash for where, hash in everything.items() if not where.startswith("pods/")}
-
-
-def rolled_out(set_name: str, cliques: list[str], before: dict[str, str]) -> predicates.Predicate:
-    """The update of a set has ended, and these cliques have nothing but new pods."""
-
-    def seen(view: View) -> bool | Unmet:
-        for clique in cliques:
-            pods = predicates.pods_of(view, clique)
-            old = [text(pod, "metadata", "name") for pod in pods if text(pod, "metadata", "uid") in before.values()]
-            if old or not pods:
-                return Unmet(f"{clique} has {', '.join(old) or 'no pod'}")
-        ended = text(view.get(SETS, set_name), "status", "updateProgress", "updateEndedAt")
-        return ended != "" or Unmet(f"the update of {set_name} has not ended")
-
-    return seen
