@@ -51,8 +51,8 @@ class ChangesOfAllKinds(Scene):
             changes.image(workload, "a", "c", tag="2")
             changes.apply(env, workload)
         for each in STARTING:
-            env.settle(f"{each}: update ended", changes.done(each, before[each]))
-        env.settle("OnDelete: end reported", all_of(changes.begun("o", before["o"]), _parts_ended))
+            env.settle(f"{each}: update ended", changes.done(each, before[each]), 60)
+        env.settle("OnDelete: end reported", all_of(changes.begun("o", before["o"]), _parts_ended), 60)
         env.settle("OnDelete: templates in place", lambda view: not misplaced(view))
         env.quiet(1.5, real=True)
         env.mark("changes at rest")
@@ -72,7 +72,7 @@ class ChangesOfAllKinds(Scene):
         sizes = {"o-0-a": 3, "o-1-g-0-c": 2}
         env.wait_for("OnDelete: deleted pods replaced", all_of(went, pods_are(sizes, ready=True)))
         env.wait_for("OnDelete: replacements counted as Ready", changes.ready(sizes))
-        env.settle("OnDelete: one pod counted as updated", _updated_pods("o-0-a", 1))
+        env.settle("OnDelete: one pod counted as updated", _updated_pods("o-0-a", 1), 60)
         env.quiet(1, real=True)
         env.mark("OnDelete: one pod replaced")
         for pod in others:
@@ -81,7 +81,7 @@ class ChangesOfAllKinds(Scene):
             env.delete("pods", pod["metadata"]["name"])
         tags = {"o-0-a": ["2"] * 3, "o-0-g-0-c": ["2"] * 2}
         env.wait_for("OnDelete: all pods of the clique replaced", _tags(tags))
-        env.settle("OnDelete: clique and set counted as updated", _replica_updated)
+        env.settle("OnDelete: clique and set counted as updated", _replica_updated, 60)
 
     def _back_to_rolling(self, env: SceneEnvironment, waiting: dict[str, Object]) -> None:
         """Switches the strategy of both sets, and changes a clique that was not changed before."""
@@ -93,8 +93,8 @@ class ChangesOfAllKinds(Scene):
         env.mark("RollingRecreate: at rest")
         before = changes.change(env, waiting["o"], "q", tag="3")
         other = changes.change(env, waiting["p"], "q", tag="3")
-        env.settle("RollingRecreate: update ended", changes.done("o", before))
-        env.settle("RollingRecreate: update of the other set ended", changes.done("p", other))
+        env.settle("RollingRecreate: update ended", changes.done("o", before), 60)
+        env.settle("RollingRecreate: update of the other set ended", changes.done("p", other), 60)
         env.quiet(0.7)
         env.mark("end")
 

@@ -48,16 +48,16 @@ class GroupsInDifferentStates(Scene):
             before[each] = changes.change(env, workload, "b", tag="2")
 
         held = [members[each][0] for each in ("grows", "shrinks", "again")]
-        env.settle("first replicas recreated", all_of(*map(_waits, held)))
+        env.settle("first replicas recreated", all_of(*map(_waits, held)), 60)
         env.quiet(0.7)
         scale(env, GROUPS, "grows-0-g", 4)
         changes.release(env, members["shrinks"][0])
         before["again"] = changes.change(env, sets["again"], "b", tag="3")
         env.wait_for("grows: added replicas exist", there(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
-        env.settle("shrinks: second replica recreated", _waits(members["shrinks"][1]))
+        env.settle("shrinks: second replica recreated", _waits(members["shrinks"][1]), 60)
         scale(env, GROUPS, "shrinks-0-g", 1)
-        env.settle("shrinks: recreated replica deleted", gone(CLIQUES, members["shrinks"][1:]))
-        env.settle("again: first replica recreated once more", _waits(members["again"][0], "3"))
+        env.settle("shrinks: recreated replica deleted", gone(CLIQUES, members["shrinks"][1:]), 60)
+        env.settle("again: first replica recreated once more", _waits(members["again"][0], "3"), 60)
         env.quiet(1, real=True)
         env.mark("restarted update at rest")
 

@@ -84,7 +84,7 @@ class CliquesInDifferentStates(Scene):
         for each, size in SIZES.items():
             bound = size - 1 if each == "fits" else size
             wanted = changes.replaced(clique(each), self.first[each], FIRST.get(each, (1,)), bound)
-            env.settle(f"{each}: first pods replaced", wanted)
+            env.settle(f"{each}: first pods replaced", wanted, 60)
         env.quiet(1, real=True)
         env.mark("first pods replaced")
         self._release_others(env)
@@ -102,18 +102,19 @@ class CliquesInDifferentStates(Scene):
         """Makes pods Ready that are not the successor of a Ready pod, and scales two cliques."""
         first = self.first
         scale(env, CLIQUES, clique("grows"), 4)
-        env.settle("grows: added pods exist", changes.replaced(clique("grows"), first["grows"], (1,), 4))
+        env.settle("grows: added pods exist", changes.replaced(clique("grows"), first["grows"], (1,), 4), 60)
         successor = _oldest_new(env, "grows", first)
         added = changes.uids(env.history.view(), clique("grows")) - first["grows"] - successor
         for each in ("down", "sick", "ill", "crashed", "shrinks", "twice"):
             changes.release(env, clique(each))
         changes.release(env, clique("grows"), successor)
         for each, counts in NEXT.items():
-            env.settle(f"{each}: next pod replaced", changes.replaced(clique(each), first[each], counts, SIZES[each]))
-        env.settle("grows: added pods Ready", _ready(clique("grows"), added))
+            wanted = changes.replaced(clique(each), first[each], counts, SIZES[each])
+            env.settle(f"{each}: next pod replaced", wanted, 60)
+        env.settle("grows: added pods Ready", _ready(clique("grows"), added), 60)
         env.settled("and their clique reports it", changes.ready({clique("grows"): 3}), 10)
         scale(env, CLIQUES, clique("shrinks"), 1)
-        env.settle("shrinks: one pod left", pods_are({clique("shrinks"): 1}))
+        env.settle("shrinks: one pod left", pods_are({clique("shrinks"): 1}), 60)
         env.quiet(1, real=True)
         env.mark("next pods replaced")
 
@@ -126,9 +127,9 @@ class CliquesInDifferentStates(Scene):
         for each in ("again", "back", "broken"):
             changes.apply(env, sets[each])
         of_second = changes.where(env.history.view(), clique("again"), lambda pod: changes.tag(pod) == "2")
-        env.settle("again: pod of the second template deleted", changes.deleted(clique("again"), of_second))
+        env.settle("again: pod of the second template deleted", changes.deleted(clique("again"), of_second), 60)
         wanted = changes.replaced(clique("again"), self.first["again"], EITHER, 3)
-        env.settle("again: pods of the third template exist", wanted)
+        env.settle("again: pods of the third template exist", wanted, 60)
         env.quiet(1, real=True)
         env.mark("third template at rest")
 

@@ -53,9 +53,9 @@ class SetsInDifferentStates(Scene):
             if each not in ("placed", "sound"):
                 changes.hold(workload, clique)
             before[each] = changes.change(env, workload, clique, tag="2")
-        env.settle("placed: turn of the replica without a node", _turn("placed", 2))
-        env.settle("placed: pods without a node replaced", changes.deleted("placed-2-web", unplaced))
-        env.settle("sound: turn of the breached replica", _turn("sound", 1))
+        env.settle("placed: turn of the replica without a node", _turn("placed", 2), 60)
+        env.settle("placed: pods without a node replaced", changes.deleted("placed-2-web", unplaced), 60)
+        env.settle("sound: turn of the breached replica", _turn("sound", 1), 60)
         env.quiet(0.7)
         env.mark("placed: at rest")
         disruption.cordon(env, nodes, off=True)
@@ -65,7 +65,7 @@ class SetsInDifferentStates(Scene):
         scale(env, SETS, "out", 3)
         disruption.become(env, "recycled-0-q", disruption.CRASHED, 1)
         changes.strategy(env, "freezes", changes.ON_DELETE)
-        env.settle("freezes: update closed", _closed)
+        env.settle("freezes: update closed", _closed, 60)
         changes.release(env, "freezes-0-web")
         env.wait_for("freezes: pods Ready", changes.ready({"freezes-0-web": 2}))
         self._second_replicas(env, sets, before)
@@ -93,7 +93,7 @@ class SetsInDifferentStates(Scene):
         scale(env, SETS, "in", 1)
         env.wait_for("in: second replica deleted", gone(CLIQUES, ["in-1-web"]))
         before["twice"] = changes.change(env, sets["twice"], "web", tag="3")
-        env.settle("twice: pod of the second template deleted", changes.one_held("twice-1-web", "3"))
+        env.settle("twice: pod of the second template deleted", changes.one_held("twice-1-web", "3"), 60)
 
 
 @requirement("UPD-029")
