@@ -12,7 +12,7 @@ from conformance.history.query import Unmet
 from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.result import RuleResult
-from conformance.suite.checks import CheckFailed, Ids
+from conformance.suite.checks import Ids
 from conformance.suite.scene import InVain
 from conformance.suite.scene_environment import SceneEnvironment
 from conformance.suite.since import since
@@ -45,18 +45,6 @@ class Case(SceneEnvironment):
             raise self.checks.fail(ids, what, what, str(error), at=round(self.history.now(), 3)) from None
         self.checks.passed(ids, what, at=round(self.history.now(), 3))
         return answer
-
-    def eventually(
-        self, ids: Ids, what: str, predicate: Callable[[View], R | Unmet | None], timeout: float = 60
-    ) -> bool:
-        """As `until`, if more can be judged without it: after a timeout the test goes on."""
-        try:
-            self.until(ids, what, predicate, timeout)
-        except CheckFailed:
-            if self.roles.dead() or self.checks.settled:
-                raise
-            return False
-        return True
 
     def expect(self, id: str, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
         """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which

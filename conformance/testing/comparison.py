@@ -1,4 +1,4 @@
-"""Comparisons of many objects at once, reported by their differences."""
+"""What comparisons of many objects at once compare: expected and observed values by name."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from conformance.grove.fields import Document
-from conformance.history.differences import differing
-from conformance.suite.case import Case
 from conformance.suite.checks import ABSENT, Absent
 
 T = TypeVar("T")
 
 Comparison = tuple[dict[str, object], dict[str, object]]
-"""Expected and observed values by name: the arguments of `same`."""
-
-
-def same(case: Case, id: str, what: str, wanted: Mapping[str, object], seen: Mapping[str, object]) -> None:
-    """Expect `seen` to equal `wanted`. A report shows only the entries that differ."""
-    case.expect(id, what, *differing(wanted, seen))
+"""Expected and observed values by name: the arguments of `Recorded.same`."""
 
 
 def of(found: Document | None, seen: T) -> T | Absent:

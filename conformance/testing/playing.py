@@ -1,5 +1,5 @@
-"""Play many scenarios of gang scheduling at once: each on nodes of its own, all in the namespace of one scene. The suite
-creates what an operator would create.
+"""Play many scenarios of gang scheduling at once: each on nodes of its own, all in the namespace of one scene. The
+suite creates what an operator would create.
 
 The scheduler is stopped while the objects are created, so that it sees everything at once. A scheduler that the driver
 cannot stop finds cordoned nodes, which are uncordoned one after the other; results that depend on the order are then

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from conformance.grove.expected import expected
 from conformance.grove.fields import text
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 FORCED = "set to Always"
 """Words of the warning that the policy of the template does not count (VAL-44)."""
 
 
-@requirements("ADM-046")
-def test_pods_have_the_restart_policy_that_was_announced(case: Case) -> None:
-    """Pods MUST have the restart policy of their template, unless a warning has announced that it is set to Always."""
-    workload = case.workload("frontend")
-    for clique in workload["spec"]["template"]["cliques"]:
-        clique["spec"]["podSpec"]["restartPolicy"] = "Never"
-    warnings = case.dry_run.ask(case.dry_run.create(workload)).warnings
-    case.create(workload)
-    cliques = list(expected(workload).cliques.values())
-    case.until("ADM-046", "all pods exist", predicates.all_exist(cliques))
-    view = case.history.view()
+class RestartPolicyNever(Scene):
+    """A small set whose templates ask for the restart policy Never. No nodes: no pod is scheduled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        workload = env.workload("frontend")
+        for clique in workload["spec"]["template"]["cliques"]:
+            clique["spec"]["podSpec"]["restartPolicy"] = "Never"
+        self.warnings = env.dry_run.ask(env.dry_run.create(workload)).warnings
+        env.create(workload)
+        self.cliques = list(expected(workload).cliques.values())
+        env.wait_for("all pods exist", predicates.all_exist(self.cliques))
+
+
+@requirement("ADM-046")
+def test_pods_have_the_restart_policy_that_was_announced(run: Recorded[RestartPolicyNever]) -> None:
+    """Pods MUST have the restart policy that admission has announced: Always if it warned so, else the template's."""
+    run.reached("all pods exist")
+    view, cliques = run.at("all pods exist"), run.scene.cliques
     policies = {text(pod, "spec", "restartPolicy") for each in cliques for pod in predicates.pods_of(view, each.name)}
-    announced = "Always" if any(FORCED in warning for warning in warnings) else "Never"
-    case.expect("ADM-046", "restart policies of the pods", [announced], sorted(policies))
+    announced = "Always" if any(FORCED in warning for warning in run.scene.warnings) else "Never"
+    run.expect("restart policies of the pods", [announced], sorted(policies))

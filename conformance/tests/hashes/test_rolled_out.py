@@ -1,4 +1,4 @@
-"""Among many templates that are put in another order a few really change: just those are rolled out."""
+"""Real changes of a few templates, while all others are only reordered: just the former are rolled out."""
 
 from __future__ import annotations
 
@@ -7,51 +7,62 @@ from conformance.grove.fields import text
 from conformance.grove.template_pairs import template
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.suite.case import Case
-from conformance.suite.requirement import requirements
 from conformance.testing import incarnations, predicates, sets
-from conformance.testing.comparison import same
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 ALONE, GROUPS = ("a", "b", "c"), {"g": ["d", "e"], "h": ["f"]}
+PODS = len(ALONE) + 2 * 2 + 2
 
 
-@requirements("TMPL-012")
-def test_a_real_change_among_others_is_rolled_out_where_it_is(case: Case) -> None:
-    """A real change that comes with changes without meaning MUST be rolled out to exactly the cliques that it
-    concerns."""
-    case.nodes("dgx-h100", 2)
-    names = [*ALONE, *(name for members in GROUPS.values() for name in members)]
-    before = [template(name, template_pairs.by_chance(case.random)) for name in names]
-    case.create(sets.made(case, "s", before, groups=GROUPS))
-    pods = len(ALONE) + 2 * 2 + 2
-    case.until("TMPL-012", "the set has its pods", sets.have_pods({"s": pods}))
-    case.until("TMPL-012", "the set is available", predicates.available("s", 1))
-    uids = incarnations.uids(case.quiet(1), "pods")
+class RealChangesAmongOthers(Scene):
+    """Room for all pods. The templates of a set are all reordered, apart from those of one standalone clique and of one
+    member of the group `g`, which really change."""
 
-    alone, member = case.random.choice(ALONE), case.random.choice(GROUPS["g"])
-    after = []
-    for clique in before:
-        change = template_pairs.changed if clique["name"] in (alone, member) else template_pairs.reordered
-        after.append(template(clique["name"], change(case.random, clique["spec"]["podSpec"])))
-    case.random.shuffle(after)
-    sets.become(case, sets.made(case, "s", after, groups=GROUPS))
-    touched = (f"s-0-{alone}-", "s-0-g-")
-    old = {pod: uid for pod, uid in uids.items() if pod.startswith(touched)}
-    case.until("TMPL-012", "the changed clique and the group of the changed member are new", renewed(old))
-    case.until("TMPL-012", "and the set has all its pods", sets.have_pods({"s": pods}))
-    view = case.quiet(1)
-    kept = {pod: uid for pod, uid in uids.items() if pod not in old}
-    now = incarnations.uids(view, "pods")
-    same(case, "TMPL-012", "pods of what was only put in another order", kept, {pod: now.get(pod, "") for pod in kept})
-    made = {record.uid for record in case.history.records("pods")}
-    case.expect("TMPL-012", "pods made in all", len(uids) + len(old), len(made))
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("dgx-h100", 2)
+        names = [*ALONE, *(name for members in GROUPS.values() for name in members)]
+        before = [template(name, template_pairs.by_chance(env.random)) for name in names]
+        env.create(sets.made(env, "s", before, groups=GROUPS))
+        env.wait_for("set has its pods", sets.have_pods({"s": PODS}))
+        env.wait_for("set available", predicates.available("s", 1))
+        uids = incarnations.uids(env.quiet(1), "pods")
+
+        alone, member = env.random.choice(ALONE), env.random.choice(GROUPS["g"])
+        after = []
+        for clique in before:
+            change = template_pairs.changed if clique["name"] in (alone, member) else template_pairs.reordered
+            after.append(template(clique["name"], change(env.random, clique["spec"]["podSpec"])))
+        env.random.shuffle(after)
+        self.outdated = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{alone}-", "s-0-g-"))}
+        self.kept = {pod: uid for pod, uid in uids.items() if pod not in self.outdated}
+        sets.become(env, sets.made(env, "s", after, groups=GROUPS))
+        env.wait_for("changed clique and group of the changed member replaced", _replaced(self.outdated))
+        env.wait_for("set has its pods again", sets.have_pods({"s": PODS}))
+        env.quiet(1)
+        env.mark("nothing moves")
 
 
-def renewed(old: dict[str, str]) -> predicates.Predicate:
+@requirement("TMPL-012")
+def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers]) -> None:
+    """When everything is reordered and a few cliques really change, only these MUST be rolled out, each Pod once.
+
+    Scaling group replicas are rolled out as a whole.
+    """
+    run.reached("set has its pods")
+    run.reached("set available")
+    run.reached("changed clique and group of the changed member replaced")
+    run.reached("set has its pods again")
+    kept, now = run.scene.kept, incarnations.uids(run.at("nothing moves"), "pods")
+    run.same("pods of reordered templates", kept, {pod: now.get(pod, "") for pod in kept})
+    created = {record.uid for record in run.until("nothing moves").records("pods")}
+    run.expect("pods created in all", len(kept) + 2 * len(run.scene.outdated), len(created))
+
+
+def _replaced(outdated: dict[str, str]) -> predicates.Predicate:
     """None of these pods is left, and the update has ended."""
 
     def seen(view: View) -> bool | Unmet:
-        left = [pod for pod, uid in incarnations.uids(view, "pods").items() if old.get(pod) == uid]
+        left = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
         ended = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
         return (not left and ended != "") or Unmet(f"still there: {', '.join(left)}; ended at {ended or 'no time'}")
 

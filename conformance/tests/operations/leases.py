@@ -16,11 +16,12 @@ LEASES = "leases"
 
 
 def holder(record: Record) -> str:
+    """Return the holder that a record of the Lease names."""
     return text(record.object, "spec", "holderIdentity")
 
 
 def led(view: View) -> str | Unmet:
-    """Who leads."""
+    """Return the holder of the Lease."""
     lease = view.get(LEASES, LEASE)
     if lease is None:
         return Unmet(f"there is no Lease {LEASE}")
@@ -53,7 +54,7 @@ def led_by_another(than: str) -> Predicate:
 
 
 def taken_from(history: Records, former: str) -> Record | None:
-    """The write by which another operator took the Lease of `former`."""
+    """Return the write by which another operator took the Lease of `former`."""
     records = history.records(LEASES, LEASE)
     held = [i for i, record in enumerate(records) if holder(record) == former]
     later = records[held[-1] + 1 :] if held else []
@@ -61,13 +62,13 @@ def taken_from(history: Records, former: str) -> Record | None:
 
 
 def holders(records: list[Record]) -> list[str]:
-    """Who had the Lease, one after the other; `nobody` in between."""
+    """Return the holders of the Lease, one after the other; `nobody` in between."""
     names = [holder(record) or "nobody" for record in records]
     return names[:1] + [after for before, after in pairwise(names) if after != before]
 
 
 def waited(history: Records, former: str) -> tuple[float, int]:
-    """Seconds from the last renewal of `former` until another operator had the Lease, and how long it is valid."""
+    """Return the seconds from the last renewal of `former` until another operator had the Lease, and its duration."""
     records = [record for record in history.records(LEASES, LEASE) if holder(record) == former]
     taken = taken_from(history, former)
     if not records or taken is None:

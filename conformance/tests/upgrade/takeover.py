@@ -21,7 +21,7 @@ SOLO, FRONT, MEMBERS = "z-solo", "front", ("y-first", "b-second")
 
 
 def pod_spec(image: str = "engine:1") -> Spec:
-    """A pod spec whose lists are not in the order of their keys, so that no two forms of its hash are equal."""
+    """Return a pod spec whose lists are not in the order of their keys, so that no two forms of its hash are equal."""
 
     def container(each: str) -> Spec:
         mounts = [{"name": "shared", "mountPath": "/shared"}, {"name": "cache", "mountPath": "/cache"}]
@@ -36,20 +36,20 @@ def pod_spec(image: str = "engine:1") -> Spec:
 
 
 def workload(env: SceneEnvironment, set_name: str, replicas: int = 1, startup: str = "", **images: str) -> Object:
-    """A set of two standalone cliques and a scaling group of two; `images` by clique, with _ for -."""
+    """Return a set of two standalone cliques and a scaling group of two; `images` by clique, with _ for -."""
     image = {each: images.get(each.replace("-", "_"), "engine:1") for each in (SOLO, FRONT, *MEMBERS)}
     cliques = [template(each, pod_spec(image[each])) for each in image]
     return sets.made(env, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
 
 
 def small(env: SceneEnvironment, set_name: str, startup: str = "", replicas: int = 1, solo: str = "engine:1") -> Object:
-    """A set of two cliques with a pod each."""
+    """Return a set of two cliques with a pod each."""
     cliques = [template(SOLO, pod_spec(solo)), template(FRONT, pod_spec())]
     return sets.made(env, set_name, cliques, startup=startup, replicas=replicas)
 
 
 def everything(view: View, set_name: str) -> dict[str, str]:
-    """All hashes of a set by where they are stored: its own, those of its groups, cliques and pods."""
+    """Return all hashes of a set by where they are stored: its own, those of its groups, cliques and pods."""
     found = sets.stored(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
@@ -58,7 +58,7 @@ def everything(view: View, set_name: str) -> dict[str, str]:
 
 
 def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
-    """All hashes of a set, by where they are stored, if they equal those of another set with equal templates."""
+    """Return all hashes of a set by where they are stored, if they equal those of another set with equal templates."""
     generation = sets.generation(view, model)
     found = {}
     for where in everything(view, set_name):
@@ -78,17 +78,13 @@ def _template_of(view: View, kind: str, which: str, model: str) -> str:
     return f"g-0-{role}" if role in MEMBERS else role
 
 
-def complete(found: Mapping[str, str]) -> bool:
-    return bool(found) and all(found.values())
-
-
 def has_hashes_of(set_name: str, model: str) -> predicates.Predicate:
     """All stored hashes of a set are those of another one, which the present operator has created."""
 
     def seen(view: View) -> bool | Unmet:
         wanted, now = as_of(view, set_name, model), everything(view, set_name)
         late = [f"{where} is {now[where]!r}, not {hash!r}" for where, hash in wanted.items() if now[where] != hash]
-        if not complete(wanted):
+        if not wanted or not all(wanted.values()):
             return Unmet(f"{model} has no hashes yet")
         return not late or Unmet(f"{len(late)} of {len(wanted)} hashes of {set_name} differ: {late[0]}")
 
@@ -136,7 +132,7 @@ def rolled_out(set_name: str, cliques: Iterable[str], before: Mapping[str, str])
 
 
 def restarts(span: Span, set_name: str) -> list[str]:
-    """The records of pods of a set that were created, deleted or marked for it."""
+    """Return the records of pods of a set that were created, deleted or marked for deletion."""
     found = []
     for record in span.records("pods"):
         changed = record.kind in (ADDED, DELETED) or terminating(record.object)
@@ -146,13 +142,13 @@ def restarts(span: Span, set_name: str) -> list[str]:
 
 
 def updates(span: Span, set_name: str) -> list[str]:
-    """The records of a set in which it reports an update."""
+    """Return the records of a set in which it reports an update."""
     found = span.records(SETS, set_name)
     return [str(record) for record in found if at(record.object, "status", "updateProgress") is not None]
 
 
 def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlier: Object) -> None:
-    """Replaces all stored hashes of a set by those of another operator, while no operator runs. Without a way they are
+    """Replace all stored hashes of a set with those of another operator, while no operator runs. Without a way they are
     hashes of nothing. `earlier` are the pod specs that cliques had when that operator ran, by clique, with _ for -: the
     template has been changed since."""
     view = env.history.view()
