@@ -239,8 +239,7 @@ class SceneEnvironment:
         self._excused.add(pod)
 
     def excused_pods(self) -> frozenset[str]:
-        """Return the names of the pods that the test itself has deleted or outdated, or that were deleted under an
-        earlier version."""
+        """Return the names of pods whose deletion the test, or an earlier version of the operator, has caused."""
         return frozenset(self._excused | self.roles.went_earlier())
 
     # -- waiting -------------------------------------------------------------------------------------------------
@@ -274,18 +273,19 @@ class SceneEnvironment:
             self._wait(step, condition, timeout, resources=None, real=real)
         except InVain as error:
             unmet = str(error)
-        self._mark(step, unmet)
+        self.mark(step, unmet)
         return self.history.view()
 
-    def mark(self, step: str) -> None:
-        """Mark the present as a step of the scene."""
-        self._mark(step)
+    def mark(self, step: str, unmet: str = "") -> None:
+        """Mark the present as a step of the scene. `unmet`: what was seen instead of the step."""
+        if step in self.steps:
+            raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
+        self.steps[step] = Step.now(step, self.history, unmet)
 
     def settled(
         self, what: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
     ) -> View:
-        """Return the state as soon as the predicate holds, or when time is up. Judges nothing by itself. `real` as in
-        `until`."""
+        """Return the state as soon as the predicate holds, or when time is up. Judges nothing. `real` as in `until`."""
         with contextlib.suppress(WaitTimeout):
             self._waits.wait(what, predicate, timeout, hopeless=self._hopeless, real=real)
         return self.history.view()
@@ -294,18 +294,12 @@ class SceneEnvironment:
         self, seconds: float = 2, timeout: float = 30, *, real: bool = False, of: Collection[str] = MOVING
     ) -> View:
         """Return the state once nothing `of` these has changed for `seconds`, or when time is up. `real`: whatever the
-        time scale, for what Kubernetes writes in whole seconds. It shows that nothing more happens, never that
-        something has: on a busy machine that may still follow, and needs a wait of its own."""
+        time scale. It never shows that something has happened: on a busy machine that needs a wait of its own."""
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         with contextlib.suppress(WaitTimeout):
             self.history.quiet(calm, timeout * max(1.0, self._scale), resources=of)
         self._sound(False)
         return self.history.view()
-
-    def _mark(self, step: str, unmet: str = "") -> None:
-        if step in self.steps:
-            raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
-        self.steps[step] = Step.now(step, self.history, unmet)
 
     def _wait(
         self,
