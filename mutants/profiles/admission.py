@@ -1,4 +1,4 @@
-"""Mutants of the operator's webhooks: one rule left out or wrong in each."""
+"""Mutants of the operator's webhooks: in each, one rule is missing or wrong."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from reference_impl.plan import defaults
 
 
 def _ignore(capacity: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
-    """Leaves errors of a family out."""
+    """Drop all errors of a family of rules."""
     right = getattr(capacity, name)
     replace(capacity, name, lambda *arguments: [error for error in right(*arguments) if not ignored(error)])
 
 
 def _at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
-    """Errors whose path ends in `leaf`, with one of the words in their detail if any are given."""
+    """Select errors whose path ends in `leaf` and, if words are given, whose detail contains one of them."""
     return lambda error: error.path.endswith(leaf) and (not words or any(word in error.detail for word in words))
 
 
@@ -58,7 +58,7 @@ def _delay_not_rewritten() -> None:
 @mutant(
     "minimum-before-replicas", "operator", "defaults minimums from replicas before replicas are defaulted", "ADM-002"
 )
-def _floor_before_replicas() -> None:
+def _minimum_before_replicas() -> None:
     right = defaults._clique
 
     def clique(root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
@@ -111,7 +111,7 @@ def _empty_cliques_crash() -> None:
 
 
 @mutant("names-unchecked", "operator", "does not check the syntax of names", "ADM-004")
-def _any_name() -> None:
+def _names_unchecked() -> None:
     _ignore(names, _at("name", "DNS", "empty"))
 
 
@@ -131,18 +131,18 @@ def _labels_unchecked() -> None:
 
 
 @mutant("schedulers-unchecked", "operator", "accepts schedulers that are not enabled", "ADM-008")
-def _any_scheduler() -> None:
+def _schedulers_unchecked() -> None:
     _ignore(schedulers, _at("schedulerName", "enabled"))
     _nothing(schedulers, "backend")
 
 
 @mutant("cycles-accepted", "operator", "accepts cliques that wait for each other", "ADM-009")
-def _circles() -> None:
+def _cycles_accepted() -> None:
     replace(startup, "cycles", lambda parents: [])
 
 
 @mutant("minimum-above-replicas", "operator", "accepts minimums above replicas", "ADM-010")
-def _floor_above_replicas() -> None:
+def _minimum_above_replicas() -> None:
     _ignore(cliques, _at("minAvailable", cliques.MINIMUM_ABOVE_REPLICAS))
 
 
@@ -152,17 +152,17 @@ def _autoscaling_below_replicas() -> None:
 
 
 @mutant("node-name-accepted", "operator", "accepts pods that set nodeName", "ADM-012")
-def _node_named() -> None:
+def _node_name_accepted() -> None:
     _ignore(cliques, _at("nodeName"), "new_fields")
 
 
 @mutant("variables-unchecked", "operator", "accepts any name of an environment variable", "ADM-013")
-def _any_variable() -> None:
+def _variables_unchecked() -> None:
     replace(cliques, "is_variable", lambda name: True)
 
 
 @mutant("zero-delay-accepted", "operator", "accepts a termination delay of zero", "ADM-014")
-def _delay_zero() -> None:
+def _zero_delay_accepted() -> None:
     _ignore(startup, _at("terminationDelay", "greater"))
 
 
@@ -172,7 +172,7 @@ def _member_of_two() -> None:
 
 
 @mutant("group-minimum-unchecked", "operator", "accepts minimums of scaling groups above replicas", "ADM-016")
-def _group_floor_unchecked() -> None:
+def _group_minimum_unchecked() -> None:
     _ignore(groups, _at(".minAvailable"))
 
 
@@ -187,7 +187,7 @@ def _filter_unchecked() -> None:
 
 
 FORCED_POLICY = "restartPolicy will be ignored, it will be set to Always"
-"""What upstream says of every set (VAL-44)."""
+"""A warning of upstream about every set (VAL-44)."""
 
 
 @mutant("policy-always-warned", "operator", "warns about a restart policy that it has defaulted itself", "ADM-026")
@@ -224,12 +224,12 @@ def _replicas_fixed() -> None:
 
 
 @mutant("order-changes", "operator", "accepts another order of cliques where it matters", "ADM-020")
-def _order_free() -> None:
+def _order_changes() -> None:
     _ignore(updates, _at("cliques", "order"))
 
 
 @mutant("minimum-changes", "operator", "accepts changes of a clique's minimum", "ADM-021")
-def _floor_changes() -> None:
+def _minimum_changes() -> None:
     _ignore(updates, lambda error: error.path.startswith("spec.template.cliques") and _at("minAvailable")(error))
 
 
@@ -246,7 +246,7 @@ def _claims_change() -> None:
 @mutant(
     "reserved-fields-on-update", "operator", "rejects reserved fields of pods on create but not on update", "ADM-024"
 )
-def _spread_added_later() -> None:
+def _reserved_fields_on_update() -> None:
     right = cliques.new_fields
     replace(cliques, "new_fields", lambda pcs, old: right(pcs, old) if old is None else [])
 
@@ -326,7 +326,7 @@ def _unknown_binding_at_the_set() -> None:
 
 
 @mutant("removed-field-named", "operator", "names a field of bindings that the API does not have any more", "ADM-043")
-def _field_of_the_past() -> None:
+def _removed_field_named() -> None:
     right = topologybinding.schedulers
 
     def schedulers(*given: Any) -> Iterator[FieldError]:
@@ -357,12 +357,12 @@ def _dots_accepted() -> None:
 
 
 @mutant("authorizer-disabled", "operator", "lets every user change managed objects", "ADM-038")
-def _authorizer_asleep() -> None:
+def _authorizer_disabled() -> None:
     replace(authorizer, "judge", lambda *arguments: AdmissionResult())
 
 
 @mutant("protection-not-removable", "operator", "protects objects even if the set disables that", "ADM-039")
-def _protection_stuck() -> None:
+def _protection_not_removable() -> None:
     replace_data(authorizer, "UNPROTECTED", "grove.io/no-such-annotation", read_by=(authorizer, "judge"))
 
 

@@ -1,4 +1,4 @@
-"""Mutants in how the kinds of Grove are served: the operator spoils its own CRDs when it starts."""
+"""Mutants of the served kinds: the operator spoils its own CRDs when it starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = "/spec/versions/0/schema/openAPIV3Schema/properties"
 
 
 def spoil(crd: str, *operations: dict[str, Any]) -> None:
-    """Applies a JSON patch to a CRD before the operator starts to work."""
+    """Apply a JSON patch to a CRD before the operator starts to work."""
     make, run = Operator.__init__, Operator.run
     clients: list[Client] = []
 

@@ -1,4 +1,4 @@
-"""Mutants of the operator's webhooks over sets that an earlier version has stored."""
+"""Mutants of the operator's webhooks for sets that an earlier version has stored."""
 
 from __future__ import annotations
 

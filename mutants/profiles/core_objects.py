@@ -1,4 +1,4 @@
-"""Mutants in what a set becomes: its objects as they are made, what follows its template, what is said of them."""
+"""Mutants of the objects of a set: their creation, their correction from templates, their statuses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Manifest = children.Manifest
 
 
 def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> None:
-    """Lets `change` spoil each manifest that a function makes."""
+    """Apply `change` to each manifest that a function returns."""
     right = getattr(module, name)
 
     def spoilt(*arguments: Any, **named: Any) -> Manifest:
@@ -38,7 +38,7 @@ def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> No
 
 
 def _restated(**wrong: Any) -> None:
-    """Lets the status of every clique say something else."""
+    """Apply a change to every status of a clique."""
     right = statuses.clique_status
     replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(right(*args), **wrong))
 
@@ -128,7 +128,7 @@ def _gated_uncounted() -> None:
 
 
 @mutant("shortage-unreported", "operator", "reports any number of scheduled pods as sufficient", "CORE-027")
-def _shortage_unsaid() -> None:
+def _shortage_unreported() -> None:
     right = statuses._scheduled_condition
     replace(
         statuses, "_scheduled_condition", lambda scheduled, minimum, now: right(max(scheduled, minimum), minimum, now)
@@ -136,7 +136,7 @@ def _shortage_unsaid() -> None:
 
 
 @mutant("unreported-is-sound", "operator", "treats a clique without a status as sound", "CORE-028")
-def _silence_is_sound() -> None:
+def _unreported_is_sound() -> None:
     right = statuses.group_status
     sound = Condition(type=termination.BREACHED, status="False", reason="", message="", last_transition_time="")
 
@@ -154,12 +154,12 @@ def _silence_is_sound() -> None:
 
 
 @mutant("hash-unreported", "operator", "never reports the template hash of a clique's pods", "CORE-030")
-def _hash_unsaid() -> None:
+def _hash_unreported() -> None:
     _restated(current_pod_template_hash=None)
 
 
 @mutant("status-rewritten-at-rest", "operator", "rewrites the status of a clique after a while", "INV-007")
-def _stirs_at_rest() -> None:
+def _status_rewritten_at_rest() -> None:
     right = CliqueReconciler.reconcile_status
 
     async def reconcile_status(self: CliqueReconciler, key: Key) -> float | None:
@@ -181,7 +181,7 @@ def _stirs_at_rest() -> None:
 
 
 SOME_SECONDS = 12.0
-"""Longer than an operator may take to come to rest."""
+"""Seconds; longer than an operator may take to come to rest."""
 
 
 @mutant("all-gates-removed", "operator", "removes all gates of a pod instead of only its own", "GANG-020")
@@ -193,7 +193,7 @@ def _all_gates_removed() -> None:
 
 
 @mutant("incomplete-unreported", "operator", "never reports a gang as incomplete", "GANG-021")
-def _incomplete_unsaid() -> None:
+def _incomplete_unreported() -> None:
     replace_data(podgang, "PATIENCE_SECONDS", 1e9, read_by=(GangReconciler, "reconcile"))
 
 
@@ -216,7 +216,7 @@ def _conditions_overwritten() -> None:
     "CORE-025",
     "GANG-022",
 )
-def _conditions_overwritten_in_trouble() -> None:
+def _conditions_overwritten_with_errors() -> None:
     errors_forever()
     _conditions_overwritten()
 
@@ -314,7 +314,7 @@ def _host_names_cut() -> None:
 @mutant(
     "unconstrained-unreported", "operator", "reports no topology condition if no constraint names a binding", "RES-066"
 )
-def _unconstrained_unsaid() -> None:
+def _unconstrained_unreported() -> None:
     right = topology.condition
 
     def condition(pcs: Any, known: Any, now: str) -> Any:

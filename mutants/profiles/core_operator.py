@@ -124,7 +124,7 @@ def _environment_last() -> None:
 
 
 @mutant("minimum-is-replicas", "operator", "uses all replicas of a clique as the minimum of its pod group", "GANG-001")
-def _floor_is_replicas() -> None:
+def _minimum_is_replicas() -> None:
     right = gangs.planned
 
     def planned(pcs: Any, *rest: Any) -> list[gangs.PlannedGang]:

@@ -1,4 +1,4 @@
-"""Mutants of what the operator says about pods."""
+"""Mutants of what the operator reports about pods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reference_impl.plan import conditions, gangs, pods, reconcile_error, status
 
 
 @mutant("binding-ignored", "operator", "counts a pod as scheduled only once a container has reported", "CORE-016")
-def _binding_unseen() -> None:
+def _binding_ignored() -> None:
     right = statuses.clique_status
 
     def clique_status(clique: Any, pods: list[Pod], *rest: Any) -> Any:
@@ -33,7 +33,7 @@ def _binding_unseen() -> None:
 
 
 @mutant("crash-ignored", "operator", "treats a crashed pod as starting", "CORE-017")
-def _crash_unseen() -> None:
+def _crash_ignored() -> None:
     replace(termination, "_failing", lambda pod: False)
 
 
@@ -47,7 +47,7 @@ def _crash_never_forgiven() -> None:
 
 
 @mutant("init-crash-ignored", "operator", "ignores init containers", "CORE-017")
-def _init_crash_unseen() -> None:
+def _init_crash_ignored() -> None:
     def failing(pod: Pod) -> bool:
         return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
 
@@ -73,7 +73,7 @@ def _only_ready_counts() -> None:
 
 
 @mutant("terminating-counted", "operator", "counts terminating pods as ready", "CORE-018")
-def _leaving_counted() -> None:
+def _terminating_counted() -> None:
     right = statuses.clique_status
 
     def clique_status(clique: Any, pods: list[Pod], *rest: Any) -> Any:
@@ -146,7 +146,7 @@ def _index_never_reused() -> None:
 
 
 @mutant("loss-unreported", "operator", "does not report the loss of all scheduled pods", "CORE-023", "CORE-029")
-def _loss_unsaid() -> None:
+def _loss_unreported() -> None:
     async def warn(*arguments: Any) -> None:
         return None
 
@@ -154,7 +154,7 @@ def _loss_unsaid() -> None:
 
 
 @mutant("status-rewritten", "operator", "writes the status of a clique again and again", "CORE-024")
-def _restless() -> None:
+def _status_rewritten() -> None:
     right = CliqueReconciler.reconcile_status
 
     async def reconcile_status(self: CliqueReconciler, key: Key) -> float | None:
@@ -169,7 +169,7 @@ def _restless() -> None:
 
 
 @mutant("errors-unreported", "operator", "never fills lastErrors", "CORE-025")
-def _trouble_unsaid() -> None:
+def _errors_unreported() -> None:
     async def refused(*arguments: Any) -> None:
         return None
 

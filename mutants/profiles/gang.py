@@ -1,4 +1,4 @@
-"""Mutants that tear gangs apart, or put more on a node than there is capacity for."""
+"""Mutants that tear gangs apart, or place more pods on a node than fit."""
 
 from __future__ import annotations
 

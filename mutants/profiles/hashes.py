@@ -1,4 +1,4 @@
-"""Mutants of template hashes: orders that count and do not, inputs that are missing or too many."""
+"""Mutants of template hashes: orders that matter and should not, or the reverse; missing and additional inputs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _sorts_env_from() -> None:
 
 
 def _templates_without(what: str) -> None:
-    """Templates are hashed without a part of them: labels, annotations or the set's priority class."""
+    """Hash templates without a part of them: labels, annotations or the set's priority class."""
     right = Template.of.__func__  # type: ignore[attr-defined]
 
     def of(

@@ -1,4 +1,4 @@
-"""Mutants in the notation of quantities."""
+"""Mutants of the notation of quantities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants about what is deleted by hand, and when."""
+"""Mutants of deletion, by the user and by hand."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _clique_made_empty() -> None:
 
 
 @mutant("siblings-recreated", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-008")
-def _siblings_made_anew() -> None:
+def _siblings_recreated() -> None:
     right, complete = GroupReconciler._members, set[tuple[str, str]]()
 
     async def members(self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
@@ -131,5 +131,5 @@ def _group_made_empty() -> None:
     "recreates deleted secondary resources only after another event",
     "LIFE-010",
 )
-def _attendants_unwatched() -> None:
+def _secondary_resources_unwatched() -> None:
     replace(Operator, "_on_secondary", lambda self, kind, old, item: None)

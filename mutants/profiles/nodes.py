@@ -1,4 +1,4 @@
-"""Mutants about nodes that are cordoned, drained and lost."""
+"""Mutants about nodes that are cordoned, drained or failed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Node(msgspec.Struct):
 
 
 def _stuck(pod: Pod) -> bool:
-    """Whether it is to go and cannot."""
+    """Return whether a pod is being deleted on a node where it cannot terminate."""
     return pod.terminating and not pod.ready
 
 
@@ -132,7 +132,7 @@ async def _delete(client: Client, pod: Pod) -> None:
 
 
 @mutant("disruption-budget-zero", "operator", "creates a disruption budget that permits no eviction", "NODE-006")
-def _budget_of_nothing() -> None:
+def _disruption_budget_zero() -> None:
     right = Operator._on_set
     tasks = set[asyncio.Task[bytes]]()
 
@@ -152,7 +152,7 @@ def _budget_of_nothing() -> None:
 
 
 @mutant("eviction-recreates-cliques", "operator", "recreates cliques whose pods are evicted", "NODE-006")
-def _drained_made_anew() -> None:
+def _eviction_recreates_cliques() -> None:
     right_pod, right_reconcile, drained = Operator._on_pod, CliqueReconciler.reconcile, set[Key]()
 
     def on_pod(self: Operator, kind: str, old: Pod | None, item: Pod) -> None:

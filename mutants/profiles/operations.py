@@ -1,4 +1,4 @@
-"""Mutants of an operator that is not alone."""
+"""Mutants of an operator that is not the only one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _lease_ignored() -> None:
 
 
 @mutant("live-lease-taken", "operator", "takes the lease from a live leader", "OPS-001")
-def _lease_snatched() -> None:
+def _live_lease_taken() -> None:
     replace(leases, "free", lambda *_: True)
 
 
@@ -57,7 +57,7 @@ def _webhooks_of_the_leader_only() -> None:
 
 
 @mutant("expired-lease-ignored", "operator", "never takes the lease of a dead leader", "OPS-003")
-def _lease_of_the_dead() -> None:
+def _expired_lease_ignored() -> None:
     right = leases.free
 
     def free(sight: leases.Sight, identity: str, terms: leases.Terms, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Mutants in what a set has beside its pods: accounts and roles, autoscalers, claims, what gangs take over."""
+"""Mutants of secondary resources: accounts and roles, autoscalers, claims, and what gangs copy from their set."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Manifest = children.Manifest
 
 
 def changed(module: Any, name: str, change: Any) -> None:
-    """Lets `change` spoil each manifest that a function makes."""
+    """Apply `change` to each manifest that a function returns."""
     right = getattr(module, name)
 
     def spoilt(*arguments: Any, **named: Any) -> Any:
@@ -72,7 +72,7 @@ def _role_too_wide() -> None:
 
 
 @mutant("secondary-resources-late", "operator", "creates account and role after everything else", "RES-005")
-def _attendants_late() -> None:
+def _secondary_resources_late() -> None:
     right, children_of = SecondaryResources.ensure, SetReconciler._children
 
     async def nothing(self: SecondaryResources, *_: Any, **__: Any) -> None:
@@ -92,7 +92,7 @@ def _secret_without_account() -> None:
 
 
 @mutant("secondary-resources-once", "operator", "creates roles and services only once", "RES-007", "RES-008")
-def _made_just_once() -> None:
+def _secondary_resources_once() -> None:
     right = Writer.ensure
     made: set[str] = set()
 
@@ -301,7 +301,7 @@ def _binding_unwatched() -> None:
 
 
 @mutant("topology-unreported", "operator", "reports no condition about topology constraints", "RES-065")
-def _topology_silent() -> None:
+def _topology_unreported() -> None:
     replace(topology, "condition", lambda *_: None)
 
 
@@ -338,7 +338,7 @@ def _earlier_secret_kept() -> None:
 
 
 @mutant("earlier-secret-deleted-early", "operator", "deletes a Secret that a pod still mounts", "RES-013")
-def _earlier_secret_pulled() -> None:
+def _earlier_secret_deleted_early() -> None:
     replace(secondary_resources, "mounts", lambda pod, secret: False)
 
 

@@ -1,4 +1,4 @@
-"""Mutants in what comes and goes when something is scaled."""
+"""Mutants of scaling: which objects are created and deleted."""
 
 from __future__ import annotations
 
@@ -146,18 +146,18 @@ def _oldest_goes() -> None:
 @mutant(
     "template-ignored-at-scale-in", "operator", "ignores the template hash when it deletes surplus pods", "SCALE-010"
 )
-def _template_unasked() -> None:
+def _template_ignored_at_scale_in() -> None:
     right = pods.worth
     replace(pods, "worth", lambda pod, target: right(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
 
 
 @mutant("phase-ignored-at-scale-in", "operator", "ignores the phase when it deletes surplus pods", "SCALE-010")
-def _phase_unasked() -> None:
+def _phase_ignored_at_scale_in() -> None:
     replace_data(pods, "_PHASES", {}, read_by=(pods, "worth"))
 
 
 @mutant("terminating-is-surplus", "operator", "counts terminating pods as surplus", "SCALE-011")
-def _going_is_too_many() -> None:
+def _terminating_is_surplus() -> None:
     right = pods.difference
 
     def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:
@@ -191,7 +191,7 @@ def _scaling_missed() -> None:
 
 
 @mutant("recreates-pods-at-start", "operator", "recreates a pod of each clique that exists at its start", "SCALE-014")
-def _tidies_at_start() -> None:
+def _recreates_pods_at_start() -> None:
     right, known = pods.difference, set[str]()
 
     def difference(clique: PodClique, found: list[Pod]) -> tuple[list[int], list[Pod]]:

@@ -126,7 +126,7 @@ def _gates_overlooked() -> None:
 
 
 @mutant("stalled-by-missing-pods", "gang-scheduler", "decides nothing while pods of a gang are missing", "SCHED-048")
-def _stalled_by_strays() -> None:
+def _stalled_by_missing_pods() -> None:
     right = cycle.plan
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
@@ -143,7 +143,7 @@ def _domain_for_all() -> None:
     first: dict[tuple[str, str], frozenset[str]] = {}
 
     def family(gang: Gang, key: str) -> tuple[str, str]:
-        """Gangs whose names differ in the last part only are those of one set, or of one scenario."""
+        """Gangs whose names differ only in the last part are those of one set, or of one scenario."""
         return key, gang.name.rstrip("0123456789xy").rstrip("-")
 
     def settled_domains(gang: Gang, scope: Scope, key: str, capacity: Capacity) -> frozenset[str]:
@@ -166,12 +166,12 @@ def _preempts_never() -> None:
 
 
 @mutant("pods-without-reason", "gang-scheduler", "does not tell pods why they wait", "SCHED-064", "SCHED-065")
-def _pods_untold() -> None:
+def _pods_without_reason() -> None:
     replace(unschedulable.Unschedulable, "replace", lambda self, found: None)
 
 
 @mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-064")
-def _pods_retold() -> None:
+def _reason_repeated() -> None:
     right = unschedulable.patch
 
     def patch(pod: Pod, reason: str) -> dict[str, Any] | None:

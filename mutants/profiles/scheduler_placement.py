@@ -1,7 +1,7 @@
 """Mutants of the scheduler's planning, each with the rules of the specification that its outcomes break and the ids of
-the requirements that must fail of it.
+the requirements that detect it.
 
-They are proved against the oracle (tests/scheduling/test_mutants.py), and on a cluster as all mutants are.
+They are proved against the oracle (tests/scheduling/test_mutants.py), and on a cluster like all mutants.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PlacementMutant:
     name: str
     text: str
     rules: tuple[str, ...]
-    """The oracle has to tell at least one of these."""
+    """The oracle must report at least one of these."""
     apply: Callable[[], None]
 
 
@@ -41,7 +41,7 @@ MUTANTS: list[PlacementMutant] = []
 
 
 def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """`caught_by`: ids of requirements, with spaces between."""
+    """`caught_by`: ids of requirements, separated by spaces."""
 
     def register(apply: Callable[[], None]) -> Callable[[], None]:
         MUTANTS.append(PlacementMutant(name, text, rules, apply))
@@ -74,7 +74,7 @@ def _scaled_before_base() -> None:
     "GS-26",
     caught_by="SCHED-022",
 )
-def _zero_floor_counts() -> None:
+def _zero_minimum_counts() -> None:
     replace(Group, "lacking", property(lambda self: max(0, max(1, self.minimum) - self.bound)))
 
 
@@ -92,7 +92,7 @@ def _lost_pod_stays_lost() -> None:
 
 
 @breaks("minimums-summed", "compares only the sum of the minimums of all groups", "GS-21", caught_by="SCHED-021")
-def _floors_in_sum() -> None:
+def _minimums_summed() -> None:
     right = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
@@ -148,7 +148,7 @@ def _extras_stay() -> None:
 
 
 @breaks("capacity-counted-twice", "subtracts the capacity of each pod twice", "GS-26", caught_by="SCHED-026")
-def _room_counted_twice() -> None:
+def _capacity_counted_twice() -> None:
     right = Capacity.take
 
     def take(self: Capacity, node: int, requests: Requests, count: int) -> None:
@@ -161,7 +161,7 @@ def _room_counted_twice() -> None:
 
 
 @breaks("capacity-overbooked", "places one pod more on a node than fits", "OR-1", caught_by="SCHED-050 SCHED-060")
-def _room_overbooked() -> None:
+def _capacity_overbooked() -> None:
     right = Shape._count
     replace(Shape, "_count", lambda self, node: right(self, node) + 1)
 
@@ -215,7 +215,7 @@ def _cordon_ignored() -> None:
 
 
 def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
-    """Constraints of some level are not seen."""
+    """Ignore constraints of some levels."""
     right = placing.place
 
     def place(gang: Gang, wanted: Wanted, capacity: Capacity, budget: Budget) -> Placement | None:
@@ -375,7 +375,7 @@ def _preempts_all() -> None:
 
 
 @breaks("preempts-higher-first", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
-def _preempts_the_dear() -> None:
+def _preempts_higher_first() -> None:
     right = preemption._fewest
 
     def fewest(gang: Gang, wholes: list[Unit], *rest: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Mutants of the start-up order."""
+"""Mutants of the startup order."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _count_by_suffix() -> None:
 
 
 def _parents_in(replicas: Any) -> None:
-    """Has the cliques of a base gang wait for those replicas of a group that the function gives."""
+    """Make the cliques of a base gang wait for those replicas of a group that the function returns."""
     right = startup._in_gang_of
 
     def in_gang_of(pcs: Any, name: str, place: startup.Place) -> list[str]:

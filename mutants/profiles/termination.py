@@ -60,7 +60,7 @@ def _groups_terminated() -> None:
 
 
 @mutant("unreported-is-recovered", "operator", "treats cliques without a status as recovered", "TERM-004")
-def _silence_is_recovery() -> None:
+def _unreported_is_recovered() -> None:
     right = termination.complete_replicas
 
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
@@ -176,12 +176,12 @@ def _silent_nodes_trusted() -> None:
 
 
 @mutant("starting-pods-lost", "operator", "treats starting pods as lost", "TERM-015")
-def _impatient() -> None:
+def _starting_pods_lost() -> None:
     replace(termination, "_lost", lambda pod: not pod.ready)
 
 
 def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
-    """Has the transition time of a breach move as `moves` says of the old condition and the new one."""
+    """Change the transition time of a breach by what `moves` returns for the old condition and the new one."""
     right = conditions.put
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
@@ -225,7 +225,7 @@ def _delay_as_it_was() -> None:
 @mutant(
     "early-loss-ignored", "operator", "treats replicas that are lost in their first minute as never run", "TERM-020"
 )
-def _young_spared() -> None:
+def _early_loss_ignored() -> None:
     def changed(created: str | None, condition: Condition) -> bool:
         then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
         return then is not None and moved is not None and moved > then + 60

@@ -1,4 +1,4 @@
-"""Mutants in updates of templates."""
+"""Mutants of rolling updates."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _last_group_replica_first() -> None:
 
 
 def stepped(change: Any) -> None:
-    """Has every step of a set's progress changed by `change(set, before, after, now)`."""
+    """Change every step of a set's progress by `change(set, before, after, now)`."""
     right = update_set_replicas.advanced
 
     def advanced(
@@ -131,7 +131,7 @@ def _turn_never_over() -> None:
 
 
 @mutant("start-time-rewritten", "operator", "rewrites the start time of the update with each step", "UPD-006")
-def _start_said_anew() -> None:
+def _start_time_rewritten() -> None:
     stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_started_at=now))
 
 
@@ -172,7 +172,7 @@ def _selection_kept() -> None:
 
 
 @mutant("breach-reported-in-updates", "operator", "reports no breach, instead of Unknown, during updates", "UPD-011")
-def _breach_told_in_updates() -> None:
+def _breach_reported_in_updates() -> None:
     right = termination.breached_condition
     replace(statuses, "_updating", lambda now: right(1, 1, 1, now))
 

@@ -1,4 +1,4 @@
-"""Mutants in what begins an update, and in the strategy OnDelete."""
+"""Mutants of the start of an update, and of the strategy OnDelete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants in updates that something comes in the way of: pods that are sick, scaling, further changes, OnDelete."""
+"""Mutants of interrupted updates: by pods that are not Ready, scaling, further changes, OnDelete."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from reference_impl.plan.update_group_replicas import Replica
 
 
 @mutant("unready-pods-wait", "operator", "replaces pods that are not Ready one by one", "UPD-014", "UPD-021")
-def _sick_pods_wait() -> None:
+def _unready_pods_wait() -> None:
     replace(update_clique_pods, "forced", lambda old: [])
 
 
 @mutant("once-failed-is-unready", "operator", "treats Ready pods that failed before as not Ready", "UPD-015")
-def _once_failed_is_sick() -> None:
+def _once_failed_is_unready() -> None:
     def forced(old: list[Pod]) -> list[Pod]:
         return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
 
@@ -73,7 +73,7 @@ def _scaled_away_awaited() -> None:
 
 
 @mutant("minimum-not-awaited", "operator", "replaces Ready pods although too few are Ready", "UPD-017")
-def _floor_not_asked() -> None:
+def _minimum_not_awaited() -> None:
     replace(update_progress, "minimum", lambda clique: 0)
 
 
@@ -90,7 +90,7 @@ def _unplaced_not_awaited() -> None:
 
 
 class _First:
-    """What the operator has seen first of each thing, by uid."""
+    """The first state of each object that the operator has seen, by UID."""
 
     def __init__(self) -> None:
         self._seen: dict[str, Any] = {}
@@ -186,7 +186,7 @@ def _all_since_change() -> None:
 
 
 @mutant("unavailable-replicas-wait", "operator", "never updates replicas of groups that are not available", "UPD-025")
-def _sick_replicas_wait() -> None:
+def _unavailable_replicas_wait() -> None:
     replace(update_group_replicas, "forced", lambda replicas: [])
 
 
@@ -254,7 +254,7 @@ def _breached_replica_last() -> None:
 
 
 @mutant("turn-of-removed-replica", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
-def _turn_of_nobody() -> None:
+def _turn_of_removed_replica() -> None:
     right = update_set_replicas.advanced
 
     def advanced(

@@ -18,7 +18,7 @@ from reference_impl.runtime import configuration
 
 
 def _recognises(*names: str) -> None:
-    """Only these schemes, of those that the configuration has recognised."""
+    """Recognize only these of the configured schemes."""
     right = vars(configuration.Hashes)["policy"].fget
 
     def policy(self: configuration.Hashes) -> Policy:
@@ -84,7 +84,7 @@ def _starts_update() -> None:
 
 
 def _leaves(kind: str) -> None:
-    """Labels of one kind keep the hashes that they have."""
+    """Keep the hash labels of one kind."""
     right = HashMigration._label
 
     def label(self: HashMigration, informer: Any, item: Any, known: Known) -> Iterator[Write]:

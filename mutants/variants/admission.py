@@ -1,4 +1,4 @@
-"""Variants in what admission says."""
+"""Variants of admission's answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants in what becomes of sets whose objects would have one name: refused, or accepted and reported."""
+"""Variants for sets whose objects would have one name: rejected, or accepted and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants in when the operator works."""
+"""Variants of when the operator works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mutants.registry import variant
 from mutants.replacement import replace
 
 EVERY, FOR = 20.0, 5.0
-"""Seconds between two turns, and how long one lasts."""
+"""Seconds between two working periods, and how long one lasts."""
 
 
 @variant(
@@ -23,7 +23,7 @@ EVERY, FOR = 20.0, 5.0
     "CORE-020",
     time_scale=1.0,
 )
-def _works_in_turns() -> None:
+def _works_intermittently() -> None:
     take = WorkQueue.take
 
     async def in_turn(self: WorkQueue[Any]) -> Any:

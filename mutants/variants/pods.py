@@ -1,4 +1,4 @@
-"""Variants in how pods are written."""
+"""Variants of how pods are written."""
 
 from __future__ import annotations
 

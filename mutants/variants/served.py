@@ -1,4 +1,4 @@
-"""Variants in how the kinds are served: what a CRD may have beyond the documented API."""
+"""Variants of the served kinds: additions that a CRD may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants in what statuses say."""
+"""Variants of statuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reference_impl.plan.update_clique_pods import Step
 
 
 @variant("selectors-reordered", "operator", "writes the terms of selectors in another order", "CORE-013")
-def _selectors_turned_round() -> None:
+def _selectors_reordered() -> None:
     right = statuses._selector
 
     def selector(pcs: str, key: str, value: str) -> str:

@@ -1,4 +1,4 @@
-"""Variants in updates of templates."""
+"""Variants of rolling updates."""
 
 from __future__ import annotations
 
