@@ -132,7 +132,7 @@ def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict
             if not isinstance(key, str):
                 where = f"{shown(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
                 named = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
-                raise UsageError(f"{named} is no text", where=where, hint="put it in quotes")
+                raise UsageError(f"{named} is not text", where=where, hint="put it in quotes")
             lines[(*at, key)] = key_node.start_mark.line + 1
             result[key] = _construct(loader, value_node, (*at, key), lines, path)
         return result
@@ -151,7 +151,7 @@ def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path) ->
     if isinstance(value, str) and "\0" in value:
         raise UsageError("holds a NUL character", where=where, hint="remove it")
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"is no number that can be reached: {value}", where=where, hint="give a number")
+        raise UsageError(f"is not a finite number: {value}", where=where, hint="give a number")
     # A schema knows only JSON: for YAML, `expires: 2027-01-31` is a date; here it is text.
     return value.isoformat() if isinstance(value, datetime.date) else value
 

@@ -28,11 +28,11 @@ TOO_MUCH = {
     "nested lists": ("- " * 500_000 + "\n", "data.yaml:1: is more than 100 levels deep"),
     "NUL": ('a: "x\\0y"\n', "data.yaml:1: a: holds a NUL character — remove it"),
     "NUL in a key": ('"x\\0y": 1\n', "data.yaml:1: holds a NUL character — remove it"),
-    "infinity": ("a: .inf\n", "data.yaml:1: a: is no number that can be reached: inf — give a number"),
-    "no number": ("a: [1, .nan]\n", "data.yaml:1: a[1]: is no number that can be reached: nan"),
+    "infinity": ("a: .inf\n", "data.yaml:1: a: is not a finite number: inf — give a number"),
+    "no number": ("a: [1, .nan]\n", "data.yaml:1: a[1]: is not a finite number: nan"),
     "digits": ("a: " + "9" * 5000 + "\n", "data.yaml:1: a: cannot be read: Exceeds the limit"),
     "a day of no calendar": ("a: 2027-13-45\n", "data.yaml:1: a: cannot be read: month must be in 1..12"),
-    "a key that is a list": ("? [a]\n: b\n? [a]\n: c\n", "data.yaml:1: a key is no text"),
+    "a key that is a list": ("? [a]\n: b\n? [a]\n: c\n", "data.yaml:1: a key is not text"),
     "10 MiB": ("a: " + "x" * (10 << 20) + "\n", "data.yaml: is longer than 1 MiB — give a shorter file"),
 }
 

@@ -54,7 +54,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("name: a\ncount: 1\ncount: 2\n", "data.yaml:3: count: duplicate key — keep one of them"),
         ("- a\n", "data.yaml:1: holds a list — its root must be a mapping"),
         ("", "data.yaml:1: holds nothing — its root must be a mapping"),
-        ("name: a\n1: 2\n", "data.yaml:2: the key 1 is no text — put it in quotes"),
+        ("name: a\n1: 2\n", "data.yaml:2: the key 1 is not text — put it in quotes"),
         ("name: a\nday: 2026-13-45x\n", "data.yaml:2: day: '2026-13-45x' is not a 'date' — fix the value"),
     ],
 )

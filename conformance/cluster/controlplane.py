@@ -206,5 +206,5 @@ def find(name: str, state: State | None = None) -> Cluster:
     record = state.read(name)
     if record is None:
         known = ", ".join(state.names()) or "none"
-        raise UsageError(f"there is no cluster named {name!r}", where=str(state.clusters), hint=f"there are: {known}")
+        raise UsageError(f"unknown cluster {name!r}", where=str(state.clusters), hint=f"there are: {known}")
     return Cluster(state, record)

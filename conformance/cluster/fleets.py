@@ -79,7 +79,7 @@ def _shipped(name: str) -> NodeProfile:
 def _own(path: Path) -> NodeProfile:
     if not path.is_file():
         hint = "give the path of a node profile (docs/fake-cluster.md)"
-        raise UsageError(f"there is no file {path}", where="--nodes", hint=hint)
+        raise UsageError(f"no such file: {path}", where="--nodes", hint=hint)
     if not _NAME.fullmatch(path.stem):
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
         raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"--nodes {path}", hint=hint)
@@ -91,7 +91,7 @@ def fleet(name: str) -> Fleet:
     """Return the fleet `name`. Raises UsageError if there is none or its file is wrong (file, line, field)."""
     path = _fleets() / f"{name}.yaml"
     if not path.is_file():
-        raise UsageError(f"there is no fleet {name!r}", hint=documents.suggestion(name, names()))
+        raise UsageError(f"unknown fleet {name!r}", hint=documents.suggestion(name, names()))
     return load(path)
 
 

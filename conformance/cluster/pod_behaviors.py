@@ -98,7 +98,7 @@ def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
     behavior = behaviors.behaviors.get(found.get(BEHAVIOR, ""))
     if BEHAVIOR in found and behavior is None:
         yield UsageError(
-            f"there is no behavior {found[BEHAVIOR]!r}",
+            f"unknown behavior {found[BEHAVIOR]!r}",
             where=BEHAVIOR,
             hint=documents.suggestion(found[BEHAVIOR], behaviors.behaviors),
         )

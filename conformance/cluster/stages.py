@@ -33,7 +33,7 @@ def load(name: str) -> list[Stage]:
     files = sorted((sets / name).glob("*.yaml"))
     if not files:
         known = (entry.name for entry in sets.iterdir() if entry.is_dir())
-        raise UsageError(f"there is no set of stages {name!r}", hint=documents.suggestion(name, known))
+        raise UsageError(f"unknown set of stages {name!r}", hint=documents.suggestion(name, known))
     return [stage for path in files for stage in load_file(path)]
 
 
@@ -68,7 +68,7 @@ def _written_out(stage: Stage, where: str) -> Iterator[Stage]:
     for name in named:
         if name not in known.behaviors:
             hint = documents.suggestion(name, known.behaviors)
-            raise UsageError(f"spec.selector.matchAnnotations: there is no behavior {name!r}", where=where, hint=hint)
+            raise UsageError(f"spec.selector.matchAnnotations: unknown behavior {name!r}", where=where, hint=hint)
         behavior = _filled(stage, {"behavior": name, **known.behaviors[name].parameters}, where)
         behavior["metadata"] = {**behavior["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
         behavior["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name

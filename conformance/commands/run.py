@@ -164,7 +164,9 @@ def _time_scale(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.1 <= value <= 100:
-        raise UsageError(f"{text!r} is no time scale", where="--time-scale", hint="give a number from 0.1 to 100")
+        raise UsageError(
+            f"{text!r} is not a valid time scale", where="--time-scale", hint="give a number from 0.1 to 100"
+        )
     return value
 
 
@@ -173,7 +175,7 @@ def _workers(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isascii() or not text.isdigit() or int(text) > 64:
-        raise UsageError(f"{text!r} is no number of workers", where="--workers", hint="give `auto` or 0 to 64")
+        raise UsageError(f"{text!r} is not a valid number of workers", where="--workers", hint="give `auto` or 0 to 64")
     return int(text)
 
 

@@ -48,7 +48,7 @@ class CliqueLanes:
 
     name: str
     minimum: int | None
-    """minReplicas of its PodGroup; None if no gang has told."""
+    """minReplicas of its PodGroup; None if there is no PodGang yet."""
     pods: list[Lane] = field(default_factory=list)
 
     def at_the_end(self, *states: str) -> int:

@@ -62,7 +62,7 @@ CONDITIONS: Sequence[tuple[str, str, str, str, str]] = (
     ("PodCliqueSet", "TopologyLevelsUnavailable", "Unknown", "ClusterTopologyNotFound", "there is no such binding"),
     (
         *("PodCliqueSet", "TopologyLevelsUnavailable", "True", "ClusterTopologyLevelsUnavailable"),
-        "a domain that it asks for is no level of the binding",
+        "a requested domain is not a level of the binding",
     ),
     ("PodCliqueSet", "TopologyLevelsUnavailable", "False", "AllClusterTopologyLevelsAvailable", "else"),
 )
@@ -82,7 +82,7 @@ KEYS: Mapping[str, str] = {
     labels.POD_INDEX: "index of a pod in its clique, from 0",
     labels.GROUP: "the scaling group of a clique and its pods",
     labels.GROUP_INDEX: "replica of that group, from 0",
-    labels.TEMPLATE_HASH: "of cliques and pods: which template they were made of; how it is computed is open",
+    labels.TEMPLATE_HASH: "of cliques and pods: the template that they were created from; its computation is open",
     labels.SCHEDULER: "of a gang: the name of the scheduler that places it",
     labels.MNNVL: "of a ComputeDomain: its group (also an annotation, see below)",
 }
@@ -150,7 +150,7 @@ def page() -> str:
         ),
         "## Your process",
         _prose(
-            "It has the environment of the suite, without the variables by which a client would find another cluster,",
+            "It has the environment of the suite, without the variables that would direct a client to another cluster,",
             "and what `env` of the descriptor adds ([writing-an-implementation.md](writing-an-implementation.md)).",
             f"Operators that elect a leader do so by the Lease `{kinds.LEASE}`.",
         ),

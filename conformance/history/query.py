@@ -247,7 +247,7 @@ class History:
     def _arrive(self) -> None:
         """Wait for everything that has happened to arrive. Raises HarnessError if a stream stays behind."""
         if late := self.present().late:
-            raise HarnessError(f"the recorder has not been told of all changes of {late}", where=self.namespace)
+            raise HarnessError(f"the recorder has not received all changes of {late}", where=self.namespace)
 
     def _is_whole(self, record: Record) -> bool:
         """Return whether everything that happened before a record is known, for all resources."""

@@ -116,14 +116,14 @@ def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
         path = Path(name_or_path).expanduser()
         if not path.is_file():
             raise UsageError(
-                "there is no such file" if not path.is_dir() else "is a folder",
+                "no such file" if not path.is_dir() else "is a folder",
                 where=f"{option} {name_or_path}",
                 hint="give the path of a descriptor (docs/writing-an-implementation.md)",
             )
         return path
     if name_or_path not in names():
         raise UsageError(
-            f'there is no implementation "{name_or_path}"',
+            f'unknown implementation "{name_or_path}"',
             where=option,
             hint=f"{suggestion(name_or_path, names())} or give the path of a descriptor",
         )
@@ -218,7 +218,7 @@ def _check_upgrades(document: Document, file: _File) -> None:
             where = document.where("upgrades", index, "set", name)
             if name not in file.parameters:
                 hint = suggestion(name, file.parameters)
-                raise UsageError(f'there is no parameter "{name}"', where=where, hint=hint)
+                raise UsageError(f'unknown parameter "{name}"', where=where, hint=hint)
             _check_text(document, ("upgrades", index, "set", name), value, (), file.parameters, process=False)
 
 

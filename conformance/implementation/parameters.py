@@ -48,9 +48,7 @@ def resolved(
     """
     for name in given:
         if name not in parameters:
-            raise UsageError(
-                f'there is no parameter "{name}"', where=f"{option} {name}", hint=suggestion(name, parameters)
-            )
+            raise UsageError(f'unknown parameter "{name}"', where=f"{option} {name}", hint=suggestion(name, parameters))
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
         value = given.get(name, parameter.default)

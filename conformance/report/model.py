@@ -320,7 +320,7 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
     if expected is None or result.outcome not in (Outcome.FAILED, Outcome.PASSED):
         return result
     if result.outcome is Outcome.PASSED:
-        return replace(result, outcome=Outcome.STALE_EXPECTATION, reason="passes, though it is expected to fail")
+        return replace(result, outcome=Outcome.STALE_EXPECTATION, reason="passes although it is expected to fail")
     if expected.expires and date.fromisoformat(expected.expires) <= today:
         reason = f"still fails, and the expectation expired on {expected.expires}"
         return replace(result, outcome=Outcome.STALE_EXPECTATION, reason=reason)

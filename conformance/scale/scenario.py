@@ -60,7 +60,7 @@ def load(name: str) -> Scenario:
     """Return the scenario in `fixtures/scale/<name>.yaml`. Raises UsageError."""
     path = folder("fixtures") / "scale" / f"{name}.yaml"
     if not path.is_file():
-        raise UsageError(f'there is no scale scenario "{name}"', hint=documents.suggestion(name, names()))
+        raise UsageError(f'unknown scale scenario "{name}"', hint=documents.suggestion(name, names()))
     return read(path)
 
 

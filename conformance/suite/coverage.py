@@ -102,7 +102,7 @@ def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> li
     found = [f"{id}: duplicate id" for id in _twice([story.id for story in stories])]
     for story in stories:
         unknown = [id for id in story.checks if id not in registry.requirements]
-        found += [f"{story.id}: names {id}, which is no requirement" for id in unknown]
+        found += [f"{story.id}: names {id}, which is not a requirement" for id in unknown]
         if not checks_of(registry, story) and not story.reason:
             found.append(f"{story.id}: has neither checks nor a reason")
     binding = [id for kinds in table.binding.values() for ids in kinds.values() for id in ids]
@@ -111,7 +111,7 @@ def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> li
     uncaught = [reason for reasons in table.uncaught.values() for reason in reasons]
     excused = [id for reason in (*table.reasons, *uncaught) for id in reason.rows]
     found += [f"{id}: has two reasons" for id in _twice(excused)]
-    found += [f"{id}: has a reason, and is no binding row" for id in excused if id not in binding]
+    found += [f"{id}: has a reason, and is not a binding row" for id in excused if id not in binding]
     found += [f"{id}: has a reason, and {claimed[id][0]} claims it" for id in excused if id in claimed]
     found += [f"{id}: has neither a check nor a reason" for id in binding if id not in claimed and id not in excused]
     return found
@@ -124,8 +124,8 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected:
         "",
         "<!-- made by `make docs` from fixtures/coverage/, the requirements and the mutants; do not edit -->",
         "",
-        "What of the specification is judged, by which requirements ([requirements.md](requirements.md)), and which",
-        "deliberate wrong behaviors of the reference (*mutants*) these have been seen to catch.",
+        "Which parts of the specification are judged, by which requirements ([requirements.md](requirements.md)), and",
+        "which deliberate wrong behaviors of the reference (*mutants*) they have been seen to detect.",
         "",
         "## Scenarios",
         "",
@@ -142,10 +142,10 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected:
     claimed = claims(registry)
     lines += [
         "",
-        "## Rows that bind",
+        "## Binding rows",
         "",
-        "Contract rows say what must be, defect rows what upstream does wrong and must not be. The requirement that",
-        "checks a row names it in brackets in [requirements.md](requirements.md).",
+        "Contract rows state what is required; defect rows state what upstream does wrong, which no implementation may",
+        "do. The requirement that checks a row names it in brackets in [requirements.md](requirements.md).",
         "",
         "| document | kind | rows | checked | with a reason |",
         "|---|---|---|---|---|",
@@ -171,8 +171,8 @@ def _defects(
         "",
         "## Defects of upstream",
         "",
-        f"{len(found)} defects are caught, {tried} were seen and are not: {share} % are caught. Rows about",
-        "documentation, and rows that nobody has seen on a control plane, are not counted.",
+        f"{len(found)} defects are detected, {tried} were seen but are not: {share} % are detected. Rows about",
+        "documentation, and rows that were never seen on a control plane, are not counted.",
         "",
         "| defect | caught by | mutants |",
         "|---|---|---|",

@@ -44,7 +44,7 @@ def server_of(kubeconfig: Path) -> str:
         load(config_file=str(kubeconfig), client_configuration=settings)
     except Exception as error:
         what = " ".join(str(error).split())
-        raise UsageError(f"is no kubeconfig: {what}", where=f"--kubeconfig {kubeconfig}", hint="give one") from None
+        raise UsageError(f"is not a kubeconfig: {what}", where=f"--kubeconfig {kubeconfig}", hint="give one") from None
     return str(settings.host)
 
 

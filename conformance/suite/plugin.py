@@ -210,7 +210,7 @@ class Judge:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Skip a test whose selected requirements have all failed already (--fail-fast)."""
         if self._spared(item):
-            pytest.skip("all that it is asked for has failed already")
+            pytest.skip("all selected requirements have failed already")
 
     def _spared(self, item: pytest.Item) -> bool:
         """Return whether all selected requirements of the test have failed already, in a run with --fail-fast."""

@@ -98,8 +98,8 @@ def load(folder: Path = FOLDER) -> Registry:
             for number, entry in enumerate(document.value.get(part, ())):
                 where = document.where(part, number, "id")
                 if entry["id"] in used:
-                    what = f"{entry['id']} stands in {used[entry['id']]} already"
-                    raise UsageError(what, where=where, hint="give it a new number: ids are never given again")
+                    what = f"{entry['id']} is already used in {used[entry['id']]}"
+                    raise UsageError(what, where=where, hint="give it a new number: ids are never reused")
                 used[entry["id"]] = where
         found |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
         retired |= {

@@ -389,7 +389,7 @@ class SceneEnvironment:
         """Fail the open ids if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
         `unusable`."""
         if seen := self.premises.accusation(unusable):
-            what = "nobody but the suite touches the namespace and the nodes of a test"
+            what = "only the suite changes the namespace and the nodes of a test"
             raise self.checks.fail(self.checks.due(), what, what, seen, at=round(self.history.now(), 3))
 
 

@@ -128,7 +128,7 @@ def attributed(played: PlayedScenario, breaches: Sequence[Breach]) -> dict[str, 
         for id in dict.fromkeys(named):
             found.setdefault(id, []).append(breach)
     if any(played.scenario.expected.victims) and not played.changed and not played.outcome.evicted:
-        found[EVICTS] = [Breach("GS-30", "", "nobody is evicted, though that would make room", "SHOULD")]
+        found[EVICTS] = [Breach("GS-30", "", "nothing is evicted, although that would make room", "SHOULD")]
     return found
 
 

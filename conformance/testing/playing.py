@@ -89,7 +89,7 @@ class Part:
         must = [breach for breach in breaches if breach.level == "MUST"]
         self.wrong = f"{scenarios.notation(found)}: {must[0]}" if must else ""
         if preempts and not self.wrong and any(self.scenario.expected.victims) and not found.evicted:
-            self.wrong = "nobody has been evicted"
+            self.wrong = "nothing has been evicted"
         self.free = [
             gang
             for gang in self.instance.gangs

@@ -78,9 +78,9 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
             ["cluster", "up", "x", "--implementation", "reference", "--scheduler-name", "grove-gang-scheduler"],
             "--scheduler-name",
         ),
-        (["cluster", "kubectl", "x", "--", "get", "pods"], "no cluster named 'x'"),
-        (["cluster", "down", "x"], "no cluster named 'x'"),
-        (["cluster", "kubeconfig", "x"], "no cluster named 'x'"),
+        (["cluster", "kubectl", "x", "--", "get", "pods"], "unknown cluster 'x'"),
+        (["cluster", "down", "x"], "unknown cluster 'x'"),
+        (["cluster", "kubeconfig", "x"], "unknown cluster 'x'"),
     ],
 )
 def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], told: str) -> None:

@@ -75,7 +75,7 @@ def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("nothing.yaml", "no file"), ("My_Nodes.yaml", "not a valid name for nodes")]
+    ("name", "told"), [("nothing.yaml", "no such file"), ("My_Nodes.yaml", "not a valid name for nodes")]
 )
 def test_a_file_that_cannot_be_a_profile_is_refused_in_one_line(tmp_path: Path, name: str, told: str) -> None:
     (tmp_path / "My_Nodes.yaml").write_text(OWN)

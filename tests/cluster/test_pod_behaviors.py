@@ -25,7 +25,7 @@ def test_annotations_of_a_life_are_spelled_out() -> None:
 @pytest.mark.parametrize(
     ("annotations", "told"),
     [
-        ({"behavior": "crashloop"}, "no behavior 'crashloop' — did you mean \"crash-loop\""),
+        ({"behavior": "crashloop"}, "unknown behavior 'crashloop' — did you mean \"crash-loop\""),
         ({"behavoir": "slow"}, 'behavoir: unknown annotation — did you mean "behavior"'),
         ({"behavior": "slow", "redy-after": "3s"}, 'unknown annotation — did you mean "ready-after"'),
         ({"behavior": "slow", "ready-after": "3"}, "ready-after: '3' has the wrong form — give whole seconds"),
@@ -72,7 +72,7 @@ def test_a_wrong_file_of_lives_is_refused(tmp_path: Path, old: str, new: str, to
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("[image-pull-failure]", "[image-pull-error]", "no behavior 'image-pull-error'"),
+        ("[image-pull-failure]", "[image-pull-error]", "unknown behavior 'image-pull-error'"),
         ("[image-pull-failure]", "[slow]", "${fails-after} is not defined for the behavior slow"),
         ("durationFrom:", "durationFrm:", "unknown field"),
         ("matchAnnotations:", "matchAnotations:", "unknown field"),

@@ -66,9 +66,9 @@ def test_what_is_checked_and_excused_or_unknown_is_told():
     stories = [Scenario("X-S1", "a", ("AA-002",), "", ())]
     table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, (Reason("r", ("X-1", "X-9")), Reason("s", ("X-1",))))
     assert told(stories, table) == [
-        "X-S1: names AA-002, which is no requirement",
+        "X-S1: names AA-002, which is not a requirement",
         "X-1: has two reasons",
-        "X-9: has a reason, and is no binding row",
+        "X-9: has a reason, and is not a binding row",
         "X-1: has a reason, and AA-001 claims it",
         "X-1: has a reason, and AA-001 claims it",
     ]

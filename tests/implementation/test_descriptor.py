@@ -93,7 +93,7 @@ def test_an_earlier_version_is_the_same_with_other_parameters(load) -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ("set: {levle: x}", 'there is no parameter "levle"'),
+        ("set: {levle: x}", 'unknown parameter "levle"'),
         ('set: {level: "${set.levle}"}', "levle"),
         ("set: {}", "set"),
         ('set: {level: x}, libraries: "0.33"', "libraries"),
@@ -116,7 +116,7 @@ def test_two_earlier_versions_of_one_name_are_refused(load) -> None:
         ('env: {"A=B": x}', '"A=B" has the wrong form — the name of a variable, without ='),
         ('env: {"": x}', '"" has the wrong form — the name of a variable, without ='),
         ('env: {A: "x\\0"}', "env.A: holds a NUL character — remove it"),
-        ("stop: {grace: .inf}", "stop.grace: is no number that can be reached: inf"),
+        ("stop: {grace: .inf}", "stop.grace: is not a finite number: inf"),
         ("stop: {grace: 1.0e+300}", "stop.grace: 1e+300 is greater than the maximum of 3600"),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_required_parameter_must_be_given(load) -> None:
 
 def test_an_unknown_parameter_is_told(load) -> None:
     line = refusal(load, GOOD, {"binary": "operator", "lvel": "x"})
-    assert line == '--set lvel: there is no parameter "lvel" — did you mean "level"?'
+    assert line == '--set lvel: unknown parameter "lvel" — did you mean "level"?'
 
 
 def test_a_binary_must_be_there_and_executable(load, tmp_path: Path) -> None:
@@ -266,10 +266,10 @@ def test_an_unknown_implementation_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         loading.load("referense", {})
     assert str(caught.value) == (
-        '--implementation: there is no implementation "referense" — did you mean "reference"? '
+        '--implementation: unknown implementation "referense" — did you mean "reference"? '
         "or give the path of a descriptor"
     )
-    with pytest.raises(UsageError, match="there is no such file"):
+    with pytest.raises(UsageError, match="no such file"):
         loading.load(str(tmp_path / "none.yaml"), {})
     with pytest.raises(UsageError, match="is a folder"):
         loading.load(f"{tmp_path}/", {})

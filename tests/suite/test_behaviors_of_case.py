@@ -52,4 +52,4 @@ def test_a_conformance_test_scripts_pods_and_node_failures_and_its_mistake_is_re
     )
     ran = Ran(done.returncode, done.stdout, done.stderr, faked.folder / "run")
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error"}, ran.out + ran.err
-    assert "clique web: conformance.grove.io/behavior: there is no behavior 'crashloop'" in ran.out
+    assert "clique web: conformance.grove.io/behavior: unknown behavior 'crashloop'" in ran.out

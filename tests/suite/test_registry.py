@@ -87,18 +87,18 @@ def test_an_unknown_field_names_file_line_and_field(tmp_path: Path) -> None:
 
 
 def test_an_id_stands_only_once(tmp_path: Path) -> None:
-    what = "core.yaml:7: requirements[1].id: AA-001 stands in core.yaml:6: requirements[0].id already"
+    what = "core.yaml:7: requirements[1].id: AA-001 is already used in core.yaml:6: requirements[0].id"
     assert what in broken(tmp_path, HEAD + ENTRY + ENTRY)
 
 
 def test_an_id_stands_in_one_profile_only(tmp_path: Path) -> None:
     (tmp_path / "alone.yaml").write_text(HEAD.replace("profile: core", "profile: alone") + ENTRY)
-    assert "core.yaml:6: requirements[0].id: AA-001 stands in alone.yaml:6" in broken(tmp_path, HEAD + ENTRY)
+    assert "core.yaml:6: requirements[0].id: AA-001 is already used in alone.yaml:6" in broken(tmp_path, HEAD + ENTRY)
 
 
 def test_a_retired_id_is_never_given_again(tmp_path: Path) -> None:
     retired = "retired:\n- {id: AA-001, text: Old., reason: It was wrong.}\n"
-    assert "retired[0].id: AA-001 stands in core.yaml:6" in broken(tmp_path, HEAD + ENTRY + retired)
+    assert "retired[0].id: AA-001 is already used in core.yaml:6" in broken(tmp_path, HEAD + ENTRY + retired)
 
 
 def test_a_profile_has_one_file(tmp_path: Path) -> None:

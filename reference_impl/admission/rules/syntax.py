@@ -42,9 +42,9 @@ def wrong_labels(path: str, labels: Mapping[str, str] | None) -> Iterator[FieldE
     """VAL-14."""
     for key, value in sorted((labels or {}).items()):
         if not is_qualified_name(key):
-            yield invalid(path, key, "is no valid label key")
+            yield invalid(path, key, "is not a valid label key")
         if value and (len(value) > 63 or not _NAME_PART.fullmatch(value)):
-            yield invalid(path, value, f"is no valid value of the label {key}")
+            yield invalid(path, value, f"is not a valid value of the label {key}")
 
 
 def wrong_annotations(path: str, annotations: Mapping[str, str] | None) -> Iterator[FieldError]:
@@ -53,7 +53,7 @@ def wrong_annotations(path: str, annotations: Mapping[str, str] | None) -> Itera
     for key, value in sorted((annotations or {}).items()):
         size += len(key.encode(errors="replace")) + len(value.encode(errors="replace"))
         if not is_qualified_name(key.lower()):
-            yield invalid(path, key, "is no valid annotation key")
+            yield invalid(path, key, "is not a valid annotation key")
     if size > ANNOTATIONS_LIMIT:
         yield FieldError(path, ErrorType.TOO_LONG, detail=f"may not be more than {ANNOTATIONS_LIMIT} bytes")
 
