@@ -107,7 +107,7 @@ def test_pods_have_the_priority_class_of_their_set(run: Recorded[SetWithPriority
 
 
 def _as_templates(view: View) -> bool | Unmet:
-    """The minimums of a standalone clique and of a scaling group, and its members, are those of `furnished`."""
+    """The minimums of a standalone clique and of a scaling group, and its members, are those of `full-featured`."""
     group = at(view.get("podcliquescalinggroups", "p-0-sg"), "spec")
     found = [number(view.get("podcliques", "p-0-fe"), "spec", "minAvailable"), number(group, "minAvailable")]
     members = texts(group, "cliqueNames")
