@@ -53,8 +53,8 @@ VALIDATORS: list[Validator] = [
 def validate() -> None:
     """Check the data files (node profiles, stages, workloads, …) against their schemas."""
     checked, wrong = 0, []
-    for room, pattern, load in VALIDATORS:
-        for path in sorted(folder(room).glob(pattern)):
+    for place, pattern, load in VALIDATORS:
+        for path in sorted(folder(place).glob(pattern)):
             checked += 1
             try:
                 load(path)

@@ -35,11 +35,15 @@ COUNT_SECONDS = 30.0
 
 
 def main(
-    only: Annotated[list[str] | None, typer.Option("--mutant", help="Just these mutants.")] = None,
-    just: Annotated[list[str] | None, typer.Option("--variant", help="Just these variants.")] = None,
-    few: Annotated[bool, typer.Option("--selection", help="The mutants of selection.yaml and no variants.")] = False,
-    shard: Annotated[str, typer.Option(help="i/n: the i-th of n parts.")] = "1/1",
-    parallel: Annotated[int, typer.Option(help="Runs at the same time, a cluster each; most of a run is waiting.")] = 4,
+    only: Annotated[list[str] | None, typer.Option("--mutant", help="Prove only this mutant (repeatable).")] = None,
+    just: Annotated[list[str] | None, typer.Option("--variant", help="Prove only this variant (repeatable).")] = None,
+    few: Annotated[
+        bool, typer.Option("--selection", help="Prove the mutants of selection.yaml, and no variants.")
+    ] = False,
+    shard: Annotated[str, typer.Option(help="Prove only the i-th of n parts, as i/n.")] = "1/1",
+    parallel: Annotated[
+        int, typer.Option(help="Number of parallel runs, each with its own cluster; they mostly wait.")
+    ] = 4,
 ) -> None:
     """Prove that each mutant is caught by the requirements that claim it, and that no variant is rejected."""
     part = _part(shard)

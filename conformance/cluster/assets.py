@@ -31,7 +31,7 @@ from conformance.cluster.progress import Report, silent
 from conformance.errors import UsageError
 
 RECEIPT = "receipt.json"
-MEND = "make room or make it writable, or put the cache elsewhere with XDG_CACHE_HOME"
+HINT = "make room or make it writable, or put the cache elsewhere with XDG_CACHE_HOME"
 _SITES = Sites()
 
 
@@ -105,7 +105,7 @@ class Store:
         """Return the path of a program; see the module's text for the order of the sources."""
         if (given := _given(program)) is not None:
             return given
-        with disk.errors(f"cache of programs {self._root}", MEND):
+        with disk.errors(f"cache of programs {self._root}", HINT):
             self._sweep(program)
             if self.receipt(program) is None:
                 with locks.held(self._lock_file(program), report, within=locks.BUILD):

@@ -31,7 +31,7 @@ Phase = Literal["starting", "ready"]
 RECORD = "cluster.json"
 SPACE = 256 << 20
 """Bytes that an unused cluster takes: 129 MiB, most of them etcd's, and logs."""
-_MEND = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
+_HINT = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -110,11 +110,11 @@ class State:
     def require(self, size: int = SPACE) -> None:
         """Raise UsageError unless the state root can be written and `size` bytes are free."""
         self._make()
-        disk.require(self.root, size, where=self._where, hint=_MEND)
+        disk.require(self.root, size, where=self._where, hint=_HINT)
 
     def errors(self) -> AbstractContextManager[None]:
         """Convert the errors of a full or read-only disk to UsageError."""
-        return disk.errors(self._where, _MEND)
+        return disk.errors(self._where, _HINT)
 
     @property
     def _where(self) -> str:
@@ -122,7 +122,7 @@ class State:
 
     def _make(self) -> None:
         for folder in (self.root, self.clusters):  # one by one: `mode` would not apply to parents
-            disk.make(folder, where=self._where, hint=_MEND, mode=0o700)
+            disk.make(folder, where=self._where, hint=_HINT, mode=0o700)
 
     def directory(self, name: str) -> Path:
         """Return the folder of the cluster `name`."""

@@ -117,7 +117,7 @@ def _names_unchecked() -> None:
 
 @mutant("long-names", "operator", "leaves no room for the names of pods", "ADM-005")
 def _long_names() -> None:
-    replace_data(names, "ROOM", 46, read_by=(names, "_standalone_room"))
+    replace_data(names, "MAX_COMBINED_LENGTH", 46, read_by=(names, "_standalone_length"))
 
 
 @mutant("roles-repeat", "operator", "accepts two cliques with one role", "ADM-006")

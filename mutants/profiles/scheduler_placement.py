@@ -169,7 +169,7 @@ def _capacity_overbooked() -> None:
 @breaks("only-gpus-count", "ignores CPU and memory of pods that request GPUs", "OR-1", caught_by="SCHED-050")
 def _only_gpus_count() -> None:
     def count(self: Shape, node: int) -> int:
-        free = self._room.free[node]
+        free = self._capacity.free[node]
         asked = [(r, a) for r, a in self.requests if r == self.scarce]
         return max(0, min(free.get(resource, 0) // amount for resource, amount in asked))
 

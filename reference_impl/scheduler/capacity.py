@@ -117,7 +117,7 @@ class Shape:
         self.scarce = scarcest(dict(requests))
         """The resource that limits the placement of such pods."""
         self.size = (dict(requests).get(self.scarce, 0) if "/" in self.scarce else 0, dict(requests).get("cpu", 0))
-        self._room = capacity
+        self._capacity = capacity
         self._slots = {i: self._count(i) for i in eligible}
         self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
         for i, slots in self._slots.items():
@@ -145,7 +145,7 @@ class Shape:
         if found is None:
             found = self._sums[key] = defaultdict(int)
             for i, slots in self._slots.items():
-                if value := self._room.domain(key, i):
+                if value := self._capacity.domain(key, i):
                     found[value] += slots
         return found
 
@@ -156,7 +156,7 @@ class Shape:
         return next(iter(self._by_slots[fewest])) if fewest else None
 
     def _count(self, node: int) -> int:
-        free = self._room.free[node]
+        free = self._capacity.free[node]
         fewest = _MANY
         for resource, amount in self.requests:  # a loop, because nothing is called more often
             slots = free.get(resource, 0) // amount
@@ -165,7 +165,7 @@ class Shape:
         return max(0, fewest)
 
     def _catch_up(self) -> None:
-        log = self._room.log
+        log = self._capacity.log
         if self._read == len(log):
             return
         for i in dict.fromkeys(log[self._read :]):
@@ -177,7 +177,7 @@ class Shape:
             del self._by_slots[old][i]
             self._by_slots[new][i] = None
             for key, sums in self._sums.items():
-                if value := self._room.domain(key, i):
+                if value := self._capacity.domain(key, i):
                     sums[value] += new - old
         self._read = len(log)
 
@@ -186,7 +186,7 @@ class Tally:
     """The free amount of one resource in each domain."""
 
     def __init__(self, capacity: Capacity, key: str, resource: str) -> None:
-        self._room, self._key, self._resource = capacity, key, resource
+        self._capacity, self._key, self._resource = capacity, key, resource
         self._free = [0] * len(capacity.nodes)
         self._sums: dict[str, int] = defaultdict(int)
         self._read = len(capacity.log)
@@ -195,7 +195,7 @@ class Tally:
     @property
     def sums(self) -> Mapping[str, int]:
         """Domain → free amount of the resource."""
-        log = self._room.log
+        log = self._capacity.log
         if self._read < len(log):
             self._look(dict.fromkeys(log[self._read :]))
             self._read = len(log)
@@ -203,9 +203,9 @@ class Tally:
 
     def _look(self, nodes: Iterable[int]) -> None:
         for i in nodes:
-            now = max(0, self._room.free[i].get(self._resource, 0))
+            now = max(0, self._capacity.free[i].get(self._resource, 0))
             if now != self._free[i]:
-                self._sums[self._room.domain(self._key, i)] += now - self._free[i]
+                self._sums[self._capacity.domain(self._key, i)] += now - self._free[i]
                 self._free[i] = now
 
 

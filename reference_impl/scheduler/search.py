@@ -15,7 +15,7 @@ from itertools import combinations, islice
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.model import Pod
 
-STEPS_A_GANG, STEPS_A_ROUND, STEPS_AFTERWARDS = 30_000, 400_000, 200
+STEPS_PER_GANG, STEPS_PER_CYCLE, STEPS_AFTERWARDS = 30_000, 400_000, 200
 """Steps of branch and bound: for one gang, for all gangs of a cycle, and for each gang after these are spent."""
 WIDE_VALUES, WIDE_CHOICES = 8, 64
 """If several domains are combined: how many are considered, and how many combinations."""
@@ -53,13 +53,13 @@ class Restriction:
 class Budget:
     """The remaining steps of searches."""
 
-    left: int = STEPS_A_ROUND
-    gang: int = STEPS_A_GANG
+    left: int = STEPS_PER_CYCLE
+    gang: int = STEPS_PER_GANG
     exhausted: bool = False
 
     def begin(self) -> None:
         """Begin the search for another gang."""
-        self.gang = min(STEPS_A_GANG, max(self.left, STEPS_AFTERWARDS))
+        self.gang = min(STEPS_PER_GANG, max(self.left, STEPS_AFTERWARDS))
         self.exhausted = False
 
     def spend(self) -> bool:

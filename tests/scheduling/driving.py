@@ -15,7 +15,7 @@ from reference_impl.scheduler.capacity import Capacity
 
 RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 PLENTY = "1000000"
-MOST_ROUNDS = 12
+MAX_CYCLES = 12
 
 
 def settled(instance: Instance, levels: tuple[str, ...] = ()) -> Outcome:
@@ -35,13 +35,13 @@ class Driver:
         self.plans: list[cycle.Plan] = []
 
     def run(self) -> Outcome:
-        for _ in range(MOST_ROUNDS):
-            plan = self.round()
+        for _ in range(MAX_CYCLES):
+            plan = self.run_cycle()
             if not plan.bindings and not plan.evictions:
                 return self.outcome()
-        raise AssertionError(f"no rest after {MOST_ROUNDS} rounds")
+        raise AssertionError(f"no rest after {MAX_CYCLES} cycles")
 
-    def round(self) -> cycle.Plan:
+    def run_cycle(self) -> cycle.Plan:
         gangs = [self.gang(item) for item in self.instance.gangs]
         running = [(running, pod) for name, (running, pod) in self.old.items() if name not in self.evicted]
         used: dict[str, Counter[str]] = {}

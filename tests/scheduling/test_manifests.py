@@ -17,7 +17,7 @@ from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.model import Node, Pod
 
 TAINT = {"key": "pool", "value": "p", "effect": "NoSchedule"}
-GROUND = manifests.Testbed(
+TESTBED = manifests.Testbed(
     "ns",
     "p",
     "mine",
@@ -29,9 +29,9 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def decided(instance: Instance):
-    """One round over the objects, and what a watch of the pods would show then."""
+    """One scheduling cycle over the objects, and what a watch of the pods would show then."""
     priorities = {made["metadata"]["name"]: made["value"] for made in manifests.priority_classes(instance)}
-    documents = [*manifests.pods(instance, GROUND), *manifests.running(instance, GROUND)]
+    documents = [*manifests.pods(instance, TESTBED), *manifests.running(instance, TESTBED)]
     states = {manifests.object_name(pod.name): pod.state for pod in instance.running}
     for document in documents:  # as admission and the cluster would
         document["metadata"]["uid"] = document["metadata"]["name"]
@@ -43,11 +43,11 @@ def decided(instance: Instance):
             document["status"] = {"phase": "Succeeded"}
     pods = [msgspec.convert(document, Pod) for document in documents]
     found = [
-        msgspec.convert({**n, "status": {**n["status"], **READY}}, Node) for n in manifests.nodes(instance, GROUND)
+        msgspec.convert({**n, "status": {**n["status"], **READY}}, Node) for n in manifests.nodes(instance, TESTBED)
     ]
     gangs = [
         snapshot.gang(msgspec.convert({**document, **manifests.gang_status("now")}, PodGang), pods, "mine", {})
-        for document in manifests.gangs(instance, GROUND)
+        for document in manifests.gangs(instance, TESTBED)
     ]
     around = snapshot.around(pods, {gang.name for gang in gangs}, ())
     plan = cycle.plan(gangs, Capacity(found, snapshot.used(pods, {})), around)
@@ -63,7 +63,7 @@ def decided(instance: Instance):
 def test_scenarios_are_decided_as_ever(scenario):
     plan, pods = decided(scenario.instance)
     if not plan.evictions:
-        assert verdict(scenario.instance, manifests.outcome(scenario.instance, pods, GROUND)) == []
+        assert verdict(scenario.instance, manifests.outcome(scenario.instance, pods, TESTBED)) == []
 
 
 @given(strategies.instances())
@@ -71,24 +71,24 @@ def test_scenarios_are_decided_as_ever(scenario):
 def test_generated_instances_are_decided_as_ever(instance):
     plan, pods = decided(instance)
     if not plan.evictions:
-        assert forbidden(verdict(instance, manifests.outcome(instance, pods, GROUND))) == []
+        assert forbidden(verdict(instance, manifests.outcome(instance, pods, TESTBED))) == []
 
 
 def test_names_and_domains_are_those_of_the_pool():
     (scenario,) = [s for s in scenarios.load() if s.id == "GS-S13"]
-    fleet = manifests.nodes(scenario.instance, GROUND)
+    fleet = manifests.nodes(scenario.instance, TESTBED)
     assert [node["metadata"]["name"] for node in fleet] == ["p-a1", "p-a2", "p-b1", "p-b2"]
     racks = Counter(node["metadata"]["labels"]["kubernetes.io/rack"] for node in fleet)
     assert racks == {"p-A": 2, "p-B": 2}
-    (gang,) = manifests.gangs(scenario.instance, GROUND)
+    (gang,) = manifests.gangs(scenario.instance, TESTBED)
     assert gang["spec"]["topologyConstraint"] == {"packConstraint": {"required": "kubernetes.io/rack"}}
     assert len(gang["spec"]["podgroups"][0]["podReferences"]) == 3
 
 
 def test_what_is_gone_is_an_eviction_and_what_is_bound_is_placed():
     (scenario,) = [s for s in scenarios.load() if s.id == "GS-S31"]
-    pods = manifests.pods(scenario.instance, GROUND)
+    pods = manifests.pods(scenario.instance, TESTBED)
     for pod in pods:
         pod["spec"]["nodeName"] = "p-n1"
-    found = manifests.outcome(scenario.instance, pods, GROUND)
+    found = manifests.outcome(scenario.instance, pods, TESTBED)
     assert found.evicted == {"l1", "l2"} and found.placed == {"H": {"w": {"n1": 2}}}

@@ -21,7 +21,7 @@ _KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _VARIABLE = re.compile(r"[A-Za-z._-][A-Za-z0-9._-]*")
 MNNVL = "grove.io/mnnvl-group"
-ROOM = 45
+MAX_COMBINED_LENGTH = 45
 
 
 def create(pcs: Document, facts: Facts) -> list[Violation]:
@@ -62,7 +62,7 @@ def _names(whole: Document) -> Iterator[Violation]:
             yield Violation("VAL-07", "name")
         elif not _NAME.fullmatch(clique):
             yield Violation("VAL-08", "name")
-        if clique and clique not in members and len(name + clique) > ROOM:
+        if clique and clique not in members and len(name + clique) > MAX_COMBINED_LENGTH:
             yield Violation("VAL-09", "name")
     if _twice(own):
         yield Violation("SCH-02", "cliques")
@@ -71,7 +71,7 @@ def _names(whole: Document) -> Iterator[Violation]:
     for group in groups(whole):
         if not _NAME.fullmatch(group["name"]):
             yield Violation("VAL-50", "name")
-        if any(len(name + group["name"] + member) > ROOM for member in group["cliqueNames"]):
+        if any(len(name + group["name"] + member) > MAX_COMBINED_LENGTH for member in group["cliqueNames"]):
             yield Violation("VAL-10", "name")
     if _twice(group["name"] for group in groups(whole)):
         yield Violation("VAL-58", "podCliqueScalingGroups.name")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, combinations, product
 
 from conformance.grove.scheduling.instance import Gang, Instance, Outcome, Placed, Spread, members, survivors
-from conformance.grove.scheduling.rules import forbidden, room, settled_domains, verdict
+from conformance.grove.scheduling.rules import forbidden, free_capacity, settled_domains, verdict
 from conformance.grove.scheduling.search import distributions
 
 
@@ -69,7 +69,7 @@ def _placements(instance: Instance, gangs: list[Gang], so_far: Outcome) -> Itera
 def _of_gang(instance: Instance, gang: Gang, so_far: Outcome) -> Iterator[Mapping[str, Spread]]:
     old = {group.name: survivors(instance, so_far, gang.name, group.name).total() for group in gang.groups}
     ranges = [range(max(0, g.minimum - old[g.name]), max(0, g.desired - old[g.name]) + 1) for g in gang.groups]
-    left, domains = room(instance, so_far), settled_domains(instance, so_far, gang)
+    left, domains = free_capacity(instance, so_far), settled_domains(instance, so_far, gang)
     for counts in product(*ranges):
         named = {group.name: count for group, count in zip(gang.groups, counts, strict=True) if count}
         if named:

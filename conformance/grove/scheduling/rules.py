@@ -23,7 +23,7 @@ from conformance.grove.scheduling.instance import (
     members,
     survivors,
 )
-from conformance.grove.scheduling.search import Room, fits, required_scopes
+from conformance.grove.scheduling.search import FreeCapacity, fits, required_scopes
 
 Level = Literal["MUST", "SHOULD"]
 NO_DOMAIN = ""
@@ -330,10 +330,10 @@ def _lacking(instance: Instance, outcome: Outcome, gang: Gang, group: Group) -> 
 
 
 def _fits(instance: Instance, outcome: Outcome, gang: Gang, counts: Mapping[str, int]) -> bool:
-    return fits(instance, gang, counts, room(instance, outcome), settled_domains(instance, outcome, gang))
+    return fits(instance, gang, counts, free_capacity(instance, outcome), settled_domains(instance, outcome, gang))
 
 
-def room(instance: Instance, outcome: Outcome) -> Room:
+def free_capacity(instance: Instance, outcome: Outcome) -> FreeCapacity:
     """Return the free capacity of each node."""
     return free(instance, outcome)
 

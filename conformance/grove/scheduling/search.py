@@ -11,7 +11,7 @@ from typing import NamedTuple
 from conformance.grove.scheduling.admits import admits
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, Resources, Spread
 
-Room = Mapping[str, Mapping[str, int]]
+FreeCapacity = Mapping[str, Mapping[str, int]]
 """Node → resource → free units."""
 
 Domains = Mapping[int, str]
@@ -30,22 +30,27 @@ def required_scopes(gang: Gang) -> list[RequiredScope]:
     return [RequiredScope(scope.required, scope.groups) for scope in gang.scopes if scope.required]
 
 
-def fits(instance: Instance, gang: Gang, counts: Mapping[str, int], room: Room, domains: Domains) -> bool:
+def fits(instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains) -> bool:
     """Return whether there is any distribution."""
-    return next(distributions(instance, gang, counts, room, domains), None) is not None
+    return next(distributions(instance, gang, counts, capacity, domains), None) is not None
 
 
 def distributions(
-    instance: Instance, gang: Gang, counts: Mapping[str, int], room: Room, domains: Domains
+    instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains
 ) -> Iterator[dict[str, Spread]]:
     """Yield every way to place `counts` pods (by group), each once. `domains` are those that bound pods have
     settled."""
     groups = [group for group in gang.groups if counts.get(group.name)]
-    yield from _groups(instance, gang, groups, counts, room, dict(domains))
+    yield from _groups(instance, gang, groups, counts, capacity, dict(domains))
 
 
 def _groups(
-    instance: Instance, gang: Gang, groups: list[Group], counts: Mapping[str, int], room: Room, domains: dict[int, str]
+    instance: Instance,
+    gang: Gang,
+    groups: list[Group],
+    counts: Mapping[str, int],
+    capacity: FreeCapacity,
+    domains: dict[int, str],
 ) -> Iterator[dict[str, Spread]]:
     if not groups:
         yield {}
@@ -59,8 +64,8 @@ def _groups(
             for node in instance.nodes
             if admits(node, group) and all(node.labels.get(scopes[i].key) == chosen[i] for i in mine)
         ]
-        for spread in _spreads(nodes, group.asks, counts[group.name], room):
-            for others in _groups(instance, gang, rest, counts, without(room, group.asks, spread), chosen):
+        for spread in _spreads(nodes, group.asks, counts[group.name], capacity):
+            for others in _groups(instance, gang, rest, counts, without(capacity, group.asks, spread), chosen):
                 yield {group.name: spread, **others}
 
 
@@ -79,9 +84,9 @@ def _choices(
         yield domains
 
 
-def _spreads(nodes: list[Node], asks: Resources, count: int, room: Room) -> Iterator[dict[str, int]]:
+def _spreads(nodes: list[Node], asks: Resources, count: int, capacity: FreeCapacity) -> Iterator[dict[str, int]]:
     """Yield every way to put `count` pods on `nodes`."""
-    hold = [_holds(room[node.name], asks, count) for node in nodes]
+    hold = [_holds(capacity[node.name], asks, count) for node in nodes]
     behind = [sum(hold[i:]) for i in range(len(hold) + 1)]
 
     def spread(index: int, left: int) -> Iterator[dict[str, int]]:
@@ -97,16 +102,16 @@ def _spreads(nodes: list[Node], asks: Resources, count: int, room: Room) -> Iter
     yield from spread(0, count)
 
 
-def _holds(room: Mapping[str, int], asks: Resources, count: int) -> int:
+def _holds(capacity: Mapping[str, int], asks: Resources, count: int) -> int:
     """Return how many of `count` pods fit on a node."""
-    limits = [room[resource] // amount for resource, amount in asks.items() if amount and resource in room]
+    limits = [capacity[resource] // amount for resource, amount in asks.items() if amount and resource in capacity]
     return max(0, min([count, *limits]))
 
 
-def without(room: Room, asks: Resources, spread: Spread) -> Room:
+def without(capacity: FreeCapacity, asks: Resources, spread: Spread) -> FreeCapacity:
     """Return the capacity that is left after placing pods."""
-    left = dict(room)
+    left = dict(capacity)
     for node, count in spread.items():
-        here = room[node]
+        here = capacity[node]
         left[node] = {**here, **{r: here[r] - amount * count for r, amount in asks.items() if r in here}}
     return left

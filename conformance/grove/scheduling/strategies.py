@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, Outcome, Running, Scope
-from conformance.grove.scheduling.rules import room
+from conformance.grove.scheduling.rules import free_capacity
 from conformance.grove.scheduling.search import distributions
 
 RACK, BLOCK = "rack", "block"
@@ -127,7 +127,7 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
     """Add a gang that was placed before, in any way that fits. It may have lost a pod since."""
     gang = replace(draw(_gang(name, [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
     counts = {group.name: draw(st.integers(group.minimum, group.desired)) for group in gang.groups}
-    ways = list(islice(distributions(instance, gang, counts, room(instance, Outcome()), {}), 20))
+    ways = list(islice(distributions(instance, gang, counts, free_capacity(instance, Outcome()), {}), 20))
     if not ways or not 0 < sum(counts.values()) < 6:
         return instance
     chosen = draw(st.sampled_from(ways))
@@ -149,7 +149,7 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
 def _with_single_pods(draw: DrawFn, instance: Instance) -> Instance:
     """Add one or two pods without a gang where they fit."""
     for number in range(draw(st.integers(1, 2))):
-        left = room(instance, Outcome())
+        left = free_capacity(instance, Outcome())
         roomy = [node.name for node in instance.nodes if left[node.name]["gpus"] > 0]
         if roomy:
             state = draw(_states)

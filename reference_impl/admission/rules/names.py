@@ -9,7 +9,7 @@ from reference_impl.admission.rules import paths
 from reference_impl.admission.rules.syntax import is_subdomain, repeated
 from reference_impl.api.models import PodCliqueSet
 
-ROOM = 45
+MAX_COMBINED_LENGTH = 45
 """Maximum number of characters that the names of a set, its scaling group and its clique may have together."""
 CLIQUE_NAME = "invalid PodCliqueTemplateSpec name, must be a valid DNS subdomain"
 GROUP_NAME = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
@@ -30,7 +30,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
         if not is_subdomain(clique.name):
             yield invalid(path, clique.name, CLIQUE_NAME)
         if clique.name not in members:
-            yield from _standalone_room(pcs.metadata.name, clique.name, path)
+            yield from _standalone_length(pcs.metadata.name, clique.name, path)
     if names := repeated([clique.name for clique in template.cliques if clique.name]):
         yield duplicate(f"{paths.CLIQUES}.name", names)
     if roles := repeated([clique.spec.role_name for clique in template.cliques]):
@@ -38,7 +38,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
     for i, group in enumerate(groups):
         if not is_subdomain(group.name):
             yield invalid(f"{paths.group(i)}.name", group.name, GROUP_NAME)
-        yield from _member_room(pcs, i)
+        yield from _member_length(pcs, i)
     if names := repeated([group.name for group in groups]):
         yield duplicate(f"{paths.GROUPS}.name", names)
 
@@ -57,23 +57,23 @@ def dots(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _too_long(length: int, whose: str) -> str:
-    limit = f"exceeds {ROOM}-character limit required for pod naming"
+    limit = f"exceeds {MAX_COMBINED_LENGTH}-character limit required for pod naming"
     return f"combined resource name length {length} {limit}. Consider shortening: {whose}"
 
 
-def _standalone_room(pcs: str, clique: str, path: str) -> Iterator[FieldError]:
+def _standalone_length(pcs: str, clique: str, path: str) -> Iterator[FieldError]:
     """VAL-09."""
-    if (length := len(pcs) + len(clique)) > ROOM:
+    if (length := len(pcs) + len(clique)) > MAX_COMBINED_LENGTH:
         detail = _too_long(length, f"PodCliqueSet '{pcs}' or PodClique '{clique}'")
         yield invalid(path, clique, detail)
         yield invalid("metadata.name", pcs, detail)
 
 
-def _member_room(pcs: PodCliqueSet, index: int) -> Iterator[FieldError]:
+def _member_length(pcs: PodCliqueSet, index: int) -> Iterator[FieldError]:
     """VAL-10."""
     group = (pcs.spec.template.pod_clique_scaling_groups or [])[index]
     for j, clique in enumerate(group.clique_names):
-        if (length := len(pcs.metadata.name) + len(group.name) + len(clique)) > ROOM:
+        if (length := len(pcs.metadata.name) + len(group.name) + len(clique)) > MAX_COMBINED_LENGTH:
             whose = f"PodCliqueSet '{pcs.metadata.name}', PodCliqueScalingGroup '{group.name}', or PodClique '{clique}'"
             detail = _too_long(length, whose)
             yield invalid(f"{paths.group(index)}.cliqueNames[{j}]", clique, detail)
