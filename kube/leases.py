@@ -79,23 +79,23 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Sight:
+class Observation:
     """A record, and the local time at which it was first seen."""
 
     record: Record
     since: float
 
 
-def seen(before: Sight | None, record: Record, now: float) -> Sight:
+def seen(before: Observation | None, record: Record, now: float) -> Observation:
     """The observation after reading the Lease again."""
-    return before if before is not None and before.record == record else Sight(record, now)
+    return before if before is not None and before.record == record else Observation(record, now)
 
 
-def free(sight: Sight, identity: str, terms: Terms, now: float) -> bool:
+def free(observation: Observation, identity: str, terms: Terms, now: float) -> bool:
     """Whether `identity` may take the Lease: nobody else holds it, or its holder is dead. A record without a duration
     is given that of our own terms."""
-    record = sight.record
-    return record.holder in ("", identity) or now >= sight.since + (record.seconds or terms.lease)
+    record = observation.record
+    return record.holder in ("", identity) or now >= observation.since + (record.seconds or terms.lease)
 
 
 def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) -> Record:
@@ -119,7 +119,7 @@ class Elector:
     def __init__(self, client: Client, namespace: str, name: str, *, identity: str, terms: Terms) -> None:
         self._client, self._namespace, self._name = client, namespace, name
         self.identity, self.terms = identity, terms
-        self._sight: Sight | None = None
+        self._observation: Observation | None = None
         self._lease: dict[str, Any] | None = None
         self._until = -math.inf
 
@@ -177,8 +177,8 @@ class Elector:
                 while True:
                     if await self._try():
                         break
-                    if self._sight is not None and self._sight.record.holder not in ("", self.identity):
-                        raise LeadershipLost(f"{self._place} is held by {self._sight.record.holder}")
+                    if self._observation is not None and self._observation.record.holder not in ("", self.identity):
+                        raise LeadershipLost(f"{self._place} is held by {self._observation.record.holder}")
                     await asyncio.sleep(self.terms.retry)
         except TimeoutError:
             raise LeadershipLost(f"{self._place} was not renewed within {self.terms.deadline:g} s") from None
@@ -198,11 +198,11 @@ class Elector:
                 if self._lease is None:
                     await self._write(claim(None, self.identity, self.terms, _now()))
                 else:
-                    self._sight = seen(self._sight, Record.of(self._lease), now())
-                    if not free(self._sight, self.identity, self.terms, now()):
+                    self._observation = seen(self._observation, Record.of(self._lease), now())
+                    if not free(self._observation, self.identity, self.terms, now()):
                         self._lease = None
                         return False
-                    await self._write(claim(self._sight.record, self.identity, self.terms, _now()))
+                    await self._write(claim(self._observation.record, self.identity, self.terms, _now()))
         except REQUEST_FAILED as error:
             self._lease = None
             if isinstance(error, ApiError) and (error.conflict or error.already_exists):
@@ -222,7 +222,7 @@ class Elector:
             body = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **record.spec()}}
             answer = await self._client.replace(LEASES, body)
         self._lease = orjson.loads(answer)
-        self._sight = seen(self._sight, Record.of(self._lease), asyncio.get_running_loop().time())
+        self._observation = seen(self._observation, Record.of(self._lease), asyncio.get_running_loop().time())
 
 
 def _now() -> str:

@@ -13,7 +13,7 @@ from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.result import RuleResult
 from conformance.suite.checks import Ids
-from conformance.suite.scene import InVain
+from conformance.suite.scene import NotReached
 from conformance.suite.scene_environment import SceneEnvironment
 from conformance.suite.since import since
 
@@ -41,7 +41,7 @@ class Case(SceneEnvironment):
         """
         try:
             answer = self._wait(what, predicate, timeout, resources=resources, real=real)
-        except InVain as error:
+        except NotReached as error:
             raise self.checks.fail(ids, what, what, str(error), at=round(self.history.now(), 3)) from None
         self.checks.passed(ids, what, at=round(self.history.now(), 3))
         return answer

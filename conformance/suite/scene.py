@@ -65,7 +65,7 @@ class Step:
         return self.revision is None or record.revision <= self.revision or record.resource in UNASKED
 
 
-class InVain(Exception):
+class NotReached(Exception):
     """A wait was in vain. The text says what was seen instead."""
 
 

@@ -29,7 +29,7 @@ from conformance.suite.checks import Checks
 from conformance.suite.dry_run import DryRun
 from conformance.suite.premises import Premises
 from conformance.suite.roles import Roles
-from conformance.suite.scene import InVain, SceneEnded, Step
+from conformance.suite.scene import NotReached, SceneEnded, Step
 from conformance.suite.silence import Silence
 from conformance.suite.wait_budget import WaitBudget
 from conformance.suite.waits import Waits
@@ -258,7 +258,7 @@ class SceneEnvironment:
         process of the implementation ends. `real`: the time scale does not shorten it."""
         try:
             answer = self._wait(step, condition, timeout, resources=resources, real=real)
-        except InVain as error:
+        except NotReached as error:
             raise SceneEnded(step, str(error), self.history.now()) from None
         self.mark(step)
         return answer
@@ -271,7 +271,7 @@ class SceneEnvironment:
         unmet = ""
         try:
             self._wait(step, condition, timeout, resources=None, real=real)
-        except InVain as error:
+        except NotReached as error:
             unmet = str(error)
         self.mark(step, unmet)
         return self.history.view()
@@ -310,7 +310,7 @@ class SceneEnvironment:
         resources: Sequence[str] | None,
         real: bool,
     ) -> R:
-        """Raises InVain with what was seen instead."""
+        """Raises NotReached with what was seen instead."""
         try:
             return self._waits.wait(
                 what, condition, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
@@ -319,7 +319,7 @@ class SceneEnvironment:
             self._blame()
             dead = self.roles.dead() or self._waits.lifeless()
             silent = "" if dead else self._waits.silent(timeout)
-            raise InVain("\n".join(filter(None, (dead, str(error), silent)))) from None
+            raise NotReached("\n".join(filter(None, (dead, str(error), silent)))) from None
 
     # -- within --------------------------------------------------------------------------------------------------
 

@@ -60,8 +60,8 @@ def _webhooks_of_the_leader_only() -> None:
 def _expired_lease_ignored() -> None:
     right = leases.free
 
-    def free(sight: leases.Sight, identity: str, terms: leases.Terms, now: float) -> bool:
-        return right(sight, identity, terms, sight.since)
+    def free(observation: leases.Observation, identity: str, terms: leases.Terms, now: float) -> bool:
+        return right(observation, identity, terms, observation.since)
 
     replace(leases, "free", free)
 

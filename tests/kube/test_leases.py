@@ -13,7 +13,7 @@ import pytest
 from leaping import leap
 
 from kube.errors import ApiError
-from kube.leases import JITTER, Elector, LeadershipLost, Record, Sight, Terms, claim, free, released, seen
+from kube.leases import JITTER, Elector, LeadershipLost, Observation, Record, Terms, claim, free, released, seen
 
 TERMS = Terms(lease=15, deadline=10, retry=2)
 HELD = Record("other", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z", 3)
@@ -85,21 +85,23 @@ def clock() -> float:
 
 
 def test_a_lease_runs_out_by_the_local_clock_since_its_record_was_first_seen() -> None:
-    sight = seen(None, HELD, 100)
-    assert seen(sight, HELD, 110) is sight
-    assert not free(sight, "me", TERMS, 114.9) and free(sight, "me", TERMS, 115)
-    renewed = seen(sight, Record(**{**HELD.__dict__, "renewed": "1999-01-01T00:00:00.000000Z"}), 110)
+    observation = seen(None, HELD, 100)
+    assert seen(observation, HELD, 110) is observation
+    assert not free(observation, "me", TERMS, 114.9) and free(observation, "me", TERMS, 115)
+    renewed = seen(observation, Record(**{**HELD.__dict__, "renewed": "1999-01-01T00:00:00.000000Z"}), 110)
     assert renewed.since == 110, "what the other's clock says does not matter, only that it has written"
 
 
 def test_the_records_duration_counts_not_ours() -> None:
-    assert free(Sight(Record("other", 3), 0), "me", TERMS, 3)
-    assert not free(Sight(Record("other", 60), 0), "me", TERMS, 59)
-    assert not free(Sight(Record("other", 0), 0), "me", TERMS, 14) and free(Sight(Record("other"), 0), "me", TERMS, 15)
+    assert free(Observation(Record("other", 3), 0), "me", TERMS, 3)
+    assert not free(Observation(Record("other", 60), 0), "me", TERMS, 59)
+    assert not free(Observation(Record("other", 0), 0), "me", TERMS, 14) and free(
+        Observation(Record("other"), 0), "me", TERMS, 15
+    )
 
 
 def test_a_lease_without_holder_and_ones_own_are_free() -> None:
-    assert free(Sight(Record(""), 0), "me", TERMS, 0) and free(Sight(Record("me", 15), 0), "me", TERMS, 0)
+    assert free(Observation(Record(""), 0), "me", TERMS, 0) and free(Observation(Record("me", 15), 0), "me", TERMS, 0)
 
 
 def test_claims() -> None:
