@@ -25,7 +25,7 @@ def write_checklist(
     seen = known
     for run in runs:
         if not (run / "ledger").is_dir():
-            raise UsageError("has no ledger", where=str(run), hint="name the folder of a run")
+            raise UsageError("has no ledger", where=str(run), hint="give the folder of a run")
         seen = checklist.merged(seen, checklist.of_run(ledger.read(run / "ledger")), plan.collected)
     if check and (late := checklist.differing(known, seen)):
         more = f" (and {len(late) - 1} more)" if len(late) > 1 else ""

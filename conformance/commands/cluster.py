@@ -94,12 +94,14 @@ def _playing(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descr
     """Return the requested implementation and the one that supplies its missing roles. Raises UsageError."""
     if not name:
         if settings:
-            raise UsageError("needs --implementation NAME", where="--set", hint="say whose parameters these are")
+            raise UsageError(
+                "needs --implementation NAME", where="--set", hint="name the implementation that has these parameters"
+            )
         return None
     judged, supplied = deployment.load(name, assignments(settings))
     if kube_scheduler and kube_scheduler == judged.scheduler_name and judged.start == "processes":
         raise UsageError(
-            f"kube-scheduler and the gang scheduler beside {judged.name} would both be {kube_scheduler!r}",
+            f"kube-scheduler and the gang scheduler of {judged.name} would both be named {kube_scheduler!r}",
             where="--scheduler-name",
             hint="give kube-scheduler another name, or leave the option out",
         )

@@ -90,7 +90,7 @@ def run(
     where = _cluster(cluster, kubeconfig, count, scale)
     registry = requirement.load()
     if earlier_setting and not earlier:
-        raise UsageError("needs --from NAME", where="--from-set", hint="say what it is that is taken over from")
+        raise UsageError("needs --from NAME", where="--from-set", hint="name the implementation to take over from")
     disk.require(report_dir, SPACE, where=f"--report-dir {report_dir}", hint="make room, or give another folder")
     if not where:
         State().require()
@@ -194,14 +194,12 @@ def _cluster(cluster: str, kubeconfig: Path | None, count: int | None, time_scal
             raise UsageError("needs --cluster existing", where="--kubeconfig", hint="add it, or drop --kubeconfig")
         return ""
     if kubeconfig is None:
-        raise UsageError("needs --kubeconfig FILE", where="--cluster existing", hint="say which cluster")
+        raise UsageError("needs --kubeconfig FILE", where="--cluster existing", hint="give its kubeconfig")
     if not kubeconfig.is_file():
         raise UsageError("no such file", where=f"--kubeconfig {kubeconfig}", hint="give the path of a kubeconfig")
     existing.guard(kubeconfig, time_scale)
     if count is not None and count > 1:
-        raise UsageError(
-            "an existing cluster is judged on by one worker", where=f"--workers {count}", hint="leave it out"
-        )
+        raise UsageError("an existing cluster has only one worker", where=f"--workers {count}", hint="leave it out")
     return str(kubeconfig.absolute())
 
 

@@ -51,10 +51,10 @@ class Case(SceneEnvironment):
         the values differ."""
         return self.checks.expect(id, what, expected, seen, at=since(self.history, what, expected, seen, at))
 
-    def holds(self, id: str, what: str, verdict: RuleResult | bool | None) -> bool:
+    def holds(self, id: str, what: str, result: RuleResult | bool | None) -> bool:
         """Check an invariant or another three-valued result. The test goes on. Unknown (None) is not a pass."""
-        now = None if verdict is True else round(self.history.now(), 3)
-        if isinstance(verdict, RuleResult):
-            at = round(verdict.records[-1].at, 3) if verdict.records else None if verdict.holds else now
-            return self.checks.holds(id, what or verdict.what, verdict.holds, str(verdict), at=at)
-        return self.checks.holds(id, what, verdict, at=now)
+        now = None if result is True else round(self.history.now(), 3)
+        if isinstance(result, RuleResult):
+            at = round(result.records[-1].at, 3) if result.records else None if result.holds else now
+            return self.checks.holds(id, what or result.what, result.holds, str(result), at=at)
+        return self.checks.holds(id, what, result, at=now)

@@ -140,7 +140,7 @@ class Checks:
         at: float | None,
     ) -> None:
         if id not in self.declared:
-            raise HarnessError(f"the test judges {id} and doesn't declare it", where=self.test)
+            raise HarnessError(f"the test judges {id} without declaring it", where=self.test)
         self.doubt(outcome != "passed")
         expected, seen = redaction.value(expected), redaction.value(seen)
         check = ledger.Check(test=self.test, id=id, what=what, outcome=outcome, expected=expected, seen=seen, at=at)

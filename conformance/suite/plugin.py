@@ -235,7 +235,7 @@ class Judge:
             raise
         except AssertionError as error:  # nothing that is the implementation's fault
             first = str(error).partition("\n")[0]
-            raise HarnessError(f"a bare assert judged something: {first} (use case.expect or run.expect)") from error
+            raise HarnessError(f"a bare assert failed: {first} (use case.expect or run.expect)") from error
         self.running.at_end(True)
         self.running.checks.finish()
         return result

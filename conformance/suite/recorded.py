@@ -127,12 +127,12 @@ class Recorded(Generic[S]):
             self._end()
         return self._checks.holds(self._id, what, True)
 
-    def holds(self, what: str, verdict: RuleResult | bool | None) -> bool:
+    def holds(self, what: str, result: RuleResult | bool | None) -> bool:
         """Check a three-valued result. Unknown (None) is not a pass."""
-        if isinstance(verdict, RuleResult):
-            at = round(verdict.records[-1].at, 3) if verdict.records else None
-            return self._checks.holds(self._id, what or verdict.what, verdict.holds, str(verdict), at=at)
-        return self._checks.holds(self._id, what, verdict)
+        if isinstance(result, RuleResult):
+            at = round(result.records[-1].at, 3) if result.records else None
+            return self._checks.holds(self._id, what or result.what, result.holds, str(result), at=at)
+        return self._checks.holds(self._id, what, result)
 
     def invariant(self) -> bool:
         """Check the invariant that the test is declared for over the history of the scene. If the scene ended early,
