@@ -1,0 +1,142 @@
+"""Implementations that misbehave on a real cluster: what a run says of them, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from real import Real
+
+pytestmark = pytest.mark.cluster
+
+DESCRIPTOR = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: {name}
+version: "0"
+roles: [operator, gang-scheduler]
+schedulerName: nobody
+install:
+  crds: ["${{project}}/reference_impl/crds"]
+processes:
+  operator: {operator}
+  gang-scheduler: {scheduler}
+"""
+IDLE = """{argv: ["${python}", "-uc", "import signal; print('ready'); signal.pause()"], ready: {log: ready}}"""
+
+
+def described(folder: Path, name: str, operator: str, scheduler: str) -> str:
+    """Write a descriptor with these two processes and return its path."""
+    path = folder / f"{name}.yaml"
+    path.write_text(DESCRIPTOR.format(name=name, operator=operator, scheduler=scheduler))
+    return str(path)
+
+
+def test_an_implementation_that_deletes_nodes_is_named(real: Real, tmp_path: Path) -> None:
+    (tmp_path / "reaper.py").write_text(
+        """\
+import sys, time
+from kubernetes import client, config
+config.load_kube_config(sys.argv[1])
+api = client.CoreV1Api()
+api.api_client.user_agent = "reaper/1.0"
+print("ready", flush=True)
+while True:
+    for node in api.list_node().items:
+        try:
+            api.delete_node(node.metadata.name)
+        except client.ApiException:
+            pass
+    time.sleep(0.5)
+"""
+    )
+    operator = f'{{argv: ["${{python}}", "{tmp_path}/reaper.py", "${{kubeconfig}}"], ready: {{log: ready}}}}'
+    descriptor = described(tmp_path, "reaper", operator, IDLE)
+    real.write(
+        """
+        @requirements("AA-001")
+        def test_one(case):
+            case.nodes("dgx-h100", 2)
+            case.until("AA-001", "what never comes", lambda view: None, timeout=300)
+        """,
+        ids=1,
+    )
+    ran = real.run(240, implementation=descriptor, workers=0)
+    assert ran.exit == 1, ran.out + ran.err
+    assert ran.outcomes == {"AA-001": "failed"}
+    assert re.search(r'of the test was deleted by the client "reaper/1\.0" \(user ', ran.out)
+    assert real.left() == []
+
+
+def test_an_implementation_that_exits_at_once(real: Real, tmp_path: Path) -> None:
+    argv = """["${python}", "-c", "print('no such flag'); raise SystemExit(3)"]"""
+    process = f'{{argv: {argv}, ready: {{http: "http://127.0.0.1:${{port.health}}/readyz"}}}}'
+    descriptor = described(tmp_path, "crasher", process, process)
+    ran = real.run(120, implementation=descriptor, workers=1)
+    assert ran.exit == 1, ran.err
+    assert set(ran.outcomes.values()) == {"blocked"}
+    assert ran.out.count("exited with code 3 before it was ready") == 1
+    assert "no such flag" in (ran.folder / "logs" / "operator.log").read_text()
+    assert "Traceback" not in ran.out + ran.err
+    assert real.left() == []
+
+
+def test_an_implementation_that_dies_fails_its_test_at_once_and_is_revived(real: Real, tmp_path: Path) -> None:
+    """Serves a health page until a file appears, then exits."""
+    (tmp_path / "fragile.py").write_text(
+        """\
+import http.server, os, sys, threading, time
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers()
+    def log_message(self, *words):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.02)
+print("panic: cannot go on")
+os._exit(7)
+"""
+    )
+    deadly = tmp_path / "deadly"
+    ready = '{http: "http://127.0.0.1:${port.health}/readyz"}'
+    processes = (
+        f'{{argv: ["${{python}}", "{tmp_path}/fragile.py", "${{port.health}}", "{end}"], ready: {ready}}}'
+        for end in (deadly, tmp_path / "never")
+    )
+    descriptor = described(tmp_path, "fragile", *processes)
+    real.faked.write(
+        f"""
+        DEADLY = {str(deadly)!r}
+
+        @requirements("AA-001")
+        def test_one(case):
+            open(DEADLY, "w").close()
+            case.until("AA-001", "what never comes", lambda view: None, timeout=50)
+
+        @requirements("AA-002")
+        def test_two(case):
+            case.expect("AA-002", "failures so far", 1, len(case.roles._driver.failures()))
+            case.until("AA-002", "nothing dies any more", lambda view: True)
+        """
+    )
+    conftest = real.faked.folder / "tests" / "conftest.py"
+    conftest.write_text(
+        "import os, pytest\n@pytest.fixture(autouse=True)\ndef alive():\n    yield\n"
+        f"    os.path.exists({str(deadly)!r}) and os.unlink({str(deadly)!r})\n"
+    )
+    ran = real.run(120, implementation=descriptor, workers=1)
+    assert ran.exit == 1, ran.err + ran.out
+    assert ran.outcomes == {"AA-001": "failed", "AA-002": "passed"}
+    assert "fragile: the operator exited with code 7" in ran.out
+    assert "panic: cannot go on" in ran.out
+    first = ran.report["run"]["tests"][0]
+    assert first["seconds"]["call"] < 10
+    bundle = ran.folder / ran.report["verdict"]["requirements"][0]["failures"][0]["bundle"]
+    assert "panic" in (bundle / "logs" / "operator.log").read_text()
+    assert {"history.jsonl", "timeline.txt", "objects.yaml", "checks.yaml", "reproduce.txt"} <= {
+        p.name for p in bundle.iterdir()
+    }
+    assert real.left() == []
