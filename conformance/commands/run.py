@@ -66,7 +66,8 @@ def run(
         typer.Option(help="Multiply every timeout, for slow machines; below 1, only waits in which nothing changes."),
     ] = "1",
     fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="Stop or skip a test once all its selected requirements have failed.")
+        bool,
+        typer.Option("--fail-fast", help="Stop or skip tests and scenes once all their selected requirements failed."),
     ] = False,
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, help="Run each test this many times and report the pass rate.")

@@ -90,6 +90,7 @@ class Judge:
         self.judged: frozenset[str] = frozenset()
         self.groups: dict[str, str] = {}
         """The key by which tests are grouped on one worker: their scene."""
+        self._items: list[pytest.Item] = []
         self._failed: set[str] = set()
         self._running: RunningTest | None = None
         self._environment: Environment | None = None
@@ -126,8 +127,10 @@ class Judge:
         """Return the recording of the scene that a test judges."""
         key, scene = self.groups[item.nodeid], scene_of(item)
         assert scene is not None
-        others = {id for test, group in self.groups.items() if group == key for id in self.selected[test]}
-        self._recorded = self.scenes.recorded(key, scene, self.running, others)
+        tests = [item for item in self._items if self.groups[item.nodeid] == key]
+        others = {id for test in tests for id in self.selected[test.nodeid]}
+        asked = (self.judged & others) - self._failed if self.run.fail_fast else frozenset()
+        self._recorded = self.scenes.recorded(key, scene, self.running, others, tests, asked)
         return self._recorded
 
     def environment(self) -> Environment:
@@ -171,7 +174,7 @@ class Judge:
             config.hook.pytest_deselected(items=drop)
         tests = Path(self.run.tests).resolve()
         self.groups = {item.nodeid: key_of(item, self.run.repeat, tests) for item in keep}
-        items[:] = together(keep, self.groups)
+        items[:] = self._items = together(keep, self.groups)
         for item in items:
             _label(item, [self.registry.requirements[i] for i in self.collected[item.nodeid]])
 

@@ -83,6 +83,8 @@ class SceneEnvironment:
         self._nodes: dict[str, int] = {}
         self.steps: dict[str, Step] = {}
         """The steps of a scene that were reached, by name."""
+        self.after_step: Callable[[], None] = lambda: None
+        """Called after each step. What it raises ends the scene."""
 
     @property
     def time_scale(self) -> float:
@@ -281,6 +283,7 @@ class SceneEnvironment:
         if step in self.steps:
             raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
         self.steps[step] = Step.now(step, self.history, unmet)
+        self.after_step()
 
     def settled(
         self, what: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
@@ -335,13 +338,9 @@ class SceneEnvironment:
             late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
             return not late or Unmet(f"{late} pods are still Ready on the lost node {node}")
 
+        what, limit = f"node {node} is {'lost' if lost else 'back'}", 60 * max(1.0, self._scale)
         try:
-            self.history.wait(
-                f"node {node} is {'lost' if lost else 'back'}",
-                turned,
-                60 * max(1.0, self._scale),
-                hopeless=self._hopeless,
-            )
+            self.history.wait(what, turned, limit, hopeless=self._hopeless)
         except WaitTimeout as error:
             self._blame()
             raise HarnessError(error.unmet or str(error), where=f"node {node}") from error

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.errors import HarnessError
-from conformance.suite import ledger, repeated
+from conformance.suite import foresight, ledger, repeated
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import Environment, RunningTest
 from conformance.suite.recorded import Recorded
@@ -73,14 +74,22 @@ class Scenes:
         self._invariants = tuple(sorted(invariants))
         self._open: _Open | None = None
 
-    def recorded(self, key: str, scene: type[Scene], running: RunningTest, others: Collection[str]) -> Recorded[Scene]:
+    def recorded(
+        self,
+        key: str,
+        scene: type[Scene],
+        running: RunningTest,
+        others: Collection[str],
+        tests: Sequence[pytest.Item],
+        enough: Set[str],
+    ) -> Recorded[Scene]:
         """Return the recording of a scene for one test; the first test of the scene causes it to be played. `others`
         are the ids that tests of this scene judge: a violated invariant that none of them declares fails the test that
-        played it."""
+        played it. The scene ends as soon as its `tests` have failed all requirements that are `enough`, if any."""
         fresh = self._open is None or self._open.key != key
         if fresh:
             self.close()
-            self._open = self._play(key, scene)
+            self._open = self._play(key, scene, partial(foresight.decided, tests, enough) if enough else None)
         found = self._open
         assert found is not None
         running.namespace = found.running.namespace
@@ -124,7 +133,7 @@ class Scenes:
             self._open.running.problem = KeyboardInterrupt()
             self.close()
 
-    def _play(self, key: str, scene: type[Scene]) -> _Open:
+    def _play(self, key: str, scene: type[Scene], decided: Callable[[Played], bool] | None) -> _Open:
         checks = SceneChecks(key, self._invariants)
         found = _Open(key, RunningTest(key, checks))
         begin = time.monotonic()
@@ -132,7 +141,7 @@ class Scenes:
             environment = self._environment()
             begin = time.monotonic()  # the time of the scene, without the start of a cluster
             env = found.clearing.enter_context(environment.play(found.running))
-            found.played = _played(key, scene(), found.running, checks, env)
+            found.played = _played(key, scene(), found.running, checks, env, decided)
         except Exception as error:
             found.running.problem = found.problem = error
         except BaseException as error:  # nothing is kept or cleared away in a hurry: the cluster is removed as a whole
@@ -144,10 +153,26 @@ class Scenes:
         return found
 
 
-def _played(key: str, scene: Scene, running: RunningTest, checks: SceneChecks, env: Any) -> Played:
+def _played(
+    key: str,
+    scene: Scene,
+    running: RunningTest,
+    checks: SceneChecks,
+    env: Any,
+    decided: Callable[[Played], bool] | None,
+) -> Played:
     """Play a scene, and judge the invariants over its history. Raises everything that is not the implementation's
     fault."""
     ended: Exception | None = None
+
+    def recording() -> Played:
+        return Played(key, scene, env.history.frozen(), dict(env.steps), dict(checks.verdicts), ended)
+
+    def stop_if_decided() -> None:
+        if decided is not None and decided(recording()):
+            raise foresight.stopped()
+
+    env.after_step = stop_if_decided
     try:
         scene.play(env)
     except (SceneEnded, SceneBroken, Blocked) as error:
@@ -156,7 +181,7 @@ def _played(key: str, scene: Scene, running: RunningTest, checks: SceneChecks, e
         running.at_end(ended is None)
     except SceneBroken as error:
         ended = error
-    return Played(key, scene, env.history.frozen(), dict(env.steps), dict(checks.verdicts), ended)
+    return recording()
 
 
 def _file(scene: type[Scene], tests: Path) -> str:

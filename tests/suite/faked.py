@@ -38,6 +38,7 @@ class Case:
         self.log.append("ADDED", resource, **about)
     def mark(self, step, unmet=""):
         self.steps[step] = Step.now(step, self.history, unmet)
+        self.after_step()
     def settle(self, step, seen):
         self.mark(step, "" if seen is True else seen)
     def wait_for(self, step, seen):

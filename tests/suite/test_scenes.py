@@ -217,6 +217,37 @@ def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked
     assert played(ran) == ["test_fake.py::Shortage"]
 
 
+@pytest.mark.parametrize(
+    ("ids", "steps"),
+    [
+        pytest.param(["AA-002"], ["first", "second"], id="the step that does not come decides"),
+        pytest.param(["AA-002", "AA-004"], ["first", "second", "third"], id="another requirement is not decided"),
+        pytest.param(["AA-006"], ["first", "second", "third"], id="what the scene keeps may still change"),
+        pytest.param(["AA-007"], ["first", "second", "third"], id="the last state may still change"),
+    ],
+)
+def test_a_scene_is_stopped_where_no_later_step_can_change_a_verdict(
+    faked: Faked, ids: list[str], steps: list[str]
+) -> None:
+    more = """
+    @requirement("AA-006")
+    def test_kept(run: Recorded[Shortage]):
+        run.expect("value", "late", run.scene.early)
+
+    @requirement("AA-007")
+    def test_end(run: Recorded[Shortage]):
+        run.expect("pods in the end", ["one"], run.whole().view().names("pods"))
+    """
+    write(faked, more=more, ids=7)
+    place = faked.folder / "tests" / "test_fake.py"
+    place.write_text(place.read_text().replace('wait_for("second", True)', 'settle("second", "two of three")'))
+    ran = faked.run(fail_fast=True, ids=ids)
+    assert {id: ran.outcomes[id] for id in ids} == {id: "passed" if id == "AA-004" else "failed" for id in ids}
+    lines = (line for path in (ran.folder / "ledger").glob("*.jsonl") for line in path.read_text().splitlines())
+    [played] = [event for event in map(json.loads, lines) if event["event"] == "scene-played"]
+    assert list(played["steps"]) == steps
+
+
 def test_a_test_names_its_scene() -> None:
     with pytest.raises(TypeError, match="annotate run"):
         scenes_of(_unnamed)

@@ -1,0 +1,48 @@
+"""Stop a scene before its last step because all selected requirements that it judges have failed.
+
+After each step, the tests judge the recording so far. A failure counts only if no later step can change it: a test that
+asks for a later step, for the end of the recording or for an attribute of the scene, which may still change, is
+undecided.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance.suite import requirement
+from conformance.suite.checks import Blocked, Checks
+from conformance.suite.recorded import Recorded
+from conformance.suite.scene import RUN, Played, Scene
+
+
+def stopped() -> Blocked:
+    """Return what ends the scene then."""
+    return Blocked("the scene was stopped: all selected requirements that it judges had failed", "circumstances")
+
+
+def decided(tests: Iterable[pytest.Item], asked: AbstractSet[str], played: Played) -> bool:
+    """Whether the tests of a scene have failed all of the `asked` requirements, whatever its later steps are."""
+    so_far = replace(played, scene=Scene(), verdicts={}, ended=stopped())
+    left = set(asked)
+    for item in tests:
+        if left and not left.isdisjoint(requirement.declared(item)):
+            left -= _failed(item, so_far)
+    return not left
+
+
+def _failed(item: pytest.Item, so_far: Played) -> set[str]:
+    """Return the requirements that a test fails whatever comes later."""
+    checks = Checks(item.nodeid, requirement.declared(item), lambda check: None)
+    test: Any = item.obj  # type: ignore[attr-defined]
+    given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    arguments = {name: given[name] for name in inspect.signature(test).parameters if name in given}
+    with contextlib.suppress(Exception):  # undecided; errors are reported when the test itself runs
+        test(**{**arguments, RUN: Recorded(so_far, so_far.scene, checks)})
+    return {check.id for check in checks.made if check.outcome == "failed"}
