@@ -9,6 +9,7 @@ otherwise a failure would prove nothing. So does each variant.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+import psutil
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -42,8 +44,8 @@ def main(
     ] = False,
     shard: Annotated[str, typer.Option(help="Prove only the i-th of n parts, as i/n.")] = "1/1",
     parallel: Annotated[
-        int, typer.Option(help="Number of parallel runs, each with its own cluster; they mostly wait.")
-    ] = 4,
+        int, typer.Option(help="Number of parallel runs, each with its own cluster; 0 depends on cores and memory.")
+    ] = 0,
 ) -> None:
     """Prove that each mutant is caught by the requirements that claim it, and that no variant is rejected."""
     part = _part(shard)
@@ -51,6 +53,7 @@ def main(
     all_of_them = not only and not just
     chosen = _named(MUTANTS, list(MUTANTS.all()) if all_of_them else only)[part]
     permitted = _named(VARIANTS, list(VARIANTS.all()) if all_of_them else just or [])[part]
+    parallel = parallel or runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
     wanted = [*map(Trial.of_variant, permitted), *map(Trial.of_mutant, chosen)]
     # The controls run among the others: they show that nothing fails under their conditions.
     proofs = prove([*trials.controls(chosen, parallel), *wanted], parallel)

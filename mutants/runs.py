@@ -27,6 +27,18 @@ FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
 WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
 
 
+LANES_PER_CORE = 3
+"""Most of a run is waiting: with fewer runs at the same time, cores are idle."""
+
+LANE_MEMORY = 2 * 2**30
+"""Bytes that the cluster of a lane may need in the end; the API server has most of them."""
+
+
+def lanes(cores: int, memory: int) -> int:
+    """Return how many runs fit on a machine at the same time."""
+    return max(1, min(LANES_PER_CORE * cores, memory // LANE_MEMORY))
+
+
 @dataclass(frozen=True)
 class Proof:
     """What the run of a trial has shown."""
@@ -75,8 +87,9 @@ class Lanes:
 
 
 def _up(name: str) -> str:
-    _conformance("cluster", "up", name, "--owner", str(os.getpid()), check=True)
-    return _conformance("cluster", "kubeconfig", name, check=True).stdout.strip()
+    """Return the kubeconfig of a new cluster, which the command prints as `export KUBECONFIG=…`."""
+    done = _conformance("cluster", "up", name, "--owner", str(os.getpid()), check=True)
+    return done.stdout.strip().partition("=")[2]
 
 
 def _conformance(*arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:

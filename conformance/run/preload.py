@@ -7,6 +7,7 @@ they read at import stay in memory, so each forked run collects them in a fracti
 from __future__ import annotations
 
 import contextlib
+import gc
 import tempfile
 from importlib import import_module
 
@@ -19,3 +20,6 @@ for _name in ("conformance.cli", "conformance.commands.run", "allure_pytest.plug
 # Tests that cannot be collected are reported by each run, where the user sees it.
 with contextlib.suppress(HarnessError), tempfile.TemporaryDirectory() as _folder:
     launch.collect(RunSettings(run="preload", directory=_folder, implementation=""))
+# All of it stays: the garbage collector of a forked run need not look at it, nor copy it by doing so.
+gc.collect()
+gc.freeze()
