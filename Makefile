@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RUN := $(BIN)/grove-conformance
+PYTEST = $(BIN)/pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Many short processes import the same modules: compile each module once, even where the environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 
 # Options of the main targets, e.g. `make conformance IMPL=mine.yaml WORKERS=4 ARGS="--profile core"`.
 IMPL ?= reference
@@ -24,11 +27,11 @@ conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=refere
 	@$(RUN) run --implementation "$(IMPL)" --workers "$(WORKERS)" $(ARGS)
 
 test: check $(READY)  ## run all checks of this project: lint, types, unit and integration tests, a selection of mutants
-	@CHAOS=$(CHAOS) $(BIN)/pytest tests -n $(WORKERS)
+	@CHAOS=$(CHAOS) $(PYTEST)
 	@$(BIN)/python -m mutants.prove --selection
 
 unit: $(READY)  ## run the tests that need no control plane
-	@$(BIN)/pytest tests -n $(WORKERS) -m "not cluster"
+	@$(PYTEST) -m "not cluster"
 
 check: lint types  ## run lint and types
 

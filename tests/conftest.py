@@ -1,5 +1,6 @@
-"""For all tests: generated examples are the same in every run, so that only a change can turn CI red.
+"""For all tests: generated examples, the order of the tests, and the cluster that tests of a module share.
 
+Generated examples are the same in every run, so that only a change can turn CI red.
 `HYPOTHESIS_PROFILE=search pytest …` looks for new ones.
 """
 
@@ -7,7 +8,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +26,23 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+TIMEOUT = 300
+"""Seconds that a test may take unless its file says otherwise, as in pyproject.toml."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files that start a control plane first, those with the highest time limits before the others.
+
+    `make test` gives whole files to its workers in this order. So tests that share a cluster run on one worker, and
+    no worker has a long file left when the other one has finished.
+    """
+    limits: Counter[Path] = Counter()
+    for item in items:
+        if item.get_closest_marker("cluster"):
+            limit = item.get_closest_marker("timeout")
+            limits[item.path] += limit.args[0] if limit else TIMEOUT
+    items.sort(key=lambda item: -limits[item.path])
 
 
 @pytest.fixture(scope="module")
