@@ -33,7 +33,7 @@ def status(
         for group in item.spec.podgroups
     )
     if scheduled:
-        placed = Condition(type="Scheduled", status="True", reason="FloorsPlaced", last_transition_time=now)
+        placed = Condition(type="Scheduled", status="True", reason="MinimumPlaced", last_transition_time=now)
         placed.message = "Every group has at least minReplicas pods bound"
     else:
         placed = Condition(type="Scheduled", status="False", reason="Unschedulable", last_transition_time=now)
@@ -41,7 +41,7 @@ def status(
     running = Condition(
         type="Ready",
         status="True" if ready else "False",
-        reason="FloorsReady" if ready else "FloorsNotReady",
+        reason="MinimumReady" if ready else "MinimumNotReady",
         message=f"{'Every' if ready else 'Not every'} group has at least minReplicas ready pods",
         last_transition_time=now,
     )
@@ -50,7 +50,7 @@ def status(
         text = f"All pods are evicted in favour of {preemptor}, which has a higher priority"
         kept = conditions.put(kept, _disruption("True", "Preempted", text, now))
     elif scheduled and conditions.is_true(kept, DISRUPTION):
-        kept = conditions.put(kept, _disruption("False", "FloorsPlaced", "The gang is placed again", now))
+        kept = conditions.put(kept, _disruption("False", "MinimumPlaced", "The gang is placed again", now))
     return msgspec.structs.replace(
         old,
         phase="Running" if ready else "Starting" if scheduled else "Pending",

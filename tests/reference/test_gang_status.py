@@ -36,7 +36,7 @@ def test_a_gang_that_is_evicted_says_so_until_it_is_placed_again():
     assert disruption(victim) == ("True", "Preempted")
     waiting = after(victim, 0)
     assert disruption(waiting) == ("True", "Preempted")
-    assert disruption(after(waiting, 1)) == ("False", "FloorsPlaced")
+    assert disruption(after(waiting, 1)) == ("False", "MinimumPlaced")
 
 
 @pytest.mark.parametrize(
