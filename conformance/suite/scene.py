@@ -98,10 +98,12 @@ class Invariant:
 
 class SceneChecks(Checks):
     """Takes the place of a test's checks in a scene: a scene makes none, and keeps the results of the invariants for
-    its tests."""
+    its tests. `asked` are the ids that these judge in the run: a scene of independent parts may leave out the others'.
+    """
 
-    def __init__(self, scene: str, invariants: typing.Sequence[str]) -> None:
+    def __init__(self, scene: str, invariants: typing.Sequence[str], asked: typing.Collection[str] = ()) -> None:
         super().__init__(scene, invariants, lambda check: None)
+        self.asked = tuple(sorted(asked))
         self.verdicts: dict[str, Invariant] = {}
 
     def fail(self, ids: object, what: str, expected: object, seen: object, *, at: float | None = None) -> Exception:  # type: ignore[override]

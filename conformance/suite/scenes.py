@@ -89,7 +89,8 @@ class Scenes:
         fresh = self._open is None or self._open.key != key
         if fresh:
             self.close()
-            self._open = self._play(key, scene, partial(foresight.decided, tests, enough) if enough else None)
+            decided = partial(foresight.decided, tests, enough) if enough else None
+            self._open = self._play(key, scene, others, decided)
         found = self._open
         assert found is not None
         running.namespace = found.running.namespace
@@ -133,8 +134,10 @@ class Scenes:
             self._open.running.problem = KeyboardInterrupt()
             self.close()
 
-    def _play(self, key: str, scene: type[Scene], decided: Callable[[Played], bool] | None) -> _Open:
-        checks = SceneChecks(key, self._invariants)
+    def _play(
+        self, key: str, scene: type[Scene], asked: Collection[str], decided: Callable[[Played], bool] | None
+    ) -> _Open:
+        checks = SceneChecks(key, self._invariants, asked)
         found = _Open(key, RunningTest(key, checks))
         begin = time.monotonic()
         try:

@@ -28,6 +28,7 @@ class Case:
         self.running = running
         self.log, self.steps, self.revision = Log(), {}, 0
         self.history = History(self.log, "fake")
+        self.checks = running.checks
         self.expect, self.holds = running.checks.expect, running.checks.holds
     def until(self, ids, what, seen):
         if seen is not True:

@@ -248,6 +248,24 @@ def test_a_scene_is_stopped_where_no_later_step_can_change_a_verdict(
     assert list(played["steps"]) == steps
 
 
+def test_a_scene_knows_which_requirements_are_judged(faked: Faked) -> None:
+    parts = """
+    class Parts(Scene):
+        def play(self, env):
+            self.asked = list(env.checks.asked)
+
+    @requirement("AA-006")
+    def test_part(run: Recorded[Parts]):
+        run.expect("ids", ["AA-006"], run.scene.asked)
+
+    @requirement("AA-007")
+    def test_other_part(run: Recorded[Parts]):
+        run.reached("what the scene has left out")
+    """
+    write(faked, more=parts, ids=7)
+    assert faked.run(ids=["AA-006"]).outcomes["AA-006"] == "passed"
+
+
 def test_a_test_names_its_scene() -> None:
     with pytest.raises(TypeError, match="annotate run"):
         scenes_of(_unnamed)

@@ -13,13 +13,15 @@ SAMPLED = 10
 
 
 class ScenariosOfSchedulers(judging.Scenarios):
-    """The scenarios at the same time, each on nodes of its own. The scheduler finds them when it starts. Those with
-    scaled gangs are played once more with pods that have no gates."""
+    """The scenarios at the same time, each on nodes of its own: those that requirements need which are judged. The
+    scheduler finds them when it starts. Those with scaled gangs are played once more with pods that have no gates."""
 
     def play(self, env: SceneEnvironment) -> None:
+        asked = env.checks.asked
         sampled = sampling.scenarios(env.random.getrandbits(32), SAMPLED, checks=("SCHED-060",))
-        cast = judging.cast(scenarios.load(), judging.OF_SCHEDULERS)
-        self.play_all(env, [*cast, *sampled], [one for one in cast if judging.UNGATED in one.checks])
+        cast = judging.cast(scenarios.load(), asked)
+        ungated = [one for one in cast if judging.UNGATED in one.checks and judging.UNGATED in asked]
+        self.play_all(env, [*cast, *(sampled if "SCHED-060" in asked else ())], ungated)
 
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])

@@ -11,10 +11,11 @@ from conformance.testing.scene import Recorded, SceneEnvironment
 
 
 class ScenariosWithDomains(judging.Scenarios):
-    """The scenarios at the same time, each on nodes of its own. The scheduler finds them when it starts."""
+    """The scenarios at the same time, each on nodes of its own: those that requirements need which are judged. The
+    scheduler finds them when it starts."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.play_all(env, judging.cast(scenarios.load(), judging.OF_DOMAINS))
+        self.play_all(env, judging.cast(scenarios.load(), env.checks.asked))
 
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_DOMAINS])
