@@ -62,7 +62,7 @@ class Watched:
         if document["status"].get("containerStatuses") and (not states or shape(states[-1]) != shape(document)):
             states.append(document)
 
-    async def until(self, what: Callable[[], object], seconds: float = 40) -> None:
+    async def until(self, what: Callable[[], object], seconds: float = 120) -> None:
         async def missing() -> bool:
             try:
                 return not what()
@@ -231,7 +231,7 @@ def test_a_node_is_lost_and_comes_back(cluster: Cluster) -> None:
                 async def missing() -> bool:
                     return not what(msgspec.json.decode(await watched.client.get(NODES, None, "tiny-0")))
 
-                wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(40))
+                wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(120))
                 await wait(missing)
 
             # Once the node is Unknown nothing there moves: pods that come are not started, those deleted do not go.

@@ -70,7 +70,7 @@ def is_ready(pod: dict[str, Any]) -> bool:
 async def pods(client: Client, wanted: Any) -> list[dict[str, Any]]:
     """The pods of the default namespace, once `wanted` holds for them."""
     wait = AsyncRetrying(
-        retry=retry_if_result(lambda found: not wanted(found)), wait=wait_fixed(0.02), stop=stop_after_delay(30)
+        retry=retry_if_result(lambda found: not wanted(found)), wait=wait_fixed(0.02), stop=stop_after_delay(120)
     )
     found: list[dict[str, Any]] = await wait(client.list, PODS, "default")
     return found

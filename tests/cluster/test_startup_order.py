@@ -55,7 +55,7 @@ async def see(client: Client, what: Callable[[dict[str, dict[str, Any]]], object
         except (KeyError, IndexError):
             return True
 
-    wait = AsyncRetrying(retry=retry_if_result(missing), wait=wait_fixed(0.05), stop=stop_after_delay(30))
+    wait = AsyncRetrying(retry=retry_if_result(missing), wait=wait_fixed(0.05), stop=stop_after_delay(120))
     seen: dict[str, dict[str, Any]] = await wait(look)
     return seen
 

@@ -13,8 +13,11 @@ Spawn = Callable[..., subprocess.Popen[str]]
 """Type of the fixture `spawn`."""
 
 
-def wait_for(condition: Callable[[], T], *, timeout: float = 30.0) -> T:
-    """The first true value of `condition`; tenacity.RetryError after `timeout` seconds."""
+def wait_for(condition: Callable[[], T], *, timeout: float = 120.0) -> T:
+    """The first true value of `condition`; tenacity.RetryError after `timeout` seconds.
+
+    The timeout only bounds a failure: a busy machine may need a minute to start a control plane.
+    """
     return Retrying(
         retry=retry_if_result(lambda value: not value), wait=wait_fixed(0.005), stop=stop_after_delay(timeout)
     )(condition)
