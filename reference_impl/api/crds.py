@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the five kinds (docs/spec/api.md, section 1), generated from the models."""
+"""The CustomResourceDefinitions of the six kinds (docs/spec/api.md, section 1), generated from the models."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class _Definition:
     columns: list[dict[str, Any]]
     scale_selector: str | None = None
     rules: list[dict[str, Any]] = field(default_factory=list)
+    status: bool = True
 
 
 def _new_only(path: str, rule: str) -> dict[str, Any]:
@@ -131,6 +132,13 @@ _DEFINITIONS = (
         "ct",
         [_column("Domains", ".spec.levels[*].domain", "string"), _AGE],
     ),
+    _Definition(
+        models.PODGANGMAPS,
+        models.PodGangMap,
+        "pgm",
+        [_column("Replica", ".spec.podCliqueSetReplicaIndex"), _AGE],
+        status=False,
+    ),
     _Definition(models.PODGANGS, models.PodGang, "pg", [_column("Phase", ".status.phase", "string"), _AGE]),
 )
 
@@ -144,7 +152,7 @@ async def openapi(client: Client) -> dict[str, Schema]:
 
 
 def definitions(schemas: dict[str, Schema]) -> list[dict[str, Any]]:
-    """The five CustomResourceDefinitions, built with the API server's schemas."""
+    """The six CustomResourceDefinitions, built with the API server's schemas."""
     return [_manifest(definition, schemas) for definition in _DEFINITIONS]
 
 
@@ -153,7 +161,7 @@ def _manifest(definition: _Definition, schemas: dict[str, Schema]) -> dict[str, 
     schema = structural(definition.model, schemas)
     if definition.rules:
         schema["x-kubernetes-validations"] = definition.rules
-    subresources: dict[str, Any] = {"status": {}}
+    subresources: dict[str, Any] = {"status": {}} if definition.status else {}
     if definition.scale_selector:
         subresources["scale"] = {
             "specReplicasPath": ".spec.replicas",
@@ -179,7 +187,7 @@ def _manifest(definition: _Definition, schemas: dict[str, Schema]) -> dict[str, 
                     "name": resource.version,
                     "served": True,
                     "storage": True,
-                    "subresources": subresources,
+                    **({"subresources": subresources} if subresources else {}),
                     "additionalPrinterColumns": definition.columns,
                     "schema": {"openAPIV3Schema": schema},
                 }

@@ -10,6 +10,14 @@ import msgspec
 
 from kube.objects import ObjectMeta
 from kube.resource import Resource
+from reference_impl.api.base import Counter, Domain, Int, Long, Model, Required, Time
+from reference_impl.api.base import PodSpec as PodSpec
+from reference_impl.api.base import wire as wire
+from reference_impl.api.coherent import CoherentOptions, RollingUpdate
+from reference_impl.api.coherent import GangLayout as GangLayout
+from reference_impl.api.coherent import MapEntry as MapEntry
+from reference_impl.api.coherent import PodGangMap as PodGangMap
+from reference_impl.api.coherent import PodGangMapSpec as PodGangMapSpec
 from reference_impl.api.schema import crd
 
 GROUP = "grove.io"
@@ -19,34 +27,8 @@ PODCLIQUESETS = Resource(GROUP, "v1alpha1", "podcliquesets", "PodCliqueSet")
 PODCLIQUES = Resource(GROUP, "v1alpha1", "podcliques", "PodClique")
 SCALING_GROUPS = Resource(GROUP, "v1alpha1", "podcliquescalinggroups", "PodCliqueScalingGroup")
 TOPOLOGY_BINDINGS = Resource(GROUP, "v1alpha1", "clustertopologybindings", "ClusterTopologyBinding", namespaced=False)
+PODGANGMAPS = Resource(GROUP, "v1alpha1", "podgangmaps", "PodGangMap")
 PODGANGS = Resource(SCHEDULER_GROUP, "v1alpha1", "podgangs", "PodGang")
-
-PodSpec = dict[str, Any]
-
-
-def wire(value: Any) -> Any:
-    """A model as JSON values, without the fields that are None."""
-
-    def present(item: Any) -> Any:
-        if isinstance(item, dict):
-            return {key: present(inner) for key, inner in item.items() if inner is not None}
-        if isinstance(item, list):
-            return [present(inner) for inner in item]
-        return item
-
-    return present(msgspec.to_builtins(value))
-
-
-class Model(msgspec.Struct, rename="camel", kw_only=True):
-    """Base class of all models: JSON names in camel case; None is an absent field."""
-
-
-_Int = Annotated[int, crd(format="int32")]
-_Long = Annotated[int, crd(format="int64")]
-_Required = crd(required=True)
-_Counter = Annotated[int, crd(required=True, default=0, format="int32")]
-_Time = Annotated[str, crd(format="date-time")]
-_Domain = Annotated[str, crd(minLength=1, maxLength=63, pattern="^[a-z][a-z0-9-]*$")]
 
 
 class Condition(Model):
@@ -65,8 +47,8 @@ class Condition(Model):
 class LastError(Model):
     """The error of the last reconcile, until one succeeds."""
 
-    code: Annotated[str, _Required] = ""
-    description: Annotated[str, _Required] = ""
+    code: Annotated[str, Required] = ""
+    description: Annotated[str, Required] = ""
     observed_at: Annotated[str, crd(required=True, format="date-time")] = ""
 
 
@@ -79,8 +61,9 @@ class StartupType(StrEnum):
 
 
 class UpdateStrategyType(StrEnum):
-    """API-004."""
+    """API-004, COH-060."""
 
+    COHERENT = "Coherent"
     ROLLING_RECREATE = "RollingRecreate"
     ON_DELETE = "OnDelete"
 
@@ -95,8 +78,8 @@ class Scope(StrEnum):
 class Pack(Model):
     """Topology domains into which the pods of a scope are packed (API-061)."""
 
-    required: _Domain | None = None
-    preferred: _Domain | None = None
+    required: Domain | None = None
+    preferred: Domain | None = None
 
 
 class TopologyConstraint(Model):
@@ -115,7 +98,7 @@ class TopologyConstraint(Model):
             ]
         ),
     ] = None
-    pack_domain: _Domain | None = None
+    pack_domain: Domain | None = None
 
 
 _Topology = Annotated[
@@ -142,7 +125,7 @@ _Topology = Annotated[
 class AutoScaling(Model):
     """Bounds and metrics of a HorizontalPodAutoscaler (API-076 to API-078)."""
 
-    min_replicas: _Int | None = None
+    min_replicas: Int | None = None
     max_replicas: Annotated[int, crd(required=True, format="int32")] = 0
     metrics: list[Annotated[dict[str, Any], crd(openapi="io.k8s.api.autoscaling.v2.MetricSpec")]] | None = None
 
@@ -163,9 +146,9 @@ class GroupSharingFilter(Model):
 class CliqueSharing(Model):
     """`resourceSharing[]` of a clique (API-028)."""
 
-    name: Annotated[str, _Required] = ""
+    name: Annotated[str, Required] = ""
     namespace: str | None = None
-    scope: Annotated[Scope, _Required] = Scope.ALL_REPLICAS
+    scope: Annotated[Scope, Required] = Scope.ALL_REPLICAS
 
 
 class GroupSharing(CliqueSharing):
@@ -183,7 +166,7 @@ class SetSharing(CliqueSharing):
 class ClaimTemplate(Model):
     """API-013."""
 
-    name: Annotated[str, _Required] = ""
+    name: Annotated[str, Required] = ""
     template_spec: Annotated[
         dict[str, Any], crd(required=True, openapi="io.k8s.api.resource.v1.ResourceClaimTemplateSpec")
     ] = {}
@@ -192,10 +175,10 @@ class ClaimTemplate(Model):
 class PodCliqueSpec(Model):
     """API-070 to API-078; `replicas` are pods, `min_available` of them are the minimum of the gang."""
 
-    role_name: Annotated[str, _Required] = ""
+    role_name: Annotated[str, Required] = ""
     pod_spec: Annotated[PodSpec, crd(required=True, openapi="io.k8s.api.core.v1.PodSpec")] = {}
     replicas: Annotated[int, crd(required=True, format="int32")] = 1
-    min_available: _Int | None = None
+    min_available: Int | None = None
     starts_after: list[str] | None = None
     auto_scaling_config: AutoScaling | None = None
 
@@ -208,24 +191,26 @@ class PodCliqueSpec(Model):
 class CliqueTemplate(Model):
     """`spec.template.cliques[]`."""
 
-    name: Annotated[str, _Required] = ""
+    name: Annotated[str, Required] = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     topology_constraint: _Topology = None
     resource_sharing: list[CliqueSharing] | None = None
-    spec: Annotated[PodCliqueSpec, _Required] = msgspec.field(default_factory=PodCliqueSpec)
+    rolling_update: RollingUpdate | None = None
+    spec: Annotated[PodCliqueSpec, Required] = msgspec.field(default_factory=PodCliqueSpec)
 
 
 class ScalingGroupConfig(Model):
     """`spec.template.podCliqueScalingGroups[]`: cliques that are scaled together."""
 
-    name: Annotated[str, _Required] = ""
-    clique_names: Annotated[list[str], _Required] = []
+    name: Annotated[str, Required] = ""
+    clique_names: Annotated[list[str], Required] = []
     annotations: dict[str, str] | None = None
     replicas: Annotated[int, crd(default=1, format="int32")] = 1
     min_available: Annotated[int, crd(default=1, format="int32")] = 1
     scale_config: AutoScaling | None = None
     resource_sharing: list[GroupSharing] | None = None
+    rolling_update: RollingUpdate | None = None
     topology_constraint: _Topology = None
 
 
@@ -255,6 +240,7 @@ class UpdateStrategy(Model):
     type: Annotated[UpdateStrategyType, crd(default=UpdateStrategyType.ROLLING_RECREATE)] = (
         UpdateStrategyType.ROLLING_RECREATE
     )
+    coherent: CoherentOptions | None = None
 
 
 class PodCliqueSetSpec(Model):
@@ -262,46 +248,50 @@ class PodCliqueSetSpec(Model):
 
     replicas: Annotated[int, crd(default=0, format="int32")] = 0
     update_strategy: UpdateStrategy | None = None
-    template: Annotated[SetTemplate, _Required] = msgspec.field(default_factory=SetTemplate)
+    template: Annotated[SetTemplate, Required] = msgspec.field(default_factory=SetTemplate)
 
 
 class PodGangStatusEntry(Model):
     """API-046; never written, kept for compatibility."""
 
-    name: Annotated[str, _Required] = ""
+    name: Annotated[str, Required] = ""
     phase: Annotated[str, crd(required=True, enum=["Pending", "Starting", "Running", "Failed", "Succeeded"])] = ""
     conditions: list[Condition] | None = None
 
 
 class ReplicaUpdate(Model):
-    """A replica of a set that is being updated."""
+    """API-050; the last two fields are written by coherent updates only (COH-069)."""
 
     replica_index: Annotated[int, crd(required=True, format="int32")] = 0
-    update_started_at: _Time | None = None
-    update_ended_at: _Time | None = None
+    update_started_at: Time | None = None
+    update_ended_at: Time | None = None
+    in_flight_pod_gangs: list[str] | None = None
+    error_message: str | None = None
 
 
 class SetUpdateProgress(Model):
-    """API-048 to API-051."""
+    """API-048 to API-051; the last two fields are the scope of a coherent update (COH-068)."""
 
-    update_started_at: _Time | None = None
-    update_ended_at: _Time | None = None
+    update_started_at: Time | None = None
+    update_ended_at: Time | None = None
     updated_pod_cliques_count: Annotated[int, crd(default=0, format="int32")] = 0
     total_pod_cliques_count: Annotated[int, crd(default=0, format="int32")] = 0
     updated_pod_clique_scaling_groups_count: Annotated[int, crd(default=0, format="int32")] = 0
     total_pod_clique_scaling_groups_count: Annotated[int, crd(default=0, format="int32")] = 0
     currently_updating: list[ReplicaUpdate] | None = None
+    updated_standalone_pod_cliques: list[str] | None = None
+    updated_pod_clique_scaling_groups: list[str] | None = None
 
 
 class PodCliqueSetStatus(Model):
     """API-040 to API-051."""
 
-    observed_generation: _Long | None = None
+    observed_generation: Long | None = None
     conditions: list[Condition] | None = None
     last_errors: list[LastError] | None = None
-    replicas: _Int | None = None
-    updated_replicas: _Counter = 0
-    available_replicas: _Counter = 0
+    replicas: Int | None = None
+    updated_replicas: Counter = 0
+    available_replicas: Counter = 0
     hpa_pod_selector: str | None = None
     pod_gang_statuses: list[PodGangStatusEntry] | None = None
     current_generation_hash: str | None = None
@@ -312,49 +302,50 @@ class PodCliqueSet(Model):
     """A PodCliqueSet (KIND-01)."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Annotated[PodCliqueSetSpec, _Required] = msgspec.field(default_factory=PodCliqueSetSpec)
+    spec: Annotated[PodCliqueSetSpec, Required] = msgspec.field(default_factory=PodCliqueSetSpec)
     status: PodCliqueSetStatus | None = None
 
 
 class PodSelection(Model):
     """The pod that is being replaced, and those that have been."""
 
-    current: Annotated[str, _Required] = ""
+    current: Annotated[str, Required] = ""
     completed: list[str] | None = None
 
 
 class CliqueUpdateProgress(Model):
     """API-082 to API-084."""
 
-    update_started_at: _Time | None = None
-    update_ended_at: _Time | None = None
-    pod_clique_set_generation_hash: Annotated[str, _Required] = ""
-    pod_template_hash: Annotated[str, _Required] = ""
+    update_started_at: Time | None = None
+    update_ended_at: Time | None = None
+    pod_clique_set_generation_hash: Annotated[str, Required] = ""
+    pod_template_hash: Annotated[str, Required] = ""
     ready_pods_selected_to_update: PodSelection | None = None
 
 
 class PodCliqueStatus(Model):
     """API-080 to API-084."""
 
-    observed_generation: _Long | None = None
+    observed_generation: Long | None = None
     last_errors: list[LastError] | None = None
-    replicas: _Int | None = None
-    ready_replicas: _Counter = 0
-    updated_replicas: _Counter = 0
-    schedule_gated_replicas: _Counter = 0
-    scheduled_replicas: _Counter = 0
+    replicas: Int | None = None
+    ready_replicas: Counter = 0
+    updated_replicas: Counter = 0
+    schedule_gated_replicas: Counter = 0
+    scheduled_replicas: Counter = 0
     hpa_pod_selector: str | None = None
     conditions: list[Condition] | None = None
     current_pod_clique_set_generation_hash: str | None = None
     current_pod_template_hash: str | None = None
     update_progress: CliqueUpdateProgress | None = None
+    pod_gang_mapping: dict[str, Int] | None = None
 
 
 class PodClique(Model):
     """A PodClique."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Annotated[PodCliqueSpec, _Required] = msgspec.field(default_factory=PodCliqueSpec)
+    spec: Annotated[PodCliqueSpec, Required] = msgspec.field(default_factory=PodCliqueSpec)
     status: PodCliqueStatus | None = None
 
 
@@ -363,22 +354,22 @@ class ScalingGroupSpec(Model):
 
     replicas: Annotated[int, crd(required=True, default=1, format="int32")] = 1
     min_available: Annotated[int, crd(default=1, format="int32")] = 1
-    clique_names: Annotated[list[str], _Required] = []
+    clique_names: Annotated[list[str], Required] = []
 
 
 class ReplicaSelection(Model):
     """The replica of a scaling group that is being replaced, and those that have been."""
 
     current: Annotated[int, crd(required=True, format="int32")] = 0
-    completed: list[_Int] | None = None
+    completed: list[Int] | None = None
 
 
 class GroupUpdateProgress(Model):
     """API-094."""
 
     update_started_at: Annotated[str, crd(required=True, format="date-time")] = ""
-    update_ended_at: _Time | None = None
-    pod_clique_set_generation_hash: Annotated[str, _Required] = ""
+    update_ended_at: Time | None = None
+    pod_clique_set_generation_hash: Annotated[str, Required] = ""
     updated_pod_cliques_count: Annotated[int, crd(default=0, format="int32")] = 0
     total_pod_cliques_count: Annotated[int, crd(default=0, format="int32")] = 0
     ready_replica_indices_selected_to_update: ReplicaSelection | None = None
@@ -387,23 +378,24 @@ class GroupUpdateProgress(Model):
 class ScalingGroupStatus(Model):
     """API-093."""
 
-    observed_generation: _Long | None = None
+    observed_generation: Long | None = None
     last_errors: list[LastError] | None = None
-    replicas: _Int | None = None
-    scheduled_replicas: _Counter = 0
-    available_replicas: _Counter = 0
-    updated_replicas: _Counter = 0
+    replicas: Int | None = None
+    scheduled_replicas: Counter = 0
+    available_replicas: Counter = 0
+    updated_replicas: Counter = 0
     selector: str | None = None
     conditions: list[Condition] | None = None
     current_pod_clique_set_generation_hash: str | None = None
     update_progress: GroupUpdateProgress | None = None
+    pod_gang_mapping: dict[str, list[Int]] | None = None
 
 
 class PodCliqueScalingGroup(Model):
     """A PodCliqueScalingGroup."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Annotated[ScalingGroupSpec, _Required] = msgspec.field(default_factory=ScalingGroupSpec)
+    spec: Annotated[ScalingGroupSpec, Required] = msgspec.field(default_factory=ScalingGroupSpec)
     status: ScalingGroupStatus | None = None
 
 
@@ -425,8 +417,8 @@ class TopologyLevel(Model):
 class SchedulerTopology(Model):
     """A scheduler's own topology resource for the binding."""
 
-    scheduler_name: Annotated[str, _Required] = ""
-    topology_reference: Annotated[str, _Required] = ""
+    scheduler_name: Annotated[str, Required] = ""
+    topology_reference: Annotated[str, Required] = ""
 
 
 class TopologyBindingSpec(Model):
@@ -439,15 +431,15 @@ class TopologyBindingSpec(Model):
 class SchedulerTopologyStatus(SchedulerTopology):
     """Whether a scheduler's own topology resource agrees with the binding."""
 
-    in_sync: Annotated[bool, _Required] = False
-    scheduler_backend_topology_observed_generation: _Long | None = None
+    in_sync: Annotated[bool, Required] = False
+    scheduler_backend_topology_observed_generation: Long | None = None
     message: str | None = None
 
 
 class TopologyBindingStatus(Model):
     """`status` of a ClusterTopologyBinding."""
 
-    observed_generation: _Long | None = None
+    observed_generation: Long | None = None
     conditions: list[Condition] | None = None
     scheduler_topology_statuses: list[SchedulerTopologyStatus] | None = None
 
@@ -456,7 +448,7 @@ class ClusterTopologyBinding(Model):
     """A ClusterTopologyBinding."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Annotated[TopologyBindingSpec, _Required] = msgspec.field(default_factory=TopologyBindingSpec)
+    spec: Annotated[TopologyBindingSpec, Required] = msgspec.field(default_factory=TopologyBindingSpec)
     status: TopologyBindingStatus | None = None
 
 
@@ -476,31 +468,31 @@ class GangTopology(Model):
 class NamespacedName(Model):
     """A reference to a pod."""
 
-    namespace: Annotated[str, _Required] = ""
-    name: Annotated[str, _Required] = ""
+    namespace: Annotated[str, Required] = ""
+    name: Annotated[str, Required] = ""
 
 
 class PodGroup(Model):
     """A clique in a gang: at least `min_replicas` of the referenced pods have to be placed (GS-F02 to GS-F04)."""
 
-    name: Annotated[str, _Required] = ""
+    name: Annotated[str, Required] = ""
     min_replicas: Annotated[int, crd(required=True, format="int32")] = 0
-    pod_references: Annotated[list[NamespacedName], _Required] = []
+    pod_references: Annotated[list[NamespacedName], Required] = []
     topology_constraint: GangTopology | None = None
 
 
 class TopologyGroup(Model):
     """PodGroups that are packed together (OBJ-115)."""
 
-    name: Annotated[str, _Required] = ""
-    pod_group_names: Annotated[list[str], _Required] = []
+    name: Annotated[str, Required] = ""
+    pod_group_names: Annotated[list[str], Required] = []
     topology_constraint: GangTopology | None = None
 
 
 class PodGangSpec(Model):
     """API-110 to API-115."""
 
-    podgroups: Annotated[list[PodGroup], _Required] = []
+    podgroups: Annotated[list[PodGroup], Required] = []
     topology_constraint: GangTopology | None = None
     topology_constraint_group_configs: list[TopologyGroup] | None = None
     priority_class_name: str | None = None
@@ -508,16 +500,18 @@ class PodGangSpec(Model):
 
 
 class PodGangStatus(Model):
-    """API-116, API-117."""
+    """API-116, API-117; the last two fields are ours (COH-086, COH-087)."""
 
-    phase: Annotated[str, _Required] = ""
+    phase: Annotated[str, Required] = ""
     conditions: list[Condition] | None = None
     placement_score: Annotated[float, crd(format="double")] | None = None
+    last_scheduled: Time | None = None
+    last_ready: Time | None = None
 
 
 class PodGang(Model):
     """A PodGang."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Annotated[PodGangSpec, _Required] = msgspec.field(default_factory=PodGangSpec)
+    spec: Annotated[PodGangSpec, Required] = msgspec.field(default_factory=PodGangSpec)
     status: PodGangStatus | None = None
