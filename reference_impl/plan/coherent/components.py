@@ -1,0 +1,58 @@
+"""The components of a replica of a set: standalone cliques and scaling groups (spec COH-030, COH-031)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reference_impl.plan.coherent.layout import Key, Kind
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component in one replica of the set. Members are the pods of a clique, or the replicas of a scaling group."""
+
+    key: Key
+    replicas: int
+    """Desired members: `spec.replicas` of the live object, or of the template if there is none yet."""
+    min_available: int
+    max_unavailable: int
+
+    @property
+    def minimum(self) -> int:
+        """Members that are taken together; all of them if there are fewer than `minAvailable` (COH-229b)."""
+        return min(self.min_available, self.replicas)
+
+    @property
+    def budget(self) -> int:
+        """How many members may be unavailable at any time (COH-066)."""
+        return min(self.max_unavailable, self.replicas)
+
+    @property
+    def floor(self) -> int:
+        """How many members stay available during an update (COH-152)."""
+        return self.replicas - self.budget
+
+
+def clique(name: str, replicas: int, min_available: int, max_unavailable: int | None = None) -> Component:
+    """A standalone clique. `max_unavailable` defaults to `min_available` (COH-062)."""
+    return _component(Kind.CLIQUE, name, replicas, min_available, max_unavailable)
+
+
+def group(name: str, replicas: int, min_available: int, max_unavailable: int | None = None) -> Component:
+    """A scaling group. `max_unavailable` defaults to `min_available` (COH-062)."""
+    return _component(Kind.GROUP, name, replicas, min_available, max_unavailable)
+
+
+def _component(kind: Kind, name: str, replicas: int, min_available: int, max_unavailable: int | None) -> Component:
+    return Component(
+        Key(kind, name), replicas, min_available, min_available if max_unavailable is None else max_unavailable
+    )
+
+
+def cliques(components: Iterable[Component]) -> list[Component]:
+    return [component for component in components if component.key.kind is Kind.CLIQUE]
+
+
+def groups(components: Iterable[Component]) -> list[Component]:
+    return [component for component in components if component.key.kind is Kind.GROUP]

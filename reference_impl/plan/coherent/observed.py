@@ -1,0 +1,56 @@
+"""What was observed of a replica of a set, as far as coherent updates depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reference_impl.plan.coherent.layout import Key
+
+
+@dataclass(frozen=True)
+class ObservedPod:
+    """A pod of a standalone clique that is neither terminating nor finished."""
+
+    name: str
+    gang: str
+    """Its label `grove.io/podgang`, which never changes (COH-I11)."""
+    ready: bool
+    current: bool
+    """Whether it has the pod template hash of the set's present template."""
+    rank: tuple[float, ...] = ()
+    """Its order for deletion, the least first: `plan.pods.worth` (COH-126)."""
+
+
+@dataclass(frozen=True)
+class ObservedReplica:
+    """A replica of a scaling group of which at least one PodClique exists that is not terminating."""
+
+    gang: str
+    """Label `grove.io/podgang` of its PodCliques."""
+    available: bool
+    """Whether every member clique exists and has `minAvailable` Ready pods (COH-I01)."""
+    current: bool
+    """Whether all its member cliques and all their pods have the template hashes of the set's present template."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The members of all components, and which gangs have been Ready."""
+
+    pods: Mapping[str, Sequence[ObservedPod]] = field(default_factory=dict)
+    """Standalone clique by template name → its pods."""
+    replicas: Mapping[str, Mapping[int, ObservedReplica]] = field(default_factory=dict)
+    """Scaling group by config name → its replicas by index."""
+    been_ready: frozenset[str] = frozenset()
+    """PodGangs that have been Ready at least once: `status.lastReady` is set (COH-150)."""
+
+    def pods_in(self, clique: str, gang: str) -> list[ObservedPod]:
+        """The pods of a clique in a gang, the one to be deleted first in front."""
+        found = [pod for pod in self.pods.get(clique, ()) if pod.gang == gang]
+        return sorted(found, key=lambda pod: (pod.rank, pod.ready, pod.name))
+
+    def replica(self, key: Key, index: int, gang: str) -> ObservedReplica | None:
+        """A replica of a scaling group, if it is in this gang: one of another gang is about to be deleted."""
+        found = self.replicas.get(key.name, {}).get(index)
+        return found if found is not None and found.gang == gang else None
