@@ -21,7 +21,7 @@ class Component:
     @property
     def minimum(self) -> int:
         """Members that are taken together; all of them if there are fewer than `minAvailable` (COH-229b)."""
-        return min(self.min_available, self.replicas)
+        return max(1, min(self.min_available, self.replicas))
 
     @property
     def budget(self) -> int:

@@ -75,6 +75,11 @@ Layout = tuple[Entry, ...]
 """Entries in the order in which their gangs were created."""
 
 
+def tail(name: str, generation: str, group: str, index: int) -> Entry:
+    """A gang with one replica of a scaling group, which depends on the anchors (COH-033)."""
+    return Entry(name, generation, groups={group: (index,)})
+
+
 def find(layout: Layout, gang: str) -> Entry | None:
     return next((entry for entry in layout if entry.name == gang), None)
 

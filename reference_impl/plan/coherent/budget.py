@@ -1,0 +1,77 @@
+"""Which members an update takes down next, within `maxUnavailable` (spec COH-152, COH-153, COH-212, COH-213)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from reference_impl.plan.coherent.components import Component
+from reference_impl.plan.coherent.layout import Key
+from reference_impl.plan.coherent.slots import Slot
+
+Slots = Mapping[Key, Sequence[Slot]]
+Batch = dict[Key, list[Slot]]
+
+
+def affordable(components: Sequence[Component], places: Slots, wanted: Mapping[Key, int], *, whole: bool) -> Batch:
+    """The members of the next batch: of each component as many as wanted, those that are not available first, and of
+    the available ones only as many as the budget permits. If the batch has to be `whole`, the budget permits all
+    available ones of it or none.
+
+    Members that are not available may always be taken, since that lowers no availability: a workload that never works
+    can still be updated (COH-213). As long as a component has fewer available members than it has to keep, nothing
+    available is taken of any component (COH-212).
+    """
+    batch = {
+        component.key: [slot for slot in places[component.key] if not slot.done][: wanted[component.key]]
+        for component in components
+    }
+    if any(shortage(component, places) for component in components):
+        return _unavailable(batch)
+    if whole:
+        fits = all(_taken(batch[c.key]) <= _spare(c, places) for c in components)
+        return batch if fits else _unavailable(batch)
+    return {
+        component.key: _at_most(batch[component.key], max(0, _spare(component, places))) for component in components
+    }
+
+
+def shortage(component: Component, places: Slots) -> str | None:
+    """Why nothing available may be taken: the component has fewer available members than it has to keep."""
+    spare = _spare(component, places)
+    return None if spare >= 0 else _message(component, places)
+
+
+def exhausted(components: Sequence[Component], places: Slots) -> str:
+    """Why no member can be taken."""
+    short = [_message(component, places) for component in components if _spare(component, places) < component.minimum]
+    return "; ".join(short or [_message(component, places) for component in components])
+
+
+def available(slots: Sequence[Slot]) -> int:
+    return sum(slot.available for slot in slots)
+
+
+def _spare(component: Component, places: Slots) -> int:
+    """How many available members may be taken down; negative if too few are available already."""
+    return available(places[component.key]) - component.floor
+
+
+def _message(component: Component, places: Slots) -> str:
+    return (
+        f"{component.key}: {available(places[component.key])} of {component.replicas} available, "
+        f"at least {component.floor} have to stay available"
+    )
+
+
+def _taken(batch: Sequence[Slot]) -> int:
+    return available(batch)
+
+
+def _unavailable(batch: Batch) -> Batch:
+    return {key: [slot for slot in chosen if not slot.available] for key, chosen in batch.items()}
+
+
+def _at_most(chosen: list[Slot], limit: int) -> list[Slot]:
+    """The chosen slots with no more than `limit` available ones."""
+    lost = [slot for slot in chosen if not slot.available]
+    return lost + [slot for slot in chosen if slot.available][:limit]

@@ -1,0 +1,78 @@
+"""The next sub-step of a coherent update in one replica of a set (spec COH-120 to COH-165)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from reference_impl.api.coherent import GangLayout
+from reference_impl.plan.coherent import budget, progress, steps
+from reference_impl.plan.coherent.components import Component
+from reference_impl.plan.coherent.layout import Key, Layout
+from reference_impl.plan.coherent.moves import moved
+from reference_impl.plan.coherent.naming import NameSource
+from reference_impl.plan.coherent.observed import Observed
+from reference_impl.plan.coherent.slots import slots
+from reference_impl.plan.coherent.steps import Phase
+
+
+@dataclass(frozen=True)
+class Advance:
+    """The next sub-step begins with the write of this layout."""
+
+    layout: Layout
+    in_flight: tuple[str, ...]
+    """Gangs that this sub-step waits for: the new ones, or the anchor that pods have joined."""
+    phase: Phase
+    batch: dict[Key, int] = field(default_factory=dict)
+    """Members that move, by component; no zeros."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """No sub-step may begin yet."""
+
+    reason: str
+    in_flight: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Complete:
+    """All members are done, and the last sub-step has passed its gate (COH-161)."""
+
+
+Step = Advance | Wait | Complete
+
+
+def next_step(
+    layout: Layout,
+    scope: Sequence[Component],
+    observed: Observed,
+    generation: str,
+    gang_layout: GangLayout,
+    names: NameSource,
+) -> Step:
+    """What the update does next. `scope` are the components that it changes, with the present `maxUnavailable`, in the
+    template's order; `generation` is the set's current generation hash."""
+    components = [component for component in scope if component.replicas > 0]
+    if waiting := progress.not_ready(layout, generation, components, observed):
+        return Wait(f"waiting for PodGang {', '.join(waiting)} to become Ready", waiting)
+    if reason := progress.incomplete(layout, generation, components, observed):
+        return Wait(reason, progress.in_flight(layout, generation, components, observed))
+    places = {component.key: slots(layout, component.key, observed, generation) for component in components}
+    left = {key: sum(not slot.done for slot in found) for key, found in places.items()}
+    if not any(left.values()):
+        short = [reason for component in components if (reason := budget.shortage(component, places))]
+        return Wait("; ".join(short)) if short else Complete()
+    done = {key: len(found) - left[key] for key, found in places.items()}
+    sub_step = steps.sub_step(components, done, left)
+    anchor = progress.open_anchor(layout, generation)
+    if anchor is None and steps.takes_pods(sub_step.wanted):
+        sub_step = steps.beginning(components, left)
+    opens = sub_step.phase is Phase.ANCHOR
+    batch = budget.affordable(components, places, sub_step.wanted, whole=opens)
+    if not any(batch.values()):
+        return Wait(budget.exhausted(components, places))
+    join = None if opens and gang_layout is GangLayout.PER_STEP else anchor
+    result, touched = moved(layout, batch, join, generation, names, opens=opens and join is None)
+    return Advance(result, touched, sub_step.phase, {key: len(chosen) for key, chosen in batch.items() if chosen})

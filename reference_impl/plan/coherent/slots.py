@@ -1,0 +1,69 @@
+"""The slots of a component: the places for its members in the gangs of a layout, and which of them an update still has
+to move (spec COH-125, COH-126, COH-197, COH-206)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout
+from reference_impl.plan.coherent.observed import Observed, ObservedPod
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in a gang for a pod of a clique, or for a replica of a scaling group."""
+
+    gang: str
+    done: bool
+    """Whether its member has the present template, or will have it when it is created."""
+    available: bool
+    turn: tuple[int, ...]
+    """Order in which slots of the same availability are moved."""
+    index: int = -1
+    """Replica index in a scaling group."""
+
+
+def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
+    """All slots of a component, in the order in which an update moves them: members that are not available first.
+
+    Progress is this set, not a number: an update that continues, reverts or replaces another one finds out here what is
+    left to do. A member that exists is judged by its template; a place without a member by the generation of its gang.
+    """
+    found = [
+        slot
+        for position, entry in enumerate(layout)
+        for slot in (
+            _of_pods(entry, position, key, observed, generation)
+            if key.kind is Kind.CLIQUE
+            else _of_replicas(entry, key, observed, generation)
+        )
+    ]
+    return sorted(found, key=lambda slot: (slot.available, slot.turn))
+
+
+def _of_pods(entry: Entry, position: int, key: Key, observed: Observed, generation: str) -> list[Slot]:
+    count = entry.count(key)
+    found = observed.pods_in(key.name, entry.name)
+    kept = found[max(0, len(found) - count) :]  # the others are about to be deleted
+    lost_is_done = _refilled(entry, kept, generation)
+    lost = [Slot(entry.name, lost_is_done, False, (0, position, number)) for number in range(count - len(kept))]
+    return lost + [
+        Slot(entry.name, pod.current, pod.ready, (1, position, number)) for number, pod in enumerate(kept, len(lost))
+    ]
+
+
+def _refilled(entry: Entry, kept: Sequence[ObservedPod], generation: str) -> bool:
+    """Whether a lost pod is replaced in the same gang: a pod of the present template is what the others are, or what
+    the gang was created for. A lost pod of an old gang is not replaced, but moved first (COH-209, COH-210)."""
+    return all(pod.current for pod in kept) if kept else entry.generation == generation
+
+
+def _of_replicas(entry: Entry, key: Key, observed: Observed, generation: str) -> list[Slot]:
+    result = []
+    for index in entry.groups.get(key.name, ()):
+        found = observed.replica(key, index, entry.name)
+        done = entry.generation == generation if found is None else found.current
+        available = found is not None and found.available
+        result.append(Slot(entry.name, done, available, (index,), index))
+    return result

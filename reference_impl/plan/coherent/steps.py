@@ -1,0 +1,68 @@
+"""The steps of a coherent update: how many members of each component move together (spec COH-120 to COH-141).
+
+Each step moves `minAvailable` members of all components into a new anchor, then a share of the others. What the steps
+do not cover is moved at the end. The numbers are computed from the totals and do not change as the update proceeds
+(COH-123).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reference_impl.plan.coherent.components import Component
+from reference_impl.plan.coherent.layout import Key, Kind
+
+
+class Phase(StrEnum):
+    """What a sub-step does."""
+
+    ANCHOR = "anchor"
+    """Begins a step with `minAvailable` members of each component."""
+    TAIL = "tail"
+    """Moves more members of the same step."""
+    LEFTOVER = "leftover"
+    """Moves what no step covers."""
+
+
+@dataclass(frozen=True)
+class SubStep:
+    phase: Phase
+    wanted: dict[Key, int]
+    """Members to move of each component, before the budget is applied."""
+
+
+def step_count(components: Sequence[Component]) -> int:
+    """How many steps begin with an anchor; components without members do not count (COH-229c)."""
+    return min((component.replicas // component.minimum for component in components if component.replicas), default=0)
+
+
+def target(component: Component, steps: int) -> int:
+    """Members of a component in each step."""
+    return component.minimum + (component.replicas - steps * component.minimum) // steps
+
+
+def sub_step(components: Sequence[Component], done: Mapping[Key, int], left: Mapping[Key, int]) -> SubStep:
+    """The next sub-step, given how many members of each component are done and how many are left."""
+    steps = step_count(components)
+    targets = {component.key: target(component, steps) for component in components}
+    covered = {key: min(done[key], steps * targets[key]) for key in targets}
+    step = min(covered[key] // targets[key] for key in targets)
+    within = {key: covered[key] - step * targets[key] for key in targets}
+    if step == steps:
+        return SubStep(Phase.LEFTOVER, {c.key: min(c.budget, left[c.key]) for c in components})
+    if any(within[component.key] < component.minimum for component in components):
+        return beginning(components, left)
+    missing = {key: max(0, targets[key] - within[key]) for key in targets}
+    return SubStep(Phase.TAIL, {c.key: min(c.budget, missing[c.key], left[c.key]) for c in components})
+
+
+def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
+    """The first sub-step of a step."""
+    return SubStep(Phase.ANCHOR, {c.key: min(c.minimum, left[c.key]) for c in components})
+
+
+def takes_pods(wanted: Mapping[Key, int]) -> bool:
+    """Whether standalone pods move, which need an anchor to join (COH-038)."""
+    return any(number for key, number in wanted.items() if key.kind is Kind.CLIQUE)

@@ -1,0 +1,235 @@
+"""A replica of a set whose pods are numbers: coherent updates are planned against it without a control plane.
+
+The simulation does what the operator does between two plans: it deletes members that their gang no longer holds, then
+creates what a gang lacks, with the present template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from reference_impl.api.coherent import GangLayout
+from reference_impl.plan.coherent import progress
+from reference_impl.plan.coherent.bootstrap import bootstrap
+from reference_impl.plan.coherent.components import Component, clique, group
+from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout, find, gang_of_index
+from reference_impl.plan.coherent.naming import Names
+from reference_impl.plan.coherent.observed import Observed, ObservedPod, ObservedReplica
+from reference_impl.plan.coherent.planner import Advance, Complete, Step, next_step
+
+PREFIX = "s-0"
+
+
+def components(text: str) -> list[Component]:
+    """Components in the notation of the specification: `F5/2 P4/1/1 d3/1` are replicas, `minAvailable` and
+    `maxUnavailable`. `F`, `G` and `H` are standalone cliques, all others are scaling groups."""
+    result = []
+    for word in text.split():
+        replicas, minimum, *rest = (int(number) for number in word[1:].split("/"))
+        make = clique if word[0] in "FGH" else group
+        result.append(make(word[0], replicas, minimum, rest[0] if rest else None))
+    return result
+
+
+def written(entry: Entry) -> str:
+    """The contents of a gang in the notation of the specification: `F2 P0 D0,1`."""
+    pods = [f"{name}{count}" for name, count in sorted(entry.cliques.items())]
+    indices = [f"{name}{','.join(map(str, held))}" for name, held in sorted(entry.groups.items())]
+    return " ".join(pods + indices)
+
+
+def gangs(layout: Layout) -> list[str]:
+    return [written(entry) for entry in layout]
+
+
+@dataclass
+class Member:
+    """A pod, or a replica of a scaling group."""
+
+    gang: str
+    version: str
+    ready: bool = False
+    born: int = 0
+    index: int = -1
+
+
+@dataclass
+class Replica:
+    """A replica of a set. A version of a component is a string, and so is a generation."""
+
+    components: list[Component]
+    generation: str = "v0"
+    gang_layout: GangLayout = GangLayout.PER_STEP
+    layout: Layout = ()
+    versions: dict[Key, str] = field(default_factory=dict)
+    """The present template of each component."""
+    scope: set[Key] = field(default_factory=set)
+    members: dict[Key, list[Member]] = field(default_factory=dict)
+    been_ready: set[str] = field(default_factory=set)
+    works: Callable[[Key, str], bool] = lambda key, version: True
+    """Whether the pods of a version of a component become Ready."""
+    clock: int = 1_700_000_000_000_000_000
+    born: int = 0
+
+    def __post_init__(self) -> None:
+        self._names = Names(lambda: self.clock)
+        for component in self.components:
+            self.versions.setdefault(component.key, self.generation)
+            self.members.setdefault(component.key, [])
+        if not self.layout:
+            self.layout = bootstrap(self.components, self.generation, self.names)
+
+    def names(self, count: int) -> list[str]:
+        self.clock += 1_000
+        return self._names.take(PREFIX, count, [entry.name for entry in self.layout])
+
+    def component(self, key: Key) -> Component:
+        return next(component for component in self.components if component.key == key)
+
+    def in_scope(self) -> list[Component]:
+        return [component for component in self.components if component.key in self.scope]
+
+    def change(self, generation: str, versions: dict[Key, str] | Iterable[Key]) -> None:
+        """A new template, as the set's reconciler records it: the components that it changes are in scope."""
+        new = versions if isinstance(versions, dict) else dict.fromkeys(versions, generation)
+        self.generation = generation
+        self.scope |= {key for key, version in new.items() if self.versions[key] != version}
+        self.versions |= new
+
+    def observed(self) -> Observed:
+        pods: dict[str, list[ObservedPod]] = {}
+        replicas: dict[str, dict[int, ObservedReplica]] = {}
+        for key, members in self.members.items():
+            for number, member in enumerate(members):
+                current = member.version == self.versions[key]
+                if key.kind is Kind.CLIQUE:
+                    pod = ObservedPod(
+                        f"{key.name}-{number}", member.gang, member.ready, current, (member.ready, -member.born)
+                    )
+                    pods.setdefault(key.name, []).append(pod)
+                else:
+                    found = ObservedReplica(member.gang, member.ready, current)
+                    replicas.setdefault(key.name, {})[member.index] = found
+        return Observed(pods, replicas, frozenset(self.been_ready))
+
+    def available(self, key: Key) -> int:
+        return sum(member.ready for member in self.members[key])
+
+    def plan(self) -> Step:
+        return next_step(self.layout, self.in_scope(), self.observed(), self.generation, self.gang_layout, self.names)
+
+    def act(self) -> None:
+        """Delete members that their gang no longer holds, then create what is missing."""
+        for component in self.components:
+            key = component.key
+            if key.kind is Kind.CLIQUE:
+                self._delete_pods(key)
+                self._create_pods(key)
+            else:
+                self._replace_indices(component)
+        self.been_ready &= {entry.name for entry in self.layout}
+
+    def _delete_pods(self, key: Key) -> None:
+        for gang in {member.gang for member in self.members[key]}:
+            entry = find(self.layout, gang)
+            held = entry.count(key) if entry else 0
+            found = sorted(
+                (member for member in self.members[key] if member.gang == gang), key=lambda m: (m.ready, -m.born)
+            )
+            for member in found[: max(0, len(found) - held)]:
+                self.members[key].remove(member)
+
+    def _create_pods(self, key: Key) -> None:
+        for entry in self.layout:
+            found = [member for member in self.members[key] if member.gang == entry.name]
+            if self.refills(entry, key, found):
+                for _ in range(entry.count(key) - len(found)):
+                    self._create(key, entry.name)
+
+    def _replace_indices(self, component: Component) -> None:
+        key = component.key
+        kept = [m for m in self.members[key] if gang_of_index(self.layout, key.name, m.index) == m.gang]
+        self.members[key] = kept
+        for entry in self.layout:
+            for index in entry.groups.get(key.name, ()):
+                exists = any(member.index == index for member in self.members[key])
+                if not exists and self.refills(entry, key, []):
+                    self._create(key, entry.name, index)
+
+    def refills(self, entry: Entry, key: Key, found: list[Member]) -> bool:
+        """Whether a lost member is replaced in its gang."""
+        if key not in self.scope:
+            return True
+        if found:
+            return all(member.version == self.versions[key] for member in found)
+        return entry.generation == self.generation
+
+    def _create(self, key: Key, gang: str, index: int = -1) -> None:
+        self.born += 1
+        self.members[key].append(Member(gang, self.versions[key], False, self.born, index))
+
+    def settle(self) -> None:
+        """All pods that can become Ready do, and the conditions of the gangs follow."""
+        for key, members in self.members.items():
+            for member in members:
+                member.ready = member.ready or self.works(key, member.version)
+        self.observe_gangs()
+
+    def observe_gangs(self) -> None:
+        for entry in self.layout:
+            if all(self._complete(entry, component) for component in self.components):
+                self.been_ready.add(entry.name)
+
+    def _complete(self, entry: Entry, component: Component) -> bool:
+        held = entry.count(component.key)
+        needed = min(held, component.min_available) if component.key.kind is Kind.CLIQUE else held
+        ready = sum(member.ready and member.gang == entry.name for member in self.members[component.key])
+        return ready >= needed
+
+    def advance(self) -> Step:
+        """Plan once; if a sub-step begins, carry it out up to the point at which its new pods are not Ready yet."""
+        step = self.plan()
+        if isinstance(step, Advance):
+            self.layout = step.layout
+            self.act()
+        elif isinstance(step, Complete):
+            self.scope = set()
+        return step
+
+    def deploy(self) -> Replica:
+        self.act()
+        self.settle()
+        return self
+
+    def update(self, limit: int = 1000) -> list[Advance]:
+        """Run the update to its end, with all new pods becoming Ready; returns its sub-steps."""
+        result: list[Advance] = []
+        for _ in range(limit):
+            step = self.advance()
+            if isinstance(step, Complete):
+                return result
+            assert isinstance(step, Advance), step
+            result.append(step)
+            assert step.in_flight == progress.in_flight(
+                self.layout, self.generation, self.in_scope(), self.observed()
+            ), "what an update waits for is the same after a restart"
+            self.settle()
+        raise AssertionError("the update does not end")
+
+
+def deployed(text: str, gang_layout: GangLayout = GangLayout.PER_STEP) -> Replica:
+    return Replica(components(text), gang_layout=gang_layout).deploy()
+
+
+def key(name: str) -> Key:
+    return Key(Kind.CLIQUE if name in "FGH" else Kind.GROUP, name)
+
+
+def keys(names: str) -> list[Key]:
+    return [key(name) for name in names]
+
+
+def batch(step: Advance) -> str:
+    """A sub-step in short: `anchor F2 P1 D1`."""
+    return " ".join([str(step.phase), *(f"{k.name}{count}" for k, count in step.batch.items())])
