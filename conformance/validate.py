@@ -16,6 +16,7 @@ from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, served, workloads
 from conformance.grove.admission import manifests
+from conformance.grove.coherent import traces
 from conformance.grove.scheduling import scenarios
 from conformance.implementation import loading
 from conformance.scale import scenario
@@ -42,6 +43,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),
     ("fixtures", "admission/*.yaml", manifests.read),
     ("fixtures", "api/*.yaml", served.read),
+    ("fixtures", "coherent/traces.yaml", traces.check),
     ("fixtures", "coverage/scenarios.yaml", coverage.scenarios),
     ("fixtures", "coverage/rows.yaml", coverage.rows),
     ("fixtures", "coverage/defects.yaml", lambda path: coverage.rows(defects=path)),

@@ -273,6 +273,7 @@ def _facts(judged: Descriptor, supplied: Descriptor | None) -> ledger.Implementa
         roles=tuple(sorted(map(str, judged.roles))),
         features=tuple(sorted(judged.features)),
         digest=judged.digest,
+        discovered=dict(judged.discovered),
         supplied={str(role): f"{supplied.name} {supplied.version}" for role in absent} if supplied else {},
         expected_failures=tuple(
             ledger.ExpectedFailure(e.id, e.reason, e.link or "", e.expires.isoformat() if e.expires else "")

@@ -8,6 +8,8 @@ PODCLIQUESETS = Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet"
 PODCLIQUES = Resource("grove.io", "v1alpha1", "podcliques", "PodClique")
 SCALING_GROUPS = Resource("grove.io", "v1alpha1", "podcliquescalinggroups", "PodCliqueScalingGroup")
 PODGANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
+PODGANGMAPS = Resource("grove.io", "v1alpha1", "podgangmaps", "PodGangMap")
+"""The kind of coherent updates, which an operator may serve or not (COH-050)."""
 
 LEASE = "grove-operator-leader-election"
 """The Lease with which operators elect their leader (CFG-06, CHG-RS-06)."""

@@ -25,6 +25,8 @@ class Field:
     fact: str
     path: str
     says: Mapping[str, object]
+    further: Sequence[str] = ()
+    """Values that the enum may have besides the documented ones; one of them may then be the default."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,10 @@ def seen(crd: Document, field: Field) -> dict[str, object]:
     }
     for word in ("format", "pattern", "minLength", "maxLength", "minItems"):
         told[word] = at(schema, word)
+    if field.further and isinstance(told["enum"], list):
+        if told["default"] in set(field.further) & set(told["enum"]):
+            told["default"] = field.says["default"]
+        told["enum"] = [value for value in told["enum"] if value not in field.further]
     if isinstance(enough := field.says.get("holds"), int):
         # The documented limit is a defect (DFT-13): a higher limit, or none at all, is as good.
         limit = at(schema, "maxLength")
@@ -135,12 +141,12 @@ def _fields(
 ) -> Iterator[Field]:
     for entry in entries:
         path = entry["at"] if not within else within + ("" if entry["at"].startswith("[") else ".") + entry["at"]
-        says = {word: value for word, value in entry.items() if word not in ("fact", "at", "shape")}
+        says = {word: value for word, value in entry.items() if word not in ("fact", "at", "shape", "further")}
         says = {**dict.fromkeys(_ALWAYS), "required": False, **says}
         for word in ("enum", "keys"):
             if says.get(word) is not None:
                 says[word] = sorted(says[word])
-        yield Field(entry["fact"], path, says)
+        yield Field(entry["fact"], path, says, tuple(entry.get("further", ())))
         if "shape" in entry:
             yield from _fields(shapes[entry["shape"]], shapes, path)
 

@@ -103,6 +103,8 @@ class Descriptor:
     upgrades: tuple[Upgrade, ...]
     digest: str
     """`sha256:` over the canonical JSON of the file. Comments, order and parameters do not count."""
+    discovered: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What its CRDs were found to serve beyond what everybody serves (`discovery.completed`)."""
     predecessor: Descriptor | None = None
     """Another implementation that this one takes over from, instead of an earlier version of itself."""
 

@@ -73,6 +73,7 @@ def _verdict(report: Report) -> Document:
             "version": who.version,
             "roles": sorted(who.roles),
             "features": sorted(who.features),
+            **({"discovered": dict(sorted(who.discovered.items()))} if who.discovered else {}),
             "digest": who.digest,
             "suppliedRoles": dict(sorted(who.supplied.items())),
         },

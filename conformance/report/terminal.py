@@ -289,6 +289,10 @@ def _summary(report: Report) -> list[tuple[str, str]]:
     lines.append((f"judged: {judged(who.roles)}", "dim"))
     for role, player in sorted(who.supplied.items()):
         lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
+    if who.discovered:
+        lines.append(
+            ("discovered: " + "; ".join(f"{at}: {what}" for at, what in sorted(who.discovered.items())), "dim")
+        )
     if not report.complete:
         lines.append(("the report is incomplete", "yellow"))
     lines.append((verdict_line(report), "bold green" if report.verdict in _GOOD else "bold red"))

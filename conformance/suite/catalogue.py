@@ -40,6 +40,8 @@ def _row(entry: Requirement) -> str:
     text = f"{_cell(entry.text)} ({', '.join(map(_source, entry.source))})"
     if entry.feature:
         text += f" (feature `{entry.feature}`)"
+    if entry.unless:
+        text += f" (not with feature `{entry.unless}`)"
     return f"| {entry.id} | {entry.level} | {text} | {', '.join(entry.roles)} | {entry.since} |"
 
 

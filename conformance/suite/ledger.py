@@ -43,6 +43,8 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...]
     features: tuple[str, ...]
     digest: str
+    discovered: dict[str, str] = {}
+    """What its CRDs were found to serve beyond what everybody serves."""
     supplied: dict[str, str] = {}
     """Roles that another implementation plays in this run → its name and version."""
     expected_failures: tuple[ExpectedFailure, ...] = ()

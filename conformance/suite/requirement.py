@@ -36,7 +36,7 @@ class Level(StrEnum):
 @dataclass(frozen=True)
 class Requirement:
     """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on
-    everybody."""
+    everybody; `unless` is a feature of implementations that it does not hold for."""
 
     id: str
     profile: str
@@ -46,6 +46,7 @@ class Requirement:
     since: str
     roles: tuple[str, ...]
     feature: str = ""
+    unless: str = ""
     reproduce: tuple[str, ...] = ()
 
 
@@ -77,7 +78,8 @@ class Registry:
     @property
     def features(self) -> frozenset[str]:
         """Return all features that requirements name."""
-        return frozenset(r.feature for r in self.requirements.values() if r.feature)
+        named = ((r.feature, r.unless) for r in self.requirements.values())
+        return frozenset(feature for pair in named for feature in pair if feature)
 
 
 @functools.cache
@@ -121,6 +123,7 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         since=entry["since"],
         roles=tuple(entry["roles"]),
         feature=entry.get("feature", ""),
+        unless=entry.get("unless", ""),
         reproduce=tuple(entry.get("reproduce", ())),
     )
 

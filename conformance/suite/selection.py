@@ -16,7 +16,7 @@ INVARIANT = "INV-"
 @dataclass(frozen=True)
 class Scope:
     """The selection. `profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id →
-    reason) and those that were not selected are not. `foreign` are all that belong to features that are not claimed.
+    reason) and those that were not selected are not. `foreign` are all that do not hold for the claimed features.
     `named` are the ids that were selected."""
 
     profiles: tuple[str, ...]
@@ -63,8 +63,12 @@ def scope(
         elif not wanted or entry.id in wanted:
             judged.add(entry.id)
     claimed = set(features)
-    foreign = (id for id, entry in registry.requirements.items() if entry.feature and entry.feature not in claimed)
-    return Scope(tuple(chosen), frozenset(judged), unclaimed, frozenset(foreign), frozenset(wanted))
+    foreign = frozenset(
+        id
+        for id, entry in registry.requirements.items()
+        if (entry.feature and entry.feature not in claimed) or entry.unless in claimed
+    )
+    return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, frozenset(wanted))
 
 
 def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str]) -> str:
@@ -74,4 +78,6 @@ def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str
         return f"doesn't play the role {' or '.join(entry.roles)}"
     if entry.feature and entry.feature not in set(features):
         return f"doesn't claim the feature {entry.feature}"
+    if entry.unless and entry.unless in set(features):
+        return f"doesn't hold where the feature {entry.unless} is claimed"
     return ""

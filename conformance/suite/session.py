@@ -30,7 +30,7 @@ from conformance.grove.labels import PART_OF
 from conformance.history import redaction
 from conformance.history.query import History
 from conformance.history.recorder import WATCHED, Recorder, Watched
-from conformance.implementation import deployment, loading, scheduler_names, succession
+from conformance.implementation import deployment, discovery, loading, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite import existing, requirement
@@ -75,6 +75,7 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
         options = ("--from", "--from-set")
         earlier = loading.load(settings.earlier, settings.earlier_parameters, options=options)
         judged = succession.after(judged, earlier)
+    judged = discovery.completed(judged, settings.kubeconfig if settings.cluster == "existing" else "")
     supplied = deployment.supplier_of(judged)
     scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are shortened
     return _patient(judged, scale), supplied and _patient(supplied, scale)

@@ -68,3 +68,23 @@ def test_what_is_served_beyond_the_documents_is_let_through() -> None:
     found["spec"]["names"]["shortNames"] = ["ctb"]
     assert served.seen(found, says) != says.says
     assert served.called(found, kind) != kind.is_called and served.columns(found, kind) != kind.columns
+
+
+@pytest.mark.parametrize(
+    ("enum", "default", "right"),
+    [
+        (["RollingRecreate", "OnDelete"], "RollingRecreate", True),
+        (["RollingRecreate", "OnDelete", "Coherent"], "RollingRecreate", True),
+        (["RollingRecreate", "OnDelete", "Coherent"], "Coherent", True),
+        (["RollingRecreate", "OnDelete"], "Coherent", False),
+        (["RollingRecreate", "OnDelete", "Coherent"], "OnDelete", False),
+        (["RollingRecreate", "Coherent"], "Coherent", False),
+        (["RollingRecreate", "OnDelete", "Sideways"], "RollingRecreate", False),
+    ],
+)
+def test_coherent_may_be_a_strategy_and_then_the_default(enum: list[str], default: str, right: bool) -> None:
+    kind, found = KINDS["podcliquesets.grove.io"], copy.deepcopy(crd("podcliquesets.grove.io"))
+    spec = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    spec["updateStrategy"]["properties"]["type"] |= {"enum": enum, "default": default}
+    field = next(each for each in kind.fields if each.fact == "API-004")
+    assert (served.seen(found, field) == field.says) is right

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from conformance.suite import requirement
@@ -44,3 +46,13 @@ def test_invariants_select_no_test_of_another_profile() -> None:
     assert not chosen(profiles=("core",)).takes(declared)
     assert chosen(profiles=("core",)).takes(("CORE-001", "INV-004"))
     assert chosen(profiles=("core",), ids=("INV-004",)).takes(declared)
+
+
+def test_what_does_not_hold_for_a_feature_is_not_judged_where_it_is_claimed() -> None:
+    entry = replace(REGISTRY.requirements["CORE-001"], unless="other-names")
+    registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "CORE-001": entry})
+    assert "other-names" in registry.features
+    without, with_it = scope(registry, (), (), BOTH, ()), scope(registry, (), (), BOTH, ("other-names",))
+    assert "CORE-001" in without.judged and without.takes(("CORE-001",))
+    assert with_it.unclaimed["CORE-001"] == "doesn't hold where the feature other-names is claimed"
+    assert not with_it.takes(("CORE-001",))

@@ -1,0 +1,184 @@
+"""What one write of a map changes, and whether a coherent update may do that (coherent.md, sections 3.3 to 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.grove.coherent.model import Component, Entry, Key, Layout
+from conformance.grove.coherent.plan import Batch
+
+
+@dataclass(frozen=True)
+class Change:
+    """The difference of two layouts of a replica."""
+
+    before: Layout
+    after: Layout
+
+    @property
+    def opened(self) -> list[Entry]:
+        """New anchors."""
+        return [entry for entry in self._new() if entry.anchor]
+
+    @property
+    def tails(self) -> list[Entry]:
+        """New gangs that are no anchors."""
+        return [entry for entry in self._new() if not entry.anchor]
+
+    @property
+    def grown(self) -> dict[str, dict[Key, int]]:
+        """How much more of each component gangs hold that were there before."""
+        return {key: more for key, more in self._differences(1).items() if more}
+
+    @property
+    def shrunk(self) -> dict[str, dict[Key, int]]:
+        """How much less of each component gangs hold, those that are gone included."""
+        return {key: less for key, less in self._differences(-1).items() if less}
+
+    @property
+    def batch(self) -> Batch:
+        """What the new gangs, and those that have grown, have taken over."""
+        counts: dict[Key, int] = {}
+        for entry in self._new():
+            for key in entry.components():
+                counts[key] = counts.get(key, 0) + entry.size(key)
+        for more in self.grown.values():
+            for key, count in more.items():
+                counts[key] = counts.get(key, 0) + count
+        return Batch(bool(self.opened), counts)
+
+    def __bool__(self) -> bool:
+        """Whether any gang holds something else than before. Hashes and dependencies do not count."""
+        return bool(self._new() or self.grown or self.shrunk)
+
+    def _new(self) -> list[Entry]:
+        known = {entry.key for entry in self.before}
+        return [entry for entry in self.after if entry.key not in known]
+
+    def _differences(self, sign: int) -> dict[str, dict[Key, int]]:
+        later = {entry.key: entry for entry in self.after}
+        found: dict[str, dict[Key, int]] = {}
+        for entry in self.before:
+            then = later.get(entry.key)
+            if then is None and sign > 0:
+                continue
+            keys = entry.components() | (then.components() if then else set())
+            differences = {key: sign * _difference(entry, then, key, sign) for key in keys}
+            found[entry.key] = {key: count for key, count in differences.items() if count > 0}
+        return found
+
+
+def _difference(before: Entry, after: Entry | None, key: Key, sign: int) -> int:
+    """What was added (sign 1) or taken away (sign -1), the latter as a negative number."""
+    if key.kind == "clique":
+        return (after.size(key) if after else 0) - before.size(key)
+    then = set(after.groups.get(key.name, ())) if after else set()
+    now = set(before.groups.get(key.name, ()))
+    return len(then - now) if sign > 0 else -len(now - then)
+
+
+def changes(layouts: Iterable[Layout]) -> list[Change]:
+    """The changes between layouts that follow each other; writes that move nothing are left out."""
+    found: list[Change] = []
+    last: Layout | None = None
+    for layout in layouts:
+        if last is not None and (change := Change(last, layout)):
+            found.append(change)
+        last = layout
+    return found
+
+
+def problems(
+    change: Change,
+    generation: str,
+    components: Sequence[Component],
+    *,
+    before: Iterable[str] = (),
+    unavailable: Mapping[Key, int] | None = None,
+    single_anchor: bool = False,
+) -> list[str]:
+    """What a coherent update to `generation` may not do to a map, empty where it may do this. `components`: those in
+    scope; `before`: keys of the gangs that were there when the update began, which count as old even where a revert
+    has brought their generation back; `unavailable`: how many members of the batch were unavailable already (they may
+    be taken beyond maxUnavailable)."""
+    known = {each.key: each for each in components}
+    old = set(before)
+    found = list(_moved(change, generation, old))
+    strange = sorted(change.batch.counts.keys() - known.keys())
+    found += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in strange]
+    found += (_opened if change.opened else _followed)(change, known, old, generation)
+    if change.opened and single_anchor and any(e.anchor and e.key not in old for e in change.before):
+        found.append("a second anchor is opened")
+    found += _over_budget(change, known, unavailable or {})
+    return found
+
+
+def _moved(change: Change, generation: str, old: set[str]) -> Iterator[str]:
+    """What was taken away is what was added, from gangs of other generations to those of this one."""
+    taken: dict[Key, int] = {}
+    of = {entry.key: entry for entry in (*change.after, *change.before)}
+    for gang, less in change.shrunk.items():
+        for key, count in less.items():
+            taken[key] = taken.get(key, 0) + count
+        if of[gang].generation == generation and gang not in old:
+            yield f"gang {gang} of the new generation loses members"
+    for gang, more in change.grown.items():
+        if of[gang].generation != generation or gang in old:
+            yield f"gang {gang} of an old generation gains members (COH-164)"
+        for key in more:
+            if key.kind == "group":
+                yield f"gang {gang} gains replicas of {key.name} after it was created"
+    for entry in (*change.opened, *change.tails):
+        if entry.generation != generation:
+            yield f"gang {entry.key} is new and of another generation than the update"
+    if taken != dict(change.batch.counts):
+        yield f"the write takes {_words(taken)} and adds {_words(change.batch.counts)}"
+
+
+def _opened(change: Change, known: Mapping[Key, Component], old: set[str], generation: str) -> Iterator[str]:
+    """A new anchor holds the minimum of every component in scope, and nothing else happens in that sub-step."""
+    if len(change.opened) > 1:
+        yield f"{len(change.opened)} anchors are opened at once"
+    if change.tails or change.grown:
+        yield "more than an anchor is made in the sub-step that opens it"
+    for entry in change.opened:
+        for key, component in known.items():
+            left = sum(e.size(key) for e in change.before if e.generation != generation)
+            if entry.size(key) != min(component.minimum, left):
+                yield f"anchor {entry.key} holds {entry.size(key)} of {key.name}, whose minimum is {component.minimum}"
+
+
+def _followed(change: Change, known: Mapping[Key, Component], old: set[str], generation: str) -> Iterator[str]:
+    """Tails hold one replica each; pods join the newest anchor of the update."""
+    for entry in change.tails:
+        if sum(map(entry.size, entry.components())) != 1 or any(key.kind == "clique" for key in entry.components()):
+            yield f"gang {entry.key} is no anchor and holds {entry.content()}, not one replica of one scaling group"
+    anchors = [e.key for e in change.after if e.anchor and e.key not in old and e.generation == generation]
+    if change.tails and not anchors:
+        yield "replicas get gangs of their own before the update has opened an anchor"
+    for gang in change.grown:
+        if anchors and gang != _newest(anchors):
+            yield f"pods join {gang}, and not the newest anchor {_newest(anchors)}"
+
+
+def _over_budget(change: Change, known: Mapping[Key, Component], unavailable: Mapping[Key, int]) -> Iterator[str]:
+    for key, count in sorted(change.batch.counts.items()):
+        component = known.get(key)
+        if component is None:
+            continue
+        budget = component.unavailable
+        if count > budget and count > unavailable.get(key, 0):
+            yield f"{count} of {key.name} are replaced at once, and maxUnavailable is {budget}"
+
+
+def _newest(anchors: Sequence[str]) -> str:
+    """The anchor that was created last: names end in their time (COH-036); else the order in the map decides."""
+    times = [name.rpartition("-")[2] for name in anchors]
+    if all(each.isdigit() for each in times):
+        return max(anchors, key=lambda name: int(name.rpartition("-")[2]))
+    return anchors[-1]
+
+
+def _words(counts: Mapping[Key, int]) -> str:
+    return "{" + ", ".join(f"{count} {key.name}" for key, count in sorted(counts.items()) if count) + "}"

@@ -1,0 +1,101 @@
+"""One model of a PodGangMap, whatever the version of the proposal by which it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Kind = Literal["clique", "group"]
+
+
+class Key(NamedTuple):
+    """A component of a set: a standalone clique or a scaling group, by the name of its template."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The gang that an entry of a map asks for. `key` identifies it for as long as it exists. `dependent`: its pods
+    wait for other gangs."""
+
+    key: str
+    generation: str
+    cliques: Mapping[str, int]
+    groups: Mapping[str, tuple[int, ...]]
+    anchor: bool
+    dependent: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether it holds nothing: such an entry asks for no gang."""
+        return not any(self.cliques.values()) and not any(self.groups.values())
+
+    def size(self, key: Key) -> int:
+        """How many pods of a clique, or replicas of a scaling group, it holds."""
+        return self.cliques.get(key.name, 0) if key.kind == "clique" else len(self.groups.get(key.name, ()))
+
+    def components(self) -> set[Key]:
+        """The components that it holds something of."""
+        return {Key("clique", name) for name, count in self.cliques.items() if count} | {
+            Key("group", name) for name, indices in self.groups.items() if indices
+        }
+
+    def content(self) -> str:
+        """What it holds, in a form for people and for comparisons: `{F2, P0, P1}`."""
+        cliques = [f"{name}{count}" for name, count in sorted(self.cliques.items()) if count]
+        groups = [f"{name}[{','.join(map(str, sorted(at)))}]" for name, at in sorted(self.groups.items()) if at]
+        return "{" + ", ".join([*cliques, *groups]) + "}"
+
+
+Layout = tuple[Entry, ...]
+"""The gangs of one replica of a set, those without members left out."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """What the plan of an update needs to know of a component."""
+
+    key: Key
+    replicas: int
+    minimum: int
+    unavailable: int
+    """maxUnavailable."""
+
+
+def total(layout: Iterable[Entry], key: Key) -> int:
+    """How many pods or replicas of a component all gangs hold together."""
+    return sum(entry.size(key) for entry in layout)
+
+
+def indices(layout: Iterable[Entry], group: str) -> list[int]:
+    """The replica indices of a scaling group that gangs hold, sorted, with repetitions."""
+    return sorted(index for entry in layout for index in entry.groups.get(group, ()))
+
+
+def broken_partition(layout: Sequence[Entry], sizes: Mapping[Key, int]) -> list[str]:
+    """Where the gangs do not hold each pod and each replica exactly once (COH-059)."""
+    found = []
+    for key, size in sorted(sizes.items()):
+        if key.kind == "clique" and (held := total(layout, key)) != size:
+            found.append(f"entries hold {held} of {size} pods of {key.name}")
+        if key.kind == "group" and (held_indices := indices(layout, key.name)) != list(range(size)):
+            found.append(f"entries hold replicas {held_indices} of {key.name}, which has {size}")
+    return found
+
+
+def repeated(layout: Iterable[Entry]) -> list[str]:
+    """Replicas of scaling groups that more than one gang holds, or one gang twice (COH-I12)."""
+    held = Counter((group, index) for entry in layout for group, own in entry.groups.items() for index in own)
+    return [f"{group}[{index}]" for (group, index), times in sorted(held.items()) if times > 1]
+
+
+def shape(layout: Iterable[Entry]) -> list[str]:
+    """What gangs there are, without their names: sorted, for comparisons."""
+    return sorted(f"{'anchor ' if entry.anchor else ''}{entry.content()}" for entry in layout if not entry.empty)

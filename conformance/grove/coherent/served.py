@@ -1,0 +1,70 @@
+"""What an implementation's CRDs say about coherent updates, and about the version of the proposal (COH-003)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.grove.fields import Document, at, items, text, texts
+from conformance.grove.served import VERSION
+
+MAPS, SETS = "podgangmaps.grove.io", "podcliquesets.grove.io"
+COHERENT = "Coherent"
+FEATURE = "coherent"
+"""The feature of an implementation that serves PodGangMaps and the strategy."""
+WORD = "podgangmaps"
+"""What manifests contain that serve any of it."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """`maps`: PodGangMaps are served; `key`: the key of their entries; `strategies`, `default`: of
+    `updateStrategy.type`; `budget`: templates have `rollingUpdate.maxUnavailable`."""
+
+    maps: bool = False
+    key: str = ""
+    strategies: tuple[str, ...] = ()
+    default: str = ""
+    budget: bool = False
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that follow from it."""
+        return frozenset({FEATURE} if self.maps and COHERENT in self.strategies else ())
+
+    @property
+    def findings(self) -> dict[str, str]:
+        """For the report, by what was looked for."""
+        if not self.maps and COHERENT not in self.strategies:
+            return {}
+        return {
+            MAPS: f"served, entries by {self.key or 'no key'}" if self.maps else "not served",
+            "updateStrategy.type": f"{', '.join(self.strategies)}; default {self.default or 'none'}",
+            "rollingUpdate.maxUnavailable": "served" if self.budget else "not served",
+        }
+
+
+def read(crds: Iterable[Document]) -> Served:
+    """What these CRDs serve."""
+    schemas = {text(crd, "metadata", "name"): schema for crd in crds if (schema := _schema(crd))}
+    sets, maps = schemas.get(SETS, {}), schemas.get(MAPS)
+    entries = at(maps, "properties", "spec", "properties", "entries")
+    template = at(sets, "properties", "spec", "properties", "template", "properties")
+    budget = ("items", "properties", "rollingUpdate", "properties", "maxUnavailable")
+    kind = at(sets, "properties", "spec", "properties", "updateStrategy", "properties", "type")
+    return Served(
+        maps=maps is not None,
+        key=", ".join(texts(entries, "x-kubernetes-list-map-keys")),
+        strategies=tuple(texts(kind, "enum")),
+        default=text(kind, "default"),
+        budget=all(at(template, part, *budget) is not None for part in ("cliques", "podCliqueScalingGroups")),
+    )
+
+
+def _schema(crd: Document) -> Mapping[str, Any]:
+    for version in items(crd, "spec", "versions"):
+        if text(version, "name") == VERSION and at(version, "served") is True:
+            found = at(version, "schema", "openAPIV3Schema")
+            return found if isinstance(found, Mapping) else {}
+    return {}

@@ -1,0 +1,204 @@
+"""Reads whichever shape an implementation has: the versions of the proposal disagree (COH-005 … COH-022).
+
+A map's entries are keyed by the name of their gang, or by an *epoch*. An entry of an epoch with the role Tail or
+ScaleOut stands for a gang for each replica that it lists; its gangs are found by the label of the epoch and by what
+they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conformance.grove import updates
+from conformance.grove.coherent.model import Entry, Layout
+from conformance.grove.fields import (
+    Document,
+    at,
+    condition_is,
+    items,
+    label,
+    mapping,
+    name,
+    number,
+    text,
+    texts,
+)
+from conformance.grove.labels import ANCHOR, EPOCH, GANG_ROLE
+
+ANCHOR_ROLE = "Anchor"
+
+
+def replica(found: Document | None) -> int | None:
+    """The replica of the set that a map is of (COH-054)."""
+    return number(found, "spec", "podCliqueSetReplicaIndex")
+
+
+def entries(found: Document | None) -> Layout:
+    """The gangs that a map asks for, in its order; entries that hold nothing are left out."""
+    every = (gang for entry in items(found, "spec", "entries") for gang in _gangs(entry))
+    return tuple(entry for entry in every if not entry.empty)
+
+
+def empty_entries(found: Document | None) -> list[str]:
+    """The keys of entries of a map that hold nothing."""
+    listed = items(found, "spec", "entries")
+    return [_key(entry) for entry in listed if all(gang.empty for gang in _gangs(entry))]
+
+
+def generations(found: Document | None) -> set[str]:
+    """The generation hashes of a map's entries."""
+    return {text(entry, "podCliqueSetGenerationHash") for entry in items(found, "spec", "entries")}
+
+
+def is_anchor(gang: Document | None) -> bool:
+    """Whether a PodGang is marked as an anchor (COH-009, COH-081, COH-082)."""
+    return label(gang, ANCHOR) == "true" or label(gang, GANG_ROLE) == ANCHOR_ROLE
+
+
+def key_of(gang: Document | None, groups: Mapping[str, str]) -> str:
+    """The key of the entry that a PodGang belongs to. `groups`: clique → the scaling group's template name and the
+    replica index as `group/index`, for all member cliques."""
+    epoch = label(gang, EPOCH)
+    if not epoch:
+        return name(gang)
+    if label(gang, GANG_ROLE) == ANCHOR_ROLE:
+        return epoch
+    held = {groups[each] for group in items(gang, "spec", "podgroups") if (each := text(group, "name")) in groups}
+    return f"{epoch}/{held.pop()}" if len(held) == 1 else epoch
+
+
+def gang_done(gang: Document | None) -> bool:
+    """Whether a PodGang is or was Ready, as far as it says so itself (COH-015, COH-087, COH-088)."""
+    if text(gang, "status", "lastReady"):
+        return True
+    return "True" in (condition_is(gang, "Ready"), condition_is(gang, "Available"))
+
+
+def gang_scheduled(gang: Document | None) -> bool:
+    """Whether a PodGang is or was scheduled, as far as it says so itself (COH-086)."""
+    return text(gang, "status", "lastScheduled") != "" or condition_is(gang, "Scheduled") == "True"
+
+
+def scope(found: Document | None) -> set[tuple[str, str]]:
+    """The components that a set's update is to roll: kind and template name (COH-010, COH-068)."""
+    progress = updates.progress(found)
+    cliques = _first(progress, "updatedStandalonePodCliques", "inScopeStandalonePodCliques")
+    groups = _first(progress, "updatedPodCliqueScalingGroups", "inScopePodCliqueScalingGroups")
+    return {("clique", each) for each in cliques} | {("group", each) for each in groups}
+
+
+def has_scope(found: Document | None) -> bool:
+    """Whether a set says what its update is to roll."""
+    return bool(scope(found))
+
+
+def in_flight(found: Document | None) -> dict[int, list[str]]:
+    """What a set says to be under way, by replica: names of gangs, or epochs (COH-011)."""
+    return {index: _in_flight(entry) for entry, index in _turns(found)}
+
+
+def stalls(found: Document | None) -> dict[int, str]:
+    """Why a set says that the update of a replica does not go on (COH-012)."""
+    told = {index: text(entry, "errorMessage") or text(entry, "message") for entry, index in _turns(found)}
+    return {index: words for index, words in told.items() if words}
+
+
+def clique_mapping(clique: Document | None) -> dict[str, int]:
+    """The pods of a standalone clique by gang, from its status (COH-013). The gangs are those of the shape: names."""
+    value = at(clique, "status", "podGangMapping")
+    if isinstance(value, list):
+        listed = items(clique, "status", "podGangMapping")
+        return {text(entry, "podGangName"): number(entry, "podCount") or 0 for entry in listed}
+    return _numbers(value)
+
+
+def group_mapping(group: Document | None, template: str) -> dict[str, tuple[int, ...]]:
+    """The replica indices of a scaling group by key of their entry, from its status (COH-014). `template`: the name
+    that entries have for it."""
+    value = at(group, "status", "podGangMapping")
+    if isinstance(value, Mapping):
+        return {each: _integers(own) for each, own in value.items()}
+    found: dict[str, tuple[int, ...]] = {}
+    for entry in items(group, "status", "podGangMapping"):
+        epoch, own = text(entry, "epoch"), _integers(at(entry, "replicaIndices"))
+        if text(entry, "role") == ANCHOR_ROLE:
+            found[epoch] = (*found.get(epoch, ()), *own)
+        else:
+            found |= {f"{epoch}/{template}/{index}": (index,) for index in own}
+    return found
+
+
+def said_mapping(found: Document | None) -> bool:
+    """Whether a clique or scaling group says which gangs hold it."""
+    return bool(at(found, "status", "podGangMapping"))
+
+
+# -- within ------------------------------------------------------------------------------------------------------------
+
+
+def _gangs(entry: Document) -> Iterator[Entry]:
+    """The gangs of one entry of a map, as it lists them."""
+    key, generation = _key(entry), text(entry, "podCliqueSetGenerationHash")
+    cliques = {each: count for each, count in _numbers(at(entry, "podCliques")).items() if count}
+    groups = {each: own for each, own in _groups(entry).items() if own}
+    dependent = _depends(entry)
+    role = text(entry, "role")
+    if role in ("", ANCHOR_ROLE):
+        yield Entry(key, generation, cliques, groups, _anchor(entry, cliques, dependent), dependent)
+        return
+    for group, own in groups.items():
+        for index in own:
+            yield Entry(f"{key}/{group}/{index}", generation, {}, {group: (index,)}, False, dependent)
+
+
+def _key(entry: Document) -> str:
+    return text(entry, "name") or text(entry, "epoch")
+
+
+def _anchor(entry: Document, cliques: Mapping[str, int], dependent: bool) -> bool:
+    """By role, by the labels of its gang, else: what depends on nothing, or holds standalone pods (COH-009)."""
+    if role := text(entry, "role"):
+        return role == ANCHOR_ROLE
+    if marked := mapping(entry, "labels").get(ANCHOR):
+        return marked == "true"
+    return bool(cliques) or not dependent
+
+
+def _depends(entry: Document) -> bool:
+    """Whether an entry depends on others: a selector, or names or epochs that are none of its own (COH-007)."""
+    value = at(entry, "dependsOn")
+    if isinstance(value, list):
+        return any(texts(entry, "dependsOn"))
+    return isinstance(value, Mapping)
+
+
+def _groups(entry: Document) -> dict[str, tuple[int, ...]]:
+    value = at(entry, "pcsgReplicaIndices")
+    return {each: _integers(own) for each, own in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _turns(found: Document | None) -> Iterator[tuple[Document, int]]:
+    for entry in items(updates.progress(found), "currentlyUpdating"):
+        index = number(entry, "replicaIndex")
+        if not text(entry, "updateEndedAt"):
+            yield entry, 0 if index is None else index  # zeros are left out in JSON
+
+
+def _in_flight(entry: Document) -> list[str]:
+    single = text(entry, "inFlightEpoch")
+    return _first(entry, "inFlightPodGangs", "inFlightEpochs") or ([single] if single else [])
+
+
+def _first(document: Document, *fields: str) -> list[str]:
+    return next((found for field in fields if (found := texts(document, field))), [])
+
+
+def _numbers(value: object) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {k: v for k, v in value.items() if isinstance(v, int) and not isinstance(v, bool)}
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    return tuple(each for each in value if isinstance(each, int)) if isinstance(value, list) else ()

@@ -1,0 +1,66 @@
+"""What scaling may do to the gangs of a replica while no update runs (coherent.md, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.model import Key, broken_partition, indices
+
+
+def problems(change: Change, sizes: Mapping[Key, int]) -> list[str]:
+    """What scaling to `sizes` may not do, empty where it may do this. Which pods of a standalone clique are removed is
+    open, and so is the order in which gangs lose replicas, as long as those with the highest indices are removed."""
+    return [*_grown(change), *_new(change), *_kept(change, sizes)]
+
+
+def _grown(change: Change) -> Iterator[str]:
+    """Only pods of standalone cliques join a gang that exists, the newest one that holds the clique (COH-245)."""
+    for gang, more in change.grown.items():
+        for key in more:
+            if key.kind == "group":
+                yield f"gang {gang} gains replicas of {key.name}: each has a gang of its own (COH-240)"
+            elif (newest := _newest_with(change, key)) not in ("", gang):
+                yield f"pods of {key.name} join {gang}, and not {newest}, the newest gang that holds the clique"
+
+
+def _new(change: Change) -> Iterator[str]:
+    for entry in (*change.opened, *change.tails):
+        if entry.anchor:
+            yield f"gang {entry.key} is new and an anchor"
+        if any(key.kind == "clique" for key in entry.components()):
+            yield f"gang {entry.key} is new and holds pods of a standalone clique"
+        if sum(map(entry.size, entry.components())) != 1:
+            yield f"gang {entry.key} is new and holds {entry.content()}, not one replica"
+
+
+def _kept(change: Change, sizes: Mapping[Key, int]) -> Iterator[str]:
+    yield from broken_partition(change.after, sizes)
+    for key, size in sorted(sizes.items()):
+        if key.kind != "group":
+            continue
+        before, after = set(indices(change.before, key.name)), set(indices(change.after, key.name))
+        moved = [index for index in sorted(before & after) if _holder(change, key.name, index)]
+        if moved:
+            yield f"replicas {moved} of {key.name} are in another gang than before"
+        if size > len(before) and (lost := sorted(before - after)):
+            yield f"replicas {lost} of {key.name} are removed by a scale-out"
+
+
+def _holder(change: Change, group: str, index: int) -> bool:
+    """Whether a replica of a scaling group is in another gang than before."""
+    one, other = (
+        {entry.key for entry in layout if index in entry.groups.get(group, ())}
+        for layout in (change.before, change.after)
+    )
+    return one != other
+
+
+def _newest_with(change: Change, key: Key) -> str:
+    """The gang with the highest suffix among those that hold pods of a clique; empty where the names say nothing."""
+    holding = [entry.key for entry in change.before if entry.size(key)]
+    suffixes = {name: name.rpartition("-")[2] for name in holding}
+    numbered = {name: int(suffix) for name, suffix in suffixes.items() if suffix.isdigit()}
+    if len(numbered) == 1 and len(holding) == 1:
+        return holding[0]
+    return max(numbered, key=lambda name: numbered[name]) if len(numbered) == len(holding) and holding else ""

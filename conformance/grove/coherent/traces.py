@@ -1,0 +1,129 @@
+"""The worked traces of the specification as data: fixtures/coherent/traces.yaml.
+
+A gang is written `M1*@v1: F2 P[0,1]`: its name, `*` for an anchor, its generation, what it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance import data, documents
+from conformance.errors import UsageError
+from conformance.grove.coherent.model import Component, Entry, Key, Layout
+
+_GANG = re.compile(r"(?P<name>[\w-]+)(?P<anchor>\*?)@(?P<generation>\w+):(?P<members>.*)")
+_MEMBER = re.compile(r"(?P<name>[A-Za-z]+)(?:(?P<count>\d+)|\[(?P<indices>[\d,]+)\])")
+
+
+@dataclass(frozen=True)
+class Sub:
+    """One write of the map. `begins`: the update that begins with it, as a generation; `unavailable`: members of the
+    batch that were unavailable before."""
+
+    layout: Layout
+    begins: str
+    unavailable: Mapping[Key, int]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One replica of a set: its components, what its updates change, and the layouts that follow each other."""
+
+    name: str
+    source: tuple[str, ...]
+    about: str
+    components: tuple[Component, ...]
+    changed: tuple[Key, ...]
+    writes: tuple[Sub, ...]
+    whole: bool
+    """Whether it shows every sub-step of an update in which nothing fails."""
+
+    @property
+    def in_scope(self) -> list[Component]:
+        return [each for each in self.components if each.key in self.changed]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A worked plan: components, and the batches that are printed for them (COH-130 … COH-141)."""
+
+    id: str
+    components: tuple[Component, ...]
+    batches: tuple[str, ...]
+
+
+def folder() -> Path:
+    return data.folder("fixtures") / "coherent"
+
+
+def traces() -> list[Trace]:
+    """Raises UsageError with file, line and field."""
+    document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
+    return [_trace(entry) for entry in document.value["traces"]]
+
+
+def plans() -> list[Plan]:
+    document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
+    return [
+        Plan(entry["id"], _components(entry), tuple(entry["batches"]))
+        for entry in document.value["plans"]
+    ]  # fmt: skip
+
+
+def check(path: Path) -> None:
+    """Reads a file of traces. Raises UsageError with file, line and field."""
+    document = documents.read(path, folder() / "traces.schema.json")
+    for entry in document.value["traces"]:
+        _trace(entry)
+
+
+def layout(gangs: Sequence[str]) -> Layout:
+    """Reads gangs in their notation. Raises UsageError."""
+    return tuple(_gang(each) for each in gangs)
+
+
+def _trace(entry: Mapping[str, Any]) -> Trace:
+    components = _components(entry)
+    return Trace(
+        entry["name"],
+        tuple(entry["source"]),
+        entry["about"],
+        components,
+        tuple(each.key for each in components if each.key.name in entry["changes"]),
+        tuple(
+            Sub(
+                layout(write["gangs"]),
+                write.get("begins", ""),
+                {each.key: write.get("unavailable", {}).get(each.key.name, 0) for each in components},
+            )
+            for write in entry["writes"]
+        ),
+        entry["whole"],
+    )
+
+
+def _components(entry: Mapping[str, Any]) -> tuple[Component, ...]:
+    return (
+        *(Component(Key("clique", name), *sizes) for name, sizes in entry.get("cliques", {}).items()),
+        *(Component(Key("group", name), *sizes) for name, sizes in entry.get("groups", {}).items()),
+    )
+
+
+def _gang(text: str) -> Entry:
+    match = _GANG.fullmatch(text)
+    members = match["members"].split() if match else []
+    found = [_MEMBER.fullmatch(member) for member in members]
+    if match is None or None in found:
+        raise UsageError(f"invalid gang {text!r}", hint="write it as M1*@v1: F2 P[0,1]")
+    cliques = {each["name"]: int(each["count"]) for each in found if each and each["count"]}
+    groups = {
+        each["name"]: tuple(int(index) for index in each["indices"].split(","))
+        for each in found
+        if each and each["indices"]
+    }
+    anchor = bool(match["anchor"])
+    return Entry(match["name"], match["generation"], cliques, groups, anchor, not anchor)

@@ -1,0 +1,51 @@
+"""What an implementation serves, beside what its descriptor claims: read from its CRDs before a run."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from pathlib import Path
+
+import aiohttp
+import orjson
+
+from conformance.errors import HarnessError
+from conformance.grove.coherent import served
+from conformance.grove.coherent.served import Served
+from conformance.implementation import installation
+from conformance.implementation.descriptor import Descriptor
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import CRDS
+
+CRD = ("CustomResourceDefinition",)
+AGENT = "grove-conformance/discovery"
+
+
+def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
+    """The descriptor with the features that its CRDs show, and what was found. `kubeconfig`: of an existing cluster,
+    which is asked where the descriptor brings no CRDs. Raises UsageError, HarnessError."""
+    found = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig)) if kubeconfig else Served()
+    if not found.findings:
+        return judged
+    return dataclasses.replace(judged, features=judged.features | found.features, discovered=found.findings)
+
+
+def _of_manifests(judged: Descriptor) -> Served:
+    texts = {path: installation.text(path) for path in judged.manifests("crds")}
+    if not any(served.WORD in text or served.COHERENT in text for text in texts.values()):
+        return Served()
+    relevant = {path: text for path, text in texts.items() if "grove.io" in text}
+    return served.read(crd for path, text in relevant.items() for crd in installation.read_manifests(path, text, CRD))
+
+
+def _of_cluster(kubeconfig: Path) -> Served:
+    async def read() -> Served:
+        async with Client.from_kubeconfig(kubeconfig, user_agent=AGENT) as client:
+            found = [await client.get_or_none(CRDS, None, name) for name in (served.SETS, served.MAPS)]
+        return served.read(orjson.loads(crd) for crd in found if crd is not None)
+
+    try:
+        return asyncio.run(read())
+    except (ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise HarnessError(f"the CRDs cannot be read: {error}", where=str(kubeconfig)) from error

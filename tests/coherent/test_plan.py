@@ -1,0 +1,149 @@
+"""The step oracle against the worked plans and traces of the specification, which are written down by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.grove.coherent import change, plan, traces
+from conformance.grove.coherent.model import Component, Key, broken_partition, repeated, total
+
+PLANS = {each.id: each for each in traces.plans()}
+TRACES = {each.name: each for each in traces.traces()}
+
+
+@pytest.mark.parametrize("id", PLANS)
+def test_worked_plans(id: str) -> None:
+    worked = PLANS[id]
+    assert [str(batch) for batch in plan.from_totals(worked.components)] == list(worked.batches)
+
+
+def test_planning_from_the_remainder_differs_where_a_division_leaves_a_rest() -> None:
+    sizes = {"F": (10, 2, 2), "P": (10, 3, 3), "D": (20, 3, 4)}
+    components = [Component(Key("clique" if name == "F" else "group", name), *has) for name, has in sizes.items()]
+    assert [str(batch) for batch in plan.from_remainder(components)] == [
+        "anchor {2 F, 3 D, 3 P}",
+        "{1 F, 3 D}",
+        "anchor {2 F, 3 D, 3 P}",
+        "{1 F, 4 D}",
+        "anchor {2 F, 3 D, 3 P}",
+        "{2 F, 4 D, 1 P}",
+    ]
+    assert len(plan.readings(components)) == 2
+    assert len(plan.readings([Component(Key("clique", "F"), 4, 2, 2)])) == 1
+
+
+def test_a_component_without_replicas_is_left_out() -> None:
+    components = [Component(Key("group", "P"), 0, 1, 1), Component(Key("clique", "F"), 2, 1, 1)]
+    assert [str(batch) for batch in plan.from_totals(components)] == ["anchor {1 F}", "anchor {1 F}"]
+    assert plan.from_totals(components[:1]) == []
+
+
+def test_a_component_below_its_minimum_is_one_step() -> None:
+    components = [Component(Key("clique", "F"), 1, 2, 2), Component(Key("group", "P"), 3, 1, 1)]
+    assert [str(batch) for batch in plan.from_totals(components)] == ["anchor {1 F, 1 P}", "{1 P}", "{1 P}"]
+
+
+def test_one_anchor_only() -> None:
+    worked = PLANS["COH-134"]
+    found = plan.readings(worked.components, single_anchor=True)[0]
+    assert [batch.opens for batch in found] == [True, False, False, False, False]
+    assert [dict(batch.counts) for batch in found] == [dict(b.counts) for b in plan.from_totals(worked.components)]
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_worked_traces_are_permitted_step_by_step(name: str) -> None:
+    trace, old, generation = TRACES[name], frozenset[str](), ""
+    sizes = {each.key: each.replicas for each in trace.components}
+    for before, write in zip(trace.writes, trace.writes[1:], strict=False):
+        if write.begins:
+            old, generation = frozenset(entry.key for entry in before.layout), write.begins
+        assert broken_partition(write.layout, sizes) == [] == repeated(write.layout)
+        found = change.problems(
+            change.Change(before.layout, write.layout),
+            generation,
+            trace.in_scope,
+            before=old,
+            unavailable=write.unavailable,
+        )
+        assert found == []
+
+
+@pytest.mark.parametrize("name", [name for name, trace in TRACES.items() if trace.whole])
+def test_worked_traces_follow_the_plan(name: str) -> None:
+    trace = TRACES[name]
+    batches = [each.batch for each in change.changes(write.layout for write in trace.writes)]
+    assert [str(batch) for batch in batches] == [str(batch) for batch in plan.from_totals(trace.in_scope)]
+    if len(trace.in_scope) == len(trace.components):
+        assert len(trace.writes[-1].layout) == plan.gangs(trace.components)
+
+
+WRONG = {
+    "gains members": ["B0*@v0: F3 P[0]", "M1*@v1: F1"],
+    "holds 1 of F, whose minimum is 2": ["B0*@v0: F3 P[0,1]", "M1*@v1: F1"],
+    "takes {} and adds {2 F": ["B0*@v0: F4 P[0,1]", "M1*@v1: F2 P[0]"],
+    "2 anchors are opened": ["M1*@v1: F2 P[0]", "M2*@v1: F2 P[1]"],
+    "more than an anchor": ["B0*@v0: F2", "M1*@v1: F2 P[0]", "T1@v1: P[1]"],
+    "before the update has opened an anchor": ["B0*@v0: F4 P[0]", "T1@v1: P[1]"],
+    "of another generation": ["B0*@v0: F2 P[1]", "M1*@v0: F2 P[0]"],
+    "not one replica": ["B0*@v0: F4", "T1@v1: P[0,1]"],
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_steps_are_found(what: str) -> None:
+    components = [Component(Key("clique", "F"), 4, 2, 2), Component(Key("group", "P"), 2, 1, 1)]
+    before = traces.layout(["B0*@v0: F4 P[0,1]"] if "gains" not in what else ["B0*@v0: F2 P[0]", "M1*@v1: F2"])
+    found = change.problems(change.Change(before, traces.layout(WRONG[what])), "v1", components, before={"B0"})
+    assert what in "; ".join(found)
+
+
+def test_a_batch_beyond_the_budget_is_found_unless_it_was_unavailable() -> None:
+    components = [Component(Key("group", "P"), 4, 1, 1)]
+    before = traces.layout(["M1*@v1: P[0]", "B1@v0: P[1]", "B2@v0: P[2]", "B3@v0: P[3]"])
+    after = traces.layout(["M1*@v1: P[0]", "T1@v1: P[1]", "T2@v1: P[2]", "B3@v0: P[3]"])
+    step = change.Change(before, after)
+    assert change.problems(step, "v1", components) == ["2 of P are replaced at once, and maxUnavailable is 1"]
+    assert change.problems(step, "v1", components, unavailable={Key("group", "P"): 2}) == []
+
+
+def test_pods_join_the_newest_anchor_of_the_update() -> None:
+    components = [Component(Key("clique", "F"), 5, 2, 2)]
+    before = traces.layout(["s-0-900*@v0: F1", "s-0-1000*@v1: F2", "s-0-1100*@v1: F2"])
+    wrong = traces.layout(["s-0-1000*@v1: F3", "s-0-1100*@v1: F2"])
+    right = traces.layout(["s-0-1000*@v1: F2", "s-0-1100*@v1: F3"])
+    assert change.problems(change.Change(before, right), "v1", components) == []
+    found = change.problems(change.Change(before, wrong), "v1", components)
+    assert found == ["pods join s-0-1000, and not the newest anchor s-0-1100"]
+
+
+SIZES = st.tuples(st.integers(1, 6), st.integers(0, 4), st.integers(0, 3))
+
+
+@st.composite
+def sets(draw: st.DrawFn) -> list[Component]:
+    found = []
+    for number in range(draw(st.integers(1, 4))):
+        minimum, more, budget = draw(SIZES)
+        kind = draw(st.sampled_from(["clique", "group"]))
+        key = Key("clique" if kind == "clique" else "group", f"c{number}")
+        found.append(Component(key, minimum * draw(st.integers(1, 4)) + more, minimum, minimum + budget))
+    return found
+
+
+@given(sets())
+def test_every_reading_replaces_everything_once_and_within_the_budget(components: list[Component]) -> None:
+    for batches in plan.readings(components):
+        for each in components:
+            taken = [batch.counts.get(each.key, 0) for batch in batches]
+            assert sum(taken) == each.replicas
+            assert max(taken) <= each.unavailable
+        opened = [batch for batch in batches if batch.opens]
+        assert len(opened) == min(each.replicas // each.minimum for each in components)
+        assert all(batch.counts == {each.key: each.minimum for each in components} for batch in opened)
+
+
+def test_total_and_shape() -> None:
+    found = traces.layout(["B0*@v0: F2 P[0]", "B1@v0: P[1]"])
+    assert total(found, Key("clique", "F")) == 2 and total(found, Key("group", "P")) == 2

@@ -1,0 +1,90 @@
+"""What CRDs show of coherent updates, and what an implementation is judged by because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance import data
+from conformance.grove.coherent import served
+from conformance.implementation import discovery, loading
+
+BUDGET = {"items": {"properties": {"rollingUpdate": {"properties": {"maxUnavailable": {"type": "integer"}}}}}}
+
+
+def crd(name: str, spec: Mapping[str, Any], **version: Any) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"properties": {"spec": {"properties": dict(spec)}}}}
+    versions = [{"name": "v1alpha1", "served": True, "schema": schema, **version}]
+    return {"metadata": {"name": name}, "spec": {"versions": versions}}
+
+
+def sets(*strategies: str, default: str = "", budget: bool = True) -> dict[str, Any]:
+    kind = {"type": "string", "enum": list(strategies), **({"default": default} if default else {})}
+    parts = {"cliques": BUDGET if budget else {}, "podCliqueScalingGroups": BUDGET if budget else {}}
+    return crd(
+        served.SETS,
+        {"updateStrategy": {"properties": {"type": kind}}, "template": {"properties": parts}},
+    )
+
+
+def maps(key: str, **version: Any) -> dict[str, Any]:
+    return crd(served.MAPS, {"entries": {"type": "array", "x-kubernetes-list-map-keys": [key]}}, **version)
+
+
+def test_the_merged_proposal() -> None:
+    found = served.read([maps("name"), sets("Coherent", "RollingRecreate", "OnDelete", default="Coherent")])
+    assert found.features == {"coherent"}
+    assert found.findings == {
+        "podgangmaps.grove.io": "served, entries by name",
+        "updateStrategy.type": "Coherent, RollingRecreate, OnDelete; default Coherent",
+        "rollingUpdate.maxUnavailable": "served",
+    }
+
+
+def test_epochs() -> None:
+    found = served.read([maps("epoch"), sets("Coherent", "RollingRecreate")])
+    assert found.key == "epoch" and found.features == {"coherent"}
+
+
+@pytest.mark.parametrize(
+    "crds",
+    [
+        [],
+        [sets("RollingRecreate", "OnDelete", default="RollingRecreate", budget=False)],
+        [sets("Coherent", budget=False)],
+        [maps("name"), sets("RollingRecreate")],
+        [maps("name", served=False), sets("Coherent")],
+    ],
+)
+def test_parts_of_it_are_no_feature(crds: list[dict[str, Any]]) -> None:
+    assert served.read(crds).features == frozenset()
+
+
+def test_parts_of_it_are_reported() -> None:
+    assert served.read([sets("Coherent", budget=False)]).findings == {
+        "podgangmaps.grove.io": "not served",
+        "updateStrategy.type": "Coherent; default none",
+        "rollingUpdate.maxUnavailable": "not served",
+    }
+    assert served.read([sets("RollingRecreate", budget=False)]).findings == {}
+
+
+def test_an_implementation_is_judged_by_what_its_crds_serve() -> None:
+    reference = loading.load("reference")
+    assert "coherent" not in reference.features
+    found = discovery.completed(reference)
+    assert found.features == reference.features | {"coherent"}
+    assert found.discovered["podgangmaps.grove.io"] == "served, entries by name"
+
+
+def test_a_manifest_without_any_of_it_changes_nothing() -> None:
+    scheduler = loading.load("kube-scheduler")
+    assert discovery.completed(scheduler) is scheduler
+
+
+def test_the_crds_of_the_reference_are_those_that_are_generated() -> None:
+    path = data.PROJECT / "reference_impl" / "crds" / f"{served.MAPS}.yaml"
+    assert served.read([yaml.safe_load(path.read_text("utf-8"))]).key == "name"

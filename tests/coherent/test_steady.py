@@ -1,0 +1,57 @@
+"""What scaling may do to gangs: the walks of COH-T8 and COH-T9, and what they must not do."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.grove.coherent import steady
+from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.model import Key
+from conformance.grove.coherent.traces import layout
+
+F, P, D = Key("clique", "F"), Key("group", "P"), Key("group", "D")
+M1, T1, T2, T3 = "s-0-1*@v: F2 P[0] D[0]", "s-0-2@v: P[1]", "s-0-4@v: P[3]", "s-0-5@v: D[2]"
+AFTER_UPDATE = [M1, T1, "s-0-3*@v: F3 P[2] D[1]", T2, T3]
+T4, T5 = "s-0-6@v: P[4]", "s-0-7@v: P[5]"
+WALK = [
+    (AFTER_UPDATE, (5, 4, 3)),
+    ([*AFTER_UPDATE, T4, T5], (5, 6, 3)),
+    ([M1, T1, "s-0-3*@v: F3 P[2] D[1]", T3], (5, 3, 3)),
+    ([M1, T1, "s-0-3*@v: F3 P[2] D[1]"], (5, 3, 2)),
+    ([M1, T1, "s-0-3*@v: F3 P[2]"], (5, 3, 1)),
+    ([M1, T1, "s-0-3*@v: F3"], (5, 2, 1)),
+    ([M1, T1], (2, 2, 1)),
+]
+"""COH-T8: the gangs, and how many of F, P and D there are to be."""
+
+
+def found(before: list[str], after: list[str], sizes: tuple[int, int, int]) -> list[str]:
+    return steady.problems(Change(layout(before), layout(after)), dict(zip((F, P, D), sizes, strict=True)))
+
+
+@pytest.mark.parametrize("step", range(1, len(WALK)))
+def test_the_worked_walk_is_permitted(step: int) -> None:
+    assert found(WALK[step - 1][0], *WALK[step]) == []
+
+
+def test_legacy_gangs_are_scaled_by_index() -> None:
+    """COH-T9: a set that was made without maps."""
+    before = ["s-0*@v: F3 P[0]", "s-0-prefill-0@v: P[1]", "s-0-9@v: P[2]"]
+    right, gap = [before[0], before[1]], [before[0], before[2]]
+    assert found(before, right, (3, 2, 0)) == []
+    assert found(before, gap, (3, 2, 0)) == ["entries hold replicas [0, 2] of P, which has 2"]
+
+
+WRONG = [
+    ([M1, T1, "s-0-3*@v: F3 P[2,4] D[1]", T2, T3], (5, 5, 3), "gains replicas of P"),
+    ([*AFTER_UPDATE, "s-0-6@v: P[4,5]"], (5, 6, 3), "holds {P[4,5]}, not one replica"),
+    ([*AFTER_UPDATE, "s-0-6*@v: P[4]"], (5, 5, 3), "is new and an anchor"),
+    (["s-0-1*@v: F3 P[0] D[0]", *AFTER_UPDATE[1:]], (6, 4, 3), "join s-0-1, and not s-0-3"),
+    ([*AFTER_UPDATE, "s-0-6@v: F1"], (6, 4, 3), "holds pods of a standalone clique"),
+    ([M1, T1, "s-0-3*@v: F3 P[2] D[1]", T3, "s-0-8@v: P[3]"], (5, 4, 3), "replicas [3] of P are in another gang"),
+]
+
+
+@pytest.mark.parametrize(("after", "sizes", "what"), WRONG)
+def test_what_scaling_must_not_do_is_found(after: list[str], sizes: tuple[int, int, int], what: str) -> None:
+    assert what in "; ".join(found(AFTER_UPDATE, after, sizes))
