@@ -21,14 +21,11 @@ def affordable(components: Sequence[Component], places: Slots, wanted: Mapping[K
     can still be updated (COH-213). As long as a component has fewer available members than it has to keep, nothing
     available is taken of any component (COH-212).
     """
-    batch = {
-        component.key: [slot for slot in places[component.key] if not slot.done][: wanted[component.key]]
-        for component in components
-    }
+    batch = {component.key: _chosen(component, places, wanted) for component in components}
     if any(shortage(component, places) for component in components):
         return _unavailable(batch)
     if whole:
-        fits = all(_taken(batch[c.key]) <= _spare(c, places) for c in components)
+        fits = all(available(batch[c.key]) <= _spare(c, places) for c in components)
         return batch if fits else _unavailable(batch)
     return {
         component.key: _at_most(batch[component.key], max(0, _spare(component, places))) for component in components
@@ -41,14 +38,18 @@ def shortage(component: Component, places: Slots) -> str | None:
     return None if spare >= 0 else _message(component, places)
 
 
-def exhausted(components: Sequence[Component], places: Slots) -> str:
-    """Why no member can be taken."""
-    short = [_message(component, places) for component in components if _spare(component, places) < component.minimum]
-    return "; ".join(short or [_message(component, places) for component in components])
+def exhausted(components: Sequence[Component], places: Slots, wanted: Mapping[Key, int]) -> str:
+    """Why no member can be taken: the components whose budget does not permit what is wanted of them."""
+    short = [c for c in components if available(_chosen(c, places, wanted)) > _spare(c, places)]
+    return "; ".join(_message(component, places) for component in short or components)
 
 
 def available(slots: Sequence[Slot]) -> int:
     return sum(slot.available for slot in slots)
+
+
+def _chosen(component: Component, places: Slots, wanted: Mapping[Key, int]) -> list[Slot]:
+    return [slot for slot in places[component.key] if not slot.done][: wanted[component.key]]
 
 
 def _spare(component: Component, places: Slots) -> int:
@@ -61,10 +62,6 @@ def _message(component: Component, places: Slots) -> str:
         f"{component.key}: {available(places[component.key])} of {component.replicas} available, "
         f"at least {component.floor} have to stay available"
     )
-
-
-def _taken(batch: Sequence[Slot]) -> int:
-    return available(batch)
 
 
 def _unavailable(batch: Batch) -> Batch:

@@ -72,7 +72,7 @@ def next_step(
     opens = sub_step.phase is Phase.ANCHOR
     batch = budget.affordable(components, places, sub_step.wanted, whole=opens)
     if not any(batch.values()):
-        return Wait(budget.exhausted(components, places))
+        return Wait(budget.exhausted(components, places, sub_step.wanted))
     join = None if opens and gang_layout is GangLayout.PER_STEP else anchor
     result, touched = moved(layout, batch, join, generation, names, opens=opens and join is None)
     return Advance(result, touched, sub_step.phase, {key: len(chosen) for key, chosen in batch.items() if chosen})

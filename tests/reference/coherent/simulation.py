@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from reference_impl.api.coherent import GangLayout
-from reference_impl.plan.coherent import progress
+from reference_impl.plan.coherent import membership, progress
 from reference_impl.plan.coherent.bootstrap import bootstrap
 from reference_impl.plan.coherent.components import Component, clique, group
 from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout, find, gang_of_index
 from reference_impl.plan.coherent.naming import Names
 from reference_impl.plan.coherent.observed import Observed, ObservedPod, ObservedReplica
 from reference_impl.plan.coherent.planner import Advance, Complete, Step, next_step
+from reference_impl.plan.coherent.scope import ReplicaState, scope
 
 PREFIX = "s-0"
 
@@ -40,7 +41,14 @@ def written(entry: Entry) -> str:
 
 
 def gangs(layout: Layout) -> list[str]:
+    """The contents of all gangs, in the order of their creation."""
     return [written(entry) for entry in layout]
+
+
+def table(layout: Layout) -> str:
+    """A layout in one line, as the traces of the specification write it: `F3 | P1 | F2 P0@v1`. Gangs of v0 are not
+    marked."""
+    return " | ".join(written(entry) + ("" if entry.generation == "v0" else f"@{entry.generation}") for entry in layout)
 
 
 @dataclass
@@ -64,6 +72,8 @@ class Replica:
     layout: Layout = ()
     versions: dict[Key, str] = field(default_factory=dict)
     """The present template of each component."""
+    applied: dict[Key, str] = field(default_factory=dict)
+    """The template that the objects of each component have: the present one from the first sub-step on."""
     scope: set[Key] = field(default_factory=set)
     members: dict[Key, list[Member]] = field(default_factory=dict)
     been_ready: set[str] = field(default_factory=set)
@@ -76,6 +86,7 @@ class Replica:
         self._names = Names(lambda: self.clock)
         for component in self.components:
             self.versions.setdefault(component.key, self.generation)
+            self.applied.setdefault(component.key, self.versions[component.key])
             self.members.setdefault(component.key, [])
         if not self.layout:
             self.layout = bootstrap(self.components, self.generation, self.names)
@@ -96,6 +107,16 @@ class Replica:
         self.generation = generation
         self.scope |= {key for key, version in new.items() if self.versions[key] != version}
         self.versions |= new
+
+    def retarget(self, new: dict[Key, str]) -> None:
+        """A new template, with the scope that follows from it. The generation is known by the versions of all
+        components, so that a template that returns is the same generation."""
+        self.versions |= new
+        self.generation = ",".join(version for _, version in sorted(self.versions.items()))
+        changed = {key for key, version in self.versions.items() if self.applied[key] != version}
+        self.scope = set(scope(changed, self.scope, [ReplicaState(self.layout, self.observed())], self.generation))
+        if not self.scope:
+            self.applied |= self.versions
 
     def observed(self) -> Observed:
         pods: dict[str, list[ObservedPod]] = {}
@@ -159,11 +180,8 @@ class Replica:
 
     def refills(self, entry: Entry, key: Key, found: list[Member]) -> bool:
         """Whether a lost member is replaced in its gang."""
-        if key not in self.scope:
-            return True
-        if found:
-            return all(member.version == self.versions[key] for member in found)
-        return entry.generation == self.generation
+        current = [member.version == self.versions[key] for member in found]
+        return membership.refills(entry, key, current, self.scope, self.generation)
 
     def _create(self, key: Key, gang: str, index: int = -1) -> None:
         self.born += 1
@@ -192,6 +210,7 @@ class Replica:
         step = self.plan()
         if isinstance(step, Advance):
             self.layout = step.layout
+            self.applied |= self.versions
             self.act()
         elif isinstance(step, Complete):
             self.scope = set()
@@ -222,12 +241,13 @@ def deployed(text: str, gang_layout: GangLayout = GangLayout.PER_STEP) -> Replic
     return Replica(components(text), gang_layout=gang_layout).deploy()
 
 
-def key(name: str) -> Key:
+def named(name: str) -> Key:
+    """A component by its letter."""
     return Key(Kind.CLIQUE if name in "FGH" else Kind.GROUP, name)
 
 
 def keys(names: str) -> list[Key]:
-    return [key(name) for name in names]
+    return [named(name) for name in names]
 
 
 def batch(step: Advance) -> str:

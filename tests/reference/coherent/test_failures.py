@@ -1,0 +1,169 @@
+"""Failures during an update: what it waits for, what it takes first, and what it never takes (spec COH-150 to COH-154,
+COH-205 to COH-213)."""
+
+from __future__ import annotations
+
+from reference_impl.plan.coherent.planner import Advance, Complete, Step, Wait
+from tests.reference.coherent.simulation import Replica, batch, deployed, keys, named, table
+
+
+def started(text: str, changed: str, sub_steps: int = 0) -> Replica:
+    """A replica in an update to v1, after so many sub-steps whose pods are Ready."""
+    replica = deployed(text)
+    replica.change("v1", keys(changed))
+    for _ in range(sub_steps):
+        assert isinstance(replica.advance(), Advance)
+        replica.settle()
+    return replica
+
+
+def lose(replica: Replica, name: str, version: str, count: int) -> None:
+    """Members of a version are lost, the oldest first, and replaced where that is permitted."""
+    members = replica.members[named(name)]
+    for member in [member for member in members if member.version == version][:count]:
+        members.remove(member)
+    replica.act()
+
+
+def reason(step: Step) -> str:
+    assert isinstance(step, Wait), step
+    return step.reason
+
+
+def test_waits_for_new_gangs_to_be_ready() -> None:
+    replica = started("F4/2/2 P4/1/1", "FP")
+    replica.advance()
+    gang = replica.layout[-1].name
+    step = replica.plan()
+    assert reason(step) == f"waiting for PodGang {gang} to become Ready"
+    assert isinstance(step, Wait) and step.in_flight == (gang,)
+
+
+def test_a_gang_that_was_ready_once_is_not_awaited_again() -> None:
+    """Its lost pod is replaced in the same gang and counts as unavailable until then (COH-209)."""
+    replica = started("F6/1/2", "F", 1)
+    lose(replica, "F", "v1", 1)
+    assert replica.available(named("F")) == 5
+    assert batch(replica.advance()) == "anchor F1"
+    assert replica.available(named("F")) == 4
+
+
+def test_waits_for_the_pods_that_join_an_anchor() -> None:
+    replica = started("F20/2/2 P10/3/3 D20/3/4", "FPD", 2)
+    replica.advance()
+    anchor = next(entry for entry in replica.layout if entry.cliques.get("F") == 6)
+    step = replica.plan()
+    assert reason(step) == f"PodGang {anchor.name} has 4 of 6 Ready pods of PodClique F"
+    assert isinstance(step, Wait) and step.in_flight == (anchor.name,)
+
+
+def test_the_last_sub_step_passes_its_gate_too() -> None:
+    replica = started("F2/1/1", "F", 1)
+    replica.advance()
+    assert not isinstance(replica.plan(), Complete)
+    replica.settle()
+    assert isinstance(replica.plan(), Complete)
+
+
+def test_an_unavailable_member_elsewhere_uses_the_budget() -> None:
+    """Three may be unavailable and one is: two are taken, not three (COH-153)."""
+    replica = started("P9/3/3 F3/3/3", "FP", 1)
+    assert table(replica.layout) == "P3 | P4 | P5 | P6 | P7 | P8 | F3 P0,1,2@v1"
+    lose(replica, "P", "v1", 1)
+    assert batch(replica.advance()) == "tail P2"
+    assert replica.available(named("P")) == 6
+
+
+def test_nothing_available_is_taken_below_the_floor() -> None:
+    replica = started("F4/2/2 P4/1/1", "FP", 1)
+    lose(replica, "F", "v1", 2)
+    lose(replica, "P", "v1", 1)
+    assert replica.available(named("P")) == 3
+    assert reason(replica.advance()) == "PodCliqueScalingGroup P: 3 of 4 available, at least 3 have to stay available"
+    replica.settle()
+    assert batch(replica.advance()) == "tail P1"
+
+
+def test_a_component_below_its_floor_protects_the_others() -> None:
+    """F lost more than its budget: P keeps serving until F has recovered, only the lost pods of F move (COH-212)."""
+    replica = started("F6/2/2 P6/2/2", "FP", 1)
+    lose(replica, "F", "v0", 3)
+    assert replica.available(named("F")) == 3
+    assert batch(replica.advance()) == "anchor F2"
+    assert replica.available(named("P")) == 6
+    replica.settle()
+    assert batch(replica.advance()) == "anchor F2 P2", "F has recovered"
+
+
+def test_a_lost_old_pod_is_not_replaced_but_moved_first() -> None:
+    replica = started("F6/2/2", "F", 1)
+    lose(replica, "F", "v0", 1)
+    assert [member.version for member in replica.members[named("F")]].count("v1") == 2
+    replica.advance()
+    assert replica.available(named("F")) == 4, "the lost pod and one that was available"
+
+
+def test_a_workload_that_never_worked_can_be_updated() -> None:
+    replica = started("F4/2/2 P4/2/2", "FP")
+    for members in replica.members.values():
+        for member in members:
+            member.ready = False
+    replica.been_ready.clear()
+    assert [batch(step) for step in replica.update()] == ["anchor F2 P2"] * 2
+
+
+def test_a_broken_component_is_repaired_while_the_others_serve() -> None:
+    replica = started("F4/2/2 P4/2/2", "FP")
+    for member in replica.members[named("F")]:
+        member.ready = False
+    assert [batch(step) for step in replica.update()] == ["anchor F2", "anchor F2 P2", "anchor P2"]
+
+
+def test_a_budget_below_the_minimum_is_reported() -> None:
+    """Admission rejects it; a set stored before waits, and says why (COH-063)."""
+    replica = started("F4/2/1", "F")
+    assert reason(replica.advance()) == "PodClique F: 4 of 4 available, at least 3 have to stay available"
+
+
+def test_a_new_version_does_not_wait_for_the_abandoned_one() -> None:
+    replica = started("F4/2/2", "F")
+    replica.works = lambda _, version: version != "v1"
+    replica.advance()
+    replica.settle()
+    replica.change("v2", keys("F"))
+    assert isinstance(replica.advance(), Advance)
+    assert table(replica.layout) == "F2 | F2@v2"
+
+
+def test_a_revert_does_not_wait_for_gangs_of_the_first_deployment() -> None:
+    """P3 was never placed. The revert rolls back P0 all the same."""
+    replica = deployed("P4/1/2")
+    replica.been_ready.discard(replica.layout[-1].name)
+    replica.members[named("P")][3].ready = False
+    replica.change("v1", keys("P"))
+    assert isinstance(replica.advance(), Advance)
+    assert table(replica.layout) == "P0 | P1 | P2 | P3@v1", "the replica that was not available"
+    replica.change("v0", {named("P"): "v0"})
+    assert isinstance(replica.advance(), Advance)
+    assert table(replica.layout) == "P0 | P1 | P2 | P3"
+
+
+def test_a_revert_awaits_its_own_gangs_only() -> None:
+    replica = deployed("P4/1/2")
+    replica.change("v1", keys("P"))
+    replica.advance()
+    replica.settle()
+    replica.been_ready.discard(replica.layout[0].name)  # P1 of the first deployment
+    replica.change("v0", {named("P"): "v0"})
+    assert isinstance(replica.advance(), Advance)
+
+
+def test_pods_join_no_gang_of_another_update() -> None:
+    """What a revert leaves to do needs an anchor of its own, if it is a rest only (COH-Q33)."""
+    replica = started("F5/2/2 P2/1/1", "FP", 3)
+    lost = {"F": "v0", "P": "v0"}
+    replica.change("v0", {named(name): version for name, version in lost.items()})
+    while not isinstance(replica.advance(), Complete):
+        replica.settle()
+    assert {member.version for found in replica.members.values() for member in found} == {"v0"}
+    assert all(entry.generation == "v0" for entry in replica.layout)

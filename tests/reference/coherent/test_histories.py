@@ -1,0 +1,224 @@
+"""Coherent updates under changes, reverts and failures at any moment: what holds after each of them.
+
+The checks read the simulated members only, not what the planner believes of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_impl.api.coherent import GangLayout
+from reference_impl.plan.coherent.bootstrap import bootstrap
+from reference_impl.plan.coherent.layout import Key, Kind, find, gang_of_index
+from reference_impl.plan.coherent.planner import Advance, Complete, Step
+from reference_impl.plan.coherent.repair import violations
+from reference_impl.plan.coherent.steps import step_count
+from tests.reference.coherent.simulation import Member, Replica, components, gangs, named
+
+BROKEN = "x"
+"""A version whose pods never become Ready."""
+VERSIONS = ("0", "1", "2", BROKEN)
+
+
+@dataclass
+class History:
+    """A replica under test, and what has been seen of it."""
+
+    replica: Replica
+    versions_seen: dict[tuple[str, Key], str] = field(default_factory=dict)
+    """The version that the members of a gang have, from its first member on."""
+    gangs_seen: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.replica.works = lambda _, version: version != BROKEN
+        self.check()
+
+    def change(self, versions: dict[Key, str]) -> None:
+        self.replica.retarget(versions)
+        self.check()
+
+    def lose(self, number: int) -> None:
+        """A member is lost; what its gang may replace is replaced."""
+        members = [(key, member) for key, found in self.replica.members.items() for member in found]
+        if members:
+            key, member = members[number % len(members)]
+            self.replica.members[key].remove(member)
+            self.replica.act()
+            self.check()
+
+    def settle(self) -> None:
+        self.replica.settle()
+        self.check()
+
+    def advance(self) -> Step:
+        """Plan and act, and check what was deleted."""
+        replica = self.replica
+        before = {key: list(found) for key, found in replica.members.items()}
+        scope = replica.in_scope()
+        step = replica.advance()
+        gone = {
+            key: [member for member in found if all(member is not kept for kept in replica.members[key])]
+            for key, found in before.items()
+        }
+        self._check_deleted(gone)
+        if any(member.ready for found in gone.values() for member in found):
+            for component in scope:
+                available = replica.available(component.key)
+                assert available >= component.floor, f"{component.key}: {available} available after a deletion"
+        self.check()
+        return step
+
+    def _check_deleted(self, gone: dict[Key, list[Member]]) -> None:
+        scope = {component.key for component in self.replica.in_scope()}
+        for key, members in gone.items():
+            for member in members:
+                assert key in scope, f"{key} is not in scope, and a member of it was deleted"
+                assert member.version != self.replica.versions[key], (
+                    f"{key}: a member of the present version was deleted"
+                )
+
+    def check(self) -> None:
+        replica = self.replica
+        assert violations(replica.layout, replica.components) == []
+        for entry in replica.layout:
+            if entry.name not in self.gangs_seen:
+                assert all(entry.name > known for known in self.gangs_seen), "names follow the order of creation"
+                self.gangs_seen.append(entry.name)
+        for key, found in replica.members.items():
+            assert len(found) <= replica.component(key).replicas, f"{key}: surge"
+            for member in found:
+                version = self.versions_seen.setdefault((member.gang, key), member.version)
+                assert version == member.version, f"two versions of {key} in gang {member.gang}"
+            if key.kind is Kind.GROUP:
+                assert max(Counter(member.index for member in found).values(), default=0) <= 1
+            self._check_places(key, found)
+
+    def _check_places(self, key: Key, found: list[Member]) -> None:
+        for member in found:
+            entry = find(self.replica.layout, member.gang)
+            assert entry is not None, "a member is in a gang that is not in the layout"
+            if key.kind is Kind.GROUP:
+                assert gang_of_index(self.replica.layout, key.name, member.index) == member.gang
+        for gang, count in Counter(member.gang for member in found).items():
+            entry = find(self.replica.layout, gang)
+            assert entry is not None and count <= entry.count(key)
+
+    def finish(self) -> None:
+        """With a version that works and without further failures, the update ends, and all members are there."""
+        replica = self.replica
+        limit = sum(component.replicas for component in replica.components) + 2
+        for _ in range(limit):
+            replica.act()
+            replica.settle()
+            if isinstance(self.advance(), Complete):
+                break
+        else:
+            raise AssertionError(f"the update does not end: {replica.plan()}")
+        for component in replica.components:
+            found = replica.members[component.key]
+            assert len(found) == component.replicas
+            assert all(member.ready and member.version == replica.versions[component.key] for member in found)
+
+
+@st.composite
+def component(draw: st.DrawFn, name: str) -> str:
+    minimum = draw(st.integers(1, 4))
+    replicas = draw(st.integers(minimum, 12))
+    return f"{name}{replicas}/{minimum}/{draw(st.integers(minimum, replicas))}"
+
+
+@st.composite
+def sets(draw: st.DrawFn) -> str:
+    names = draw(st.lists(st.sampled_from("FGPD"), min_size=1, max_size=4, unique=True))
+    return " ".join(draw(component(name)) for name in sorted(names, key="FGPD".index))
+
+
+ACTIONS = st.one_of(
+    st.tuples(st.just("change"), st.dictionaries(st.sampled_from("FGPD"), st.sampled_from(VERSIONS), min_size=1)),
+    st.tuples(st.just("lose"), st.integers(0, 50)),
+    st.tuples(st.just("settle"), st.none()),
+    st.tuples(st.just("advance"), st.none()),
+    st.tuples(st.just("advance"), st.none()),
+    st.tuples(st.just("settle and advance"), st.integers(1, 4)),
+    st.tuples(st.just("lose and advance"), st.lists(st.integers(0, 50), min_size=1, max_size=4)),
+)
+
+
+def begun(text: str, layout: GangLayout) -> Replica:
+    """A replica with version 0 of all components."""
+    parts = components(text)
+    versions = {component.key: "0" for component in parts}
+    return Replica(parts, generation=",".join(versions.values()), gang_layout=layout, versions=versions).deploy()
+
+
+def play(text: str, layout: GangLayout, actions: list[tuple[str, Any]]) -> History:
+    history = History(begun(text, layout))
+    present = set(history.replica.versions)
+    for action, argument in actions:
+        if action == "change":
+            history.change({named(name): version for name, version in argument.items() if named(name) in present})
+        elif action == "lose":
+            history.lose(argument)
+        elif action == "settle":
+            history.settle()
+        elif action == "advance":
+            history.advance()
+        elif action == "lose and advance":
+            history.settle()
+            for number in argument:
+                history.lose(number)
+            history.advance()
+        else:
+            for _ in range(argument):
+                history.settle()
+                history.advance()
+    return history
+
+
+@settings(max_examples=400, deadline=None)
+@given(sets(), st.sampled_from(GangLayout), st.lists(ACTIONS, max_size=20))
+def test_any_history_keeps_the_invariants_and_ends(
+    text: str, layout: GangLayout, actions: list[tuple[str, Any]]
+) -> None:
+    history = play(text, layout, actions)
+    replica = history.replica
+    if BROKEN in replica.versions.values():
+        history.change({key: "9" for key, version in replica.versions.items() if version == BROKEN})
+    history.finish()
+
+
+@settings(max_examples=200, deadline=None)
+@given(sets(), st.sampled_from(GangLayout), st.data())
+def test_without_failures_one_version_always_serves(text: str, layout: GangLayout, data: st.DataObject) -> None:
+    """If an update has two steps or more, `minAvailable` members of each component of one version are always available
+    (COH-I02)."""
+    replica = begun(text, layout)
+    changed = data.draw(st.sets(st.sampled_from(sorted(replica.versions)), min_size=1))
+    replica.retarget(dict.fromkeys(changed, "1"))
+    scope = replica.in_scope()
+    steps = step_count(scope)
+    for _ in range(1000):
+        step = replica.advance()
+        if isinstance(step, Complete):
+            break
+        assert isinstance(step, Advance)
+        serves = [
+            version
+            for version in "01"
+            if all(
+                sum(member.ready and member.version == version for member in replica.members[c.key]) >= c.min_available
+                for c in scope
+            )
+        ]
+        assert serves or steps == 1
+        replica.settle()
+    anchors = [entry for entry in replica.layout if entry.anchor and entry.generation == replica.generation]
+    assert len(anchors) == (1 if layout is GangLayout.SINGLE_ANCHOR else steps)
+    if layout is GangLayout.SINGLE_ANCHOR and len(changed) == len(replica.components):
+        first = bootstrap(replica.components, replica.generation, replica.names)
+        assert sorted(gangs(replica.layout)) == sorted(gangs(first)), "the layout of a first deployment (COH-R01)"
