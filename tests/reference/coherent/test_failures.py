@@ -95,6 +95,16 @@ def test_a_component_below_its_floor_protects_the_others() -> None:
     assert batch(replica.advance()) == "anchor F2 P2", "F has recovered"
 
 
+def test_a_component_that_does_not_move_protects_the_others_too() -> None:
+    """F does not take part in this sub-step, but has too few available pods."""
+    replica = started("F4/2/2 P9/1/1", "FP", 1)
+    lose(replica, "F", "v0", 2)
+    lose(replica, "F", "v1", 1)
+    assert reason(replica.advance()) == "PodClique F: 1 of 4 available, at least 2 have to stay available"
+    replica.settle()
+    assert batch(replica.advance()) == "tail P1"
+
+
 def test_a_lost_old_pod_is_not_replaced_but_moved_first() -> None:
     replica = started("F6/2/2", "F", 1)
     lose(replica, "F", "v0", 1)

@@ -1,0 +1,77 @@
+"""The plan of the proposal's first text, for comparison only (spec COH-104, COH-158, COH-166 to COH-169).
+
+It knows no `maxUnavailable`: it makes one anchor after the other and, once they are all Ready, moves everything that is
+left at once. No set is updated by it, unless a laboratory puts it in the place of `planner.next_step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from reference_impl.plan.coherent import progress
+from reference_impl.plan.coherent.components import Component
+from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout, tail
+from reference_impl.plan.coherent.moves import moved
+from reference_impl.plan.coherent.naming import NameSource
+from reference_impl.plan.coherent.observed import Observed
+from reference_impl.plan.coherent.planner import Advance, Complete, Step, Wait
+from reference_impl.plan.coherent.slots import Slot, slots
+from reference_impl.plan.coherent.steps import Phase
+
+
+def bootstrap(components: Sequence[Component], generation: str, names: NameSource) -> Layout:
+    """The first layout: all iterations of an update at once."""
+    members = {c.key: list(range(c.replicas)) for c in components if c.replicas}
+    present = [component for component in components if component.key in members]
+    entries: list[Entry] = []
+    while any(members.values()):
+        phase, wanted = iteration(present, {key: len(found) for key, found in members.items()})
+        taken = {key: members[key][:count] for key, count in wanted.items() if count}
+        members = {key: found[wanted[key] :] for key, found in members.items()}
+        if phase is Phase.ANCHOR:
+            pods = {key.name: len(found) for key, found in taken.items() if key.kind is Kind.CLIQUE}
+            indices = {key.name: tuple(found) for key, found in taken.items() if key.kind is Kind.GROUP}
+            entries.append(Entry("", generation, pods, indices, anchor=True))
+        else:
+            entries += [tail("", generation, key.name, index) for key, found in taken.items() for index in found]
+    return tuple(replace(entry, name=name) for name, entry in zip(names(len(entries)), entries, strict=True))
+
+
+def iteration(components: Sequence[Component], left: Mapping[Key, int]) -> tuple[Phase, dict[Key, int]]:
+    """What the next iteration moves: `minAvailable` members of each component, and all standalone pods with the last
+    anchor; or else all that is left."""
+    if _whole(components, left):
+        taken = {component.key: component.minimum for component in components}
+        rest = {key: left[key] - count for key, count in taken.items()}
+        if not _whole(components, rest):
+            taken |= {key: count for key, count in left.items() if key.kind is Kind.CLIQUE}
+        return Phase.ANCHOR, taken
+    pods_left = any(count for key, count in left.items() if key.kind is Kind.CLIQUE)
+    return Phase.ANCHOR if pods_left else Phase.LEFTOVER, dict(left)
+
+
+def _whole(components: Sequence[Component], left: Mapping[Key, int]) -> bool:
+    return all(left[component.key] >= component.minimum for component in components)
+
+
+def next_step(
+    layout: Layout, scope: Sequence[Component], observed: Observed, generation: str, names: NameSource
+) -> Step:
+    """What the update does next; the oldest gangs and the lowest indices are moved first."""
+    components = [component for component in scope if component.replicas > 0]
+    if waiting := progress.not_ready(layout, generation, components, observed):
+        return Wait(f"waiting for PodGang {', '.join(waiting)} to become Ready", waiting)
+    places = {c.key: _in_order(layout, c.key, observed, generation) for c in components}
+    if not any(places.values()):
+        return Complete()
+    phase, wanted = iteration(components, {key: len(found) for key, found in places.items()})
+    batch = {key: found[: wanted[key]] for key, found in places.items()}
+    result, touched = moved(layout, batch, None, generation, names, opens=phase is Phase.ANCHOR)
+    return Advance(result, touched, phase, {key: len(found) for key, found in batch.items() if found})
+
+
+def _in_order(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
+    age = {entry.name: position for position, entry in enumerate(layout)}
+    left = [slot for slot in slots(layout, key, observed, generation) if not slot.done]
+    return sorted(left, key=lambda slot: (slot.index, age[slot.gang]))
