@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reference_impl.plan.coherent.layout import Key
+from reference_impl.plan.coherent.layout import Entry, Key
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,13 @@ class Observed:
     """Scaling group by config name → its replicas by index."""
     been_ready: frozenset[str] = frozenset()
     """PodGangs that have been Ready at least once: `status.lastReady` is set (COH-150)."""
+    same: Mapping[Key, frozenset[str]] = field(default_factory=dict)
+    """Component → other generations in which it has the present template (COH-197)."""
+
+    def refills(self, entry: Entry, key: Key, generation: str) -> bool:
+        """Whether a missing member is created in its gang: new members always have the present template, and a gang
+        never mixes two of them. So a lost member of an old gang is not replaced, but moved first (COH-209, COH-210)."""
+        return entry.generation == generation or entry.generation in self.same.get(key, ())
 
     def pods_in(self, clique: str, gang: str) -> list[ObservedPod]:
         """The pods of a clique in a gang, the one to be deleted first in front."""

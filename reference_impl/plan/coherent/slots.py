@@ -3,11 +3,10 @@ to move (spec COH-125, COH-126, COH-197, COH-206)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout
-from reference_impl.plan.coherent.observed import Observed, ObservedPod
+from reference_impl.plan.coherent.observed import Observed
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list
     """All slots of a component, in the order in which an update moves them: members that are not available first.
 
     Progress is this set, not a number: an update that continues, reverts or replaces another one finds out here what is
-    left to do. A member that exists is judged by its template; a place without a member by the generation of its gang.
+    left to do. A member that exists is judged by its template, a place without a member by the generation of its gang.
     """
     found = [
         slot
@@ -46,24 +45,18 @@ def _of_pods(entry: Entry, position: int, key: Key, observed: Observed, generati
     count = entry.count(key)
     found = observed.pods_in(key.name, entry.name)
     kept = found[max(0, len(found) - count) :]  # the others are about to be deleted
-    lost_is_done = _refilled(entry, kept, generation)
-    lost = [Slot(entry.name, lost_is_done, False, (0, position, number)) for number in range(count - len(kept))]
+    refilled = observed.refills(entry, key, generation)
+    lost = [Slot(entry.name, refilled, False, (0, position, number)) for number in range(count - len(kept))]
     return lost + [
         Slot(entry.name, pod.current, pod.ready, (1, position, number)) for number, pod in enumerate(kept, len(lost))
     ]
-
-
-def _refilled(entry: Entry, kept: Sequence[ObservedPod], generation: str) -> bool:
-    """Whether a lost pod is replaced in the same gang: a pod of the present template is what the others are, or what
-    the gang was created for. A lost pod of an old gang is not replaced, but moved first (COH-209, COH-210)."""
-    return all(pod.current for pod in kept) if kept else entry.generation == generation
 
 
 def _of_replicas(entry: Entry, key: Key, observed: Observed, generation: str) -> list[Slot]:
     result = []
     for index in entry.groups.get(key.name, ()):
         found = observed.replica(key, index, entry.name)
-        done = entry.generation == generation if found is None else found.current
+        done = observed.refills(entry, key, generation) if found is None else found.current
         available = found is not None and found.available
         result.append(Slot(entry.name, done, available, (index,), index))
     return result

@@ -21,26 +21,25 @@ def rebuilt(
     pods: Mapping[str, PodMapping | None],
     indices: Mapping[str, IndexMapping | None],
     generation: str,
+    live: Layout = (),
 ) -> Layout:
     """The layout that the mappings of all components describe (COH-252).
 
     `pods` and `indices` are the mappings by template and config name; None is a mapping that has not been written yet,
     whose component keeps what the layout says (COH-272). A component that is not named holds nothing any more. Gangs
-    keep their generation and their place; gangs that only a mapping names were made by a scale-out, and follow.
+    keep their generation. A gang that only a mapping names was made by a scale-out, unless it is `live`
+    (`adoption.adopted`): then somebody has removed it from the map.
     """
-    entries = {entry.name: replace(entry, cliques={}, groups={}) for entry in layout}
+    held = {entry.name: replace(entry, cliques={}, groups={}) for entry in (*live, *layout)}
     for clique, mapping in pods.items():
         counts = {e.name: e.count(Key(Kind.CLIQUE, clique)) for e in layout} if mapping is None else mapping
         for gang, count in counts.items():
-            entry = entries.get(gang) or Entry(gang, generation, anchor=True)
-            entries[gang] = entry.with_pods(clique, count)
-    for group, held in indices.items():
-        parts = {e.name: e.groups.get(group, ()) for e in layout} if held is None else held
-        for gang, part in parts.items():
-            entries[gang] = (entries.get(gang) or Entry(gang, generation)).with_indices(group, part)
-    known = [entry.name for entry in layout]
-    added = sorted((gang for gang in entries if gang not in known), key=order)
-    return compact(entries[gang] for gang in [*known, *added])
+            held[gang] = held.get(gang, Entry(gang, generation, anchor=True)).with_pods(clique, count)
+    for group, parts in indices.items():
+        places = {e.name: e.groups.get(group, ()) for e in layout} if parts is None else parts
+        for gang, own in places.items():
+            held[gang] = held.get(gang, Entry(gang, generation)).with_indices(group, own)
+    return compact(sorted(held.values(), key=lambda entry: order(entry.name)))
 
 
 def scaled_group(mapping: IndexMapping, replicas: int, names: NameSource) -> dict[str, tuple[int, ...]]:

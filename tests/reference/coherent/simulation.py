@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from reference_impl.api.coherent import GangLayout
-from reference_impl.plan.coherent import membership, progress
+from reference_impl.plan.coherent import progress
 from reference_impl.plan.coherent.bootstrap import bootstrap
 from reference_impl.plan.coherent.components import Component, clique, group
 from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout, find, gang_of_index
@@ -74,6 +74,8 @@ class Replica:
     """The present template of each component."""
     applied: dict[Key, str] = field(default_factory=dict)
     """The template that the objects of each component have: the present one from the first sub-step on."""
+    templates: dict[str, dict[Key, str]] = field(default_factory=dict)
+    """Generation → the version of each component."""
     scope: set[Key] = field(default_factory=set)
     members: dict[Key, list[Member]] = field(default_factory=dict)
     been_ready: set[str] = field(default_factory=set)
@@ -88,6 +90,7 @@ class Replica:
             self.versions.setdefault(component.key, self.generation)
             self.applied.setdefault(component.key, self.versions[component.key])
             self.members.setdefault(component.key, [])
+        self.templates[self.generation] = dict(self.versions)
         if not self.layout:
             self.layout = bootstrap(self.components, self.generation, self.names)
 
@@ -107,12 +110,14 @@ class Replica:
         self.generation = generation
         self.scope |= {key for key, version in new.items() if self.versions[key] != version}
         self.versions |= new
+        self.templates[generation] = dict(self.versions)
 
     def retarget(self, new: dict[Key, str]) -> None:
         """A new template, with the scope that follows from it. The generation is known by the versions of all
         components, so that a template that returns is the same generation."""
         self.versions |= new
         self.generation = ",".join(version for _, version in sorted(self.versions.items()))
+        self.templates[self.generation] = dict(self.versions)
         changed = {key for key, version in self.versions.items() if self.applied[key] != version}
         self.scope = set(scope(changed, self.scope, [ReplicaState(self.layout, self.observed())], self.generation))
         if not self.scope:
@@ -132,7 +137,13 @@ class Replica:
                 else:
                     found = ObservedReplica(member.gang, member.ready, current)
                     replicas.setdefault(key.name, {})[member.index] = found
-        return Observed(pods, replicas, frozenset(self.been_ready))
+        same = {
+            key: frozenset(
+                generation for generation, known in self.templates.items() if known[key] == self.versions[key]
+            )
+            for key in self.versions
+        }
+        return Observed(pods, replicas, frozenset(self.been_ready), same)
 
     def available(self, key: Key) -> int:
         return sum(member.ready for member in self.members[key])
@@ -164,7 +175,7 @@ class Replica:
     def _create_pods(self, key: Key) -> None:
         for entry in self.layout:
             found = [member for member in self.members[key] if member.gang == entry.name]
-            if self.refills(entry, key, found):
+            if self.refills(entry, key):
                 for _ in range(entry.count(key) - len(found)):
                     self._create(key, entry.name)
 
@@ -175,13 +186,12 @@ class Replica:
         for entry in self.layout:
             for index in entry.groups.get(key.name, ()):
                 exists = any(member.index == index for member in self.members[key])
-                if not exists and self.refills(entry, key, []):
+                if not exists and self.refills(entry, key):
                     self._create(key, entry.name, index)
 
-    def refills(self, entry: Entry, key: Key, found: list[Member]) -> bool:
-        """Whether a lost member is replaced in its gang."""
-        current = [member.version == self.versions[key] for member in found]
-        return membership.refills(entry, key, current, self.scope, self.generation)
+    def refills(self, entry: Entry, key: Key) -> bool:
+        """Whether a lost member is replaced in its gang: only if its gang was created for the present template."""
+        return self.templates[entry.generation][key] == self.versions[key]
 
     def _create(self, key: Key, gang: str, index: int = -1) -> None:
         self.born += 1

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reference_impl.plan.coherent.layout import Entry, Layout
-from reference_impl.plan.coherent.membership import Difference, difference, refills
 from reference_impl.plan.coherent.naming import Names, newest, number, order
 from reference_impl.plan.coherent.observed import ObservedPod
 from reference_impl.plan.coherent.steady import rebuilt, scaled_clique, scaled_group
-from tests.reference.coherent.simulation import named, table
+from tests.reference.coherent.simulation import table
 
 T = 1_700_000_000_000_000_000
 
@@ -91,11 +92,7 @@ def test_first_pods_of_a_clique_join_an_anchor_of_the_present_generation() -> No
 )
 def test_scale_in_of_a_clique(replicas: int, found: str, expected: dict[str, int]) -> None:
     mapping = {gang(0): 2, gang(2): 3}
-    result = scaled_clique(mapping, replicas, pods(found), LAYOUT, "v1", fresh)
-    assert result == expected
-    change = difference(result, pods(found), lambda _: True)
-    assert not change.create
-    assert len(change.delete) == len(found.split()) - replicas
+    assert scaled_clique(mapping, replicas, pods(found), LAYOUT, "v1", fresh) == expected
 
 
 def test_the_layout_is_rebuilt_from_the_mappings() -> None:
@@ -108,6 +105,11 @@ def test_the_layout_is_rebuilt_from_the_mappings() -> None:
     assert table(result) == "F2 D0 P0 | P1 | F2@v1 | D1@v1 | P2@v1"
     assert [entry.name for entry in result] == [gang(0), gang(1), gang(2), gang(3), gang(4)]
     assert [entry.anchor for entry in result] == [True, False, True, False, False]
+
+
+def test_a_gang_that_was_removed_from_the_map_returns_as_it_was() -> None:
+    pods, indices = {"F": {gang(0): 2, gang(2): 3}}, {"P": {gang(0): [0], gang(1): [1]}, "D": None}
+    assert rebuilt(LAYOUT[1:], pods, indices, "v2", LAYOUT)[0] == replace(LAYOUT[0], groups={"P": (0,)})
 
 
 def test_a_mapping_that_is_not_written_yet_changes_nothing() -> None:
@@ -123,29 +125,6 @@ def test_a_gang_that_only_standalone_pods_made_is_an_anchor() -> None:
     result = rebuilt(LAYOUT[1:2], {"F": {gang(5): 2}}, {"P": None}, "v1")
     assert table(result) == "P1 | F2@v1"
     assert result[1].anchor
-
-
-def test_difference_of_pods() -> None:
-    found = pods("0:5 0:0 1:5 7:5")
-    mapping = {gang(0): 1, gang(1): 3, gang(2): 2}
-    change = difference(mapping, found, lambda name: name != gang(2))
-    assert change == Difference(["pod-1", "pod-3"], {gang(1): 2})
-
-
-@pytest.mark.parametrize(
-    ("generation", "current", "scope", "expected"),
-    [
-        ("v0", [], "", True),
-        ("v0", [False], "", True),
-        ("v0", [], "F", False),
-        ("v0", [True, False], "F", False),
-        ("v0", [True], "F", True),
-        ("v1", [], "F", True),
-    ],
-)
-def test_old_gangs_get_no_new_pods(generation: str, current: list[bool], scope: str, expected: bool) -> None:
-    entry = Entry(gang(0), generation, {"F": 2})
-    assert refills(entry, named("F"), current, [named(name) for name in scope], "v1") is expected
 
 
 def test_names_grow_even_if_the_clock_steps_back() -> None:
