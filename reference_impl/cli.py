@@ -20,7 +20,7 @@ from reference_impl import extensions
 from reference_impl.admission import server
 from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
-from reference_impl.control.features import Features, unmet
+from reference_impl.control.features import Features, unmet, with_maps
 from reference_impl.control.operator import INIT_IMAGE, Operator
 from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import answered
@@ -123,9 +123,10 @@ def operator(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            features = Features(
+            asked = Features(
                 topology=settings.topology_aware_scheduling.enabled, mnnvl=settings.network.auto_mnnvl_enabled
             )
+            features = await answered(lambda: with_maps(client, asked))
             reference = Operator(
                 client,
                 scheduler_name=scheduler_name,

@@ -10,7 +10,14 @@ from kube.informer import Informer, typed
 from kube.objects import Object
 from kube.resource import PODS, SERVICES
 from reference_impl.api import kubernetes, models
-from reference_impl.api.models import ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from reference_impl.api.models import (
+    ClusterTopologyBinding,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGang,
+    PodGangMap,
+)
 from reference_impl.api.pods import Pod, Service
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.plan import labels
@@ -21,6 +28,8 @@ OWNER = "owner"
 """Index by the uid of the controller reference."""
 GANG = "gang"
 """Index by namespace/name of the gang that a label names."""
+REPLICA = "replica"
+"""Index by namespace/set-index of the replica of a set that an object belongs to: the name of its PodGangMap."""
 BASE = "base"
 """Index by namespace/name of the base gang that a scaled clique waits for."""
 
@@ -33,6 +42,12 @@ def key_text(namespace: str, name: str) -> str:
 def _by_owner(item: Object) -> Iterable[str]:
     controller = item.metadata.controller
     return (controller.uid,) if controller else ()
+
+
+def replica_of(item: Object) -> tuple[str, ...]:
+    """The key of the replica of a set that an object belongs to, if any: that of its PodGangMap."""
+    pcs, index = item.metadata.label(labels.PART_OF), item.metadata.label(labels.REPLICA_INDEX)
+    return (key_text(item.metadata.namespace, f"{pcs}-{index}"),) if pcs and index else ()
 
 
 def _by_label(label: str) -> Any:
@@ -52,6 +67,8 @@ class Cache:
         self.cliques = Informer(client, models.PODCLIQUES, typed(PodClique), label_selector=managed)
         self.groups = Informer(client, models.SCALING_GROUPS, typed(PodCliqueScalingGroup), label_selector=managed)
         self.gangs = Informer(client, models.PODGANGS, typed(PodGang), label_selector=managed)
+        self.maps = Informer(client, models.PODGANGMAPS, typed(PodGangMap), label_selector=managed)
+        self._maps_served = features.maps
         self.pods = Informer(client, PODS, typed(Pod), label_selector=managed)
         self.services = Informer(client, SERVICES, typed(Service), label_selector=managed)
         self.accounts = Informer(
@@ -78,17 +95,26 @@ class Cache:
         """Secondary resources: objects of other kinds than Grove's own that a set needs. They are corrected when
         changed and recreated when deleted."""
         self._others = (self.claim_templates, *((self.topologies,) if features.topology else ()))
-        own: tuple[Informer[Any], ...] = (self.cliques, self.groups, self.gangs, self.pods, self.domains)
+        own: tuple[Informer[Any], ...] = (self.cliques, self.groups, self.gangs, self.maps, self.pods, self.domains)
         for informer in (*own, *self.secondary):
             informer.add_index(OWNER, _by_owner)
         self.pods.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(BASE, _by_label(labels.BASE_PODGANG))
+        for part in (self.cliques, self.groups):
+            part.add_index(REPLICA, replica_of)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
         """All informers."""
-        own = (self.sets, self.cliques, self.groups, self.gangs, self.pods)
+        own = (
+            self.sets,
+            self.cliques,
+            self.groups,
+            self.gangs,
+            self.pods,
+            *((self.maps,) if self._maps_served else ()),
+        )
         return (*own, *self.secondary, *self._others)
 
     def child(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:

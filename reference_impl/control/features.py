@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import CRDS
 from reference_impl.api.kubernetes import COMPUTE_DOMAINS
-from reference_impl.api.models import TOPOLOGY_BINDINGS
+from reference_impl.api.models import PODGANGMAPS, TOPOLOGY_BINDINGS
 
 
 @dataclass(frozen=True)
 class Features:
     """`topology`: topology constraints are passed on to the gangs (OBJ-455). `mnnvl`: ComputeDomains are created for
-    cliques with GPUs (OBJ-840)."""
+    cliques with GPUs (OBJ-840). `maps`: the cluster serves PodGangMaps, which coherent updates need."""
 
     topology: bool = False
     mnnvl: bool = False
+    maps: bool = False
 
 
 NO_FEATURES = Features()
@@ -26,6 +27,11 @@ NO_FEATURES = Features()
 EARLIER_TOPOLOGIES = "clustertopologies.grove.io"
 """The CRD of Grove up to v0.1.0-alpha.8. It has the same short name as its successor, which the API server therefore
 does not serve while both exist (HASH-197)."""
+
+
+async def with_maps(client: Client, features: Features) -> Features:
+    """The features, with `maps` as the cluster serves them."""
+    return replace(features, maps=await _served(client, PODGANGMAPS.path()))
 
 
 async def unmet(client: Client, features: Features) -> str:

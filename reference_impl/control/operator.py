@@ -12,11 +12,12 @@ from kube.informer import Informer
 from kube.leases import Elector
 from kube.objects import Key, Object
 from kube.workqueue import WorkQueue, work
-from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang, PodGangMap
 from reference_impl.api.pods import Pod
-from reference_impl.control.cache import BASE, GANG, Cache, key_text
+from reference_impl.control.cache import BASE, GANG, REPLICA, Cache, key_text, replica_of
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.last_errors import LastErrors, only_errors
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.migration import HashMigration
@@ -26,6 +27,7 @@ from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import gangs, labels, names, topology, update_progress
+from reference_impl.plan.coherent import gangs as map_gangs
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.runtime import logs
 from reference_impl.runtime.waiting import answered
@@ -65,11 +67,12 @@ class Operator:
         self._groups: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._gangs: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
         self._domains: WorkQueue[Key] = WorkQueue(settle=SETTLE_SECONDS)
+        held = GangMaps(self.cache, hash_policy)
         errors = LastErrors(self.cache.sets, writer)
         migration = HashMigration(self.cache, writer, self._sets.add, errors, hash_policy)
-        sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, features, hash_policy)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, migration, hash_policy)
-        groups = GroupReconciler(self.cache, writer, migration, features, hash_policy)
+        sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, features, hash_policy, held=held)
+        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, migration, hash_policy, held=held)
+        groups = GroupReconciler(self.cache, writer, migration, features, hash_policy, held=held)
         self._last_errors = (
             (self._sets, sets.last_errors),
             (self._groups, groups.last_errors),
@@ -80,7 +83,7 @@ class Operator:
             ("podclique", self._cliques, cliques.reconcile, WORKERS),
             ("podclique-status", self._clique_statuses, cliques.reconcile_status, STATUS_WORKERS),
             ("podcliquescalinggroup", self._groups, groups.reconcile, 8),
-            ("podgang", self._gangs, GangReconciler(self.cache, writer).reconcile, WORKERS),
+            ("podgang", self._gangs, GangReconciler(self.cache, writer, held).reconcile, WORKERS),
             ("computedomain", self._domains, DomainReconciler(self.cache, writer).reconcile, 1),
         )
         for name, queue, _, workers in self._work:
@@ -89,6 +92,7 @@ class Operator:
         self.cache.cliques.add_handler(self._on_clique)
         self.cache.groups.add_handler(self._on_group)
         self.cache.gangs.add_handler(self._on_gang)
+        self.cache.maps.add_handler(self._on_map)
         self.cache.pods.add_handler(self._on_pod)
         for informer in self.cache.secondary:
             informer.add_handler(self._on_secondary)
@@ -229,6 +233,36 @@ class Operator:
         if not known or (old is not None and old.spec != item.spec):
             for clique in self.cache.cliques.indexed(GANG, key_text(*item.metadata.key)):
                 self._cliques.add(clique.metadata.key)
+            if map_gangs.of_a_map(item):
+                self._wake_replica(item)
+        if map_gangs.of_a_map(item):
+            self._on_gang_of_map(old, item)
+
+    def _on_map(self, kind: str, old: PodGangMap | None, item: PodGangMap) -> None:
+        """Trigger everything in the replica of a changed map; a deleted map is restored by its set."""
+        if kind != "DELETED" and old is not None and old.spec == item.spec:
+            return
+        if kind != "ADDED":
+            self._wake_set(item)
+        for entry in item.spec.entries:
+            self._gangs.add((item.metadata.namespace, entry.name))
+        self._wake_replica(item)
+
+    def _wake_replica(self, item: Object) -> None:
+        """Trigger the cliques and scaling groups of the replica that an object belongs to."""
+        for index in replica_of(item):
+            for clique in self.cache.cliques.indexed(REPLICA, index):
+                self._cliques.add(clique.metadata.key)
+            for group in self.cache.groups.indexed(REPLICA, index):
+                self._groups.add(group.metadata.key)
+
+    def _on_gang_of_map(self, old: PodGang | None, item: PodGang) -> None:
+        """What a gang of a map was waited for: others depend on it, or the next sub-step does."""
+        before, after = (old.status if old else None), item.status
+        for field in ("last_scheduled", "last_ready"):
+            if getattr(before, field, None) != getattr(after, field, None):
+                self._wake_set(item)
+                self._wake_replica(item)
 
     def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
         namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)
@@ -237,8 +271,13 @@ class Operator:
         if kind == "DELETED":
             self._wake_for_legacy(item)
         living = not item.terminating and kind != "DELETED"
+        gang_of = (namespace, item.metadata.label(labels.PODGANG))
         if old is None or kind == "DELETED" or old.terminating == living:
-            self._gangs.add((namespace, item.metadata.label(labels.PODGANG)))
+            self._gangs.add(gang_of)
+        elif old.ready != item.ready or old.scheduled != item.scheduled:
+            found = self.cache.gangs.get(*gang_of)
+            if found is not None and map_gangs.of_a_map(found):
+                self._gangs.add(gang_of)
         if item.scheduled and (old is None or not old.scheduled) and not item.metadata.label(labels.BASE_PODGANG):
             gang = key_text(namespace, item.metadata.label(labels.PODGANG))
             for waiting in self.cache.cliques.indexed(BASE, gang):

@@ -4,6 +4,8 @@ to OBJ-748)."""
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 
@@ -12,6 +14,8 @@ from kube.objects import Key
 from reference_impl.api.models import PODCLIQUES, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.clique_gangs import CliqueGangs
+from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.writer import Writer, together
@@ -26,6 +30,8 @@ from reference_impl.plan import (
     update_clique_pods,
     update_progress,
 )
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.coherent import update
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.runtime.clock import now
@@ -47,8 +53,12 @@ class CliqueReconciler:
         init_image: str,
         migration: HashMigration,
         policy: Policy = STANDARD,
+        *,
+        held: GangMaps | None = None,
     ) -> None:
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
+        self._maps = held or GangMaps(cache, policy)
+        self._gangs = CliqueGangs(cache, writer, self._maps)
         self._migration, self._policy = migration, policy
         self._init_image = init_image
         self._unwritten: dict[Key, float] = {}
@@ -63,10 +73,12 @@ class CliqueReconciler:
             # The garbage collector deletes the pods, by their owner references (CHG-DEL-05).
             await self._writer.remove_finalizer(self._cache.cliques, clique, labels.CLIQUE_FINALIZER)
             return None
+        pcs = self._cache.set_of(clique)
+        if pcs is not None and self._maps.used_by(pcs) and not clique.metadata.label(labels.SCALING_GROUP):
+            return await self._standalone(key, clique, pcs)
         gang = self._cache.gangs.get(clique.metadata.namespace, clique.metadata.label(labels.PODGANG))
         if gang is not None and gang.metadata.deletion_timestamp is None:
             # The gang comes before the pods (GREP-375, OBJ-372): its arrival triggers this clique again.
-            pcs = self._cache.set_of(clique)
             if pcs is not None and not self._migration.settled(pcs, clique):
                 return None
             try:
@@ -85,6 +97,38 @@ class CliqueReconciler:
                 raise
             return await self.last_errors.tell(key, None)
         return None
+
+    async def _standalone(self, key: Key, clique: PodClique, pcs: PodCliqueSet) -> float | None:
+        """Reconcile a clique whose pods are distributed over gangs by a PodGangMap. Without the map it is left
+        alone."""
+        held = self._maps.of(clique)
+        if held is None or not self._migration.settled(pcs, clique) or pcs.metadata.deletion_timestamp is not None:
+            return None
+        try:
+            await self._claims(clique, pcs)
+            try:
+                await self._gangs.follow(pcs, clique, held)
+                await self._gangs.balance(pcs, clique, held, partial(self._manifests, clique, pcs))
+                if not update.coherent(pcs):
+                    await self._update(clique, pcs)
+            finally:
+                await self._ungate_all(self._gangs.removable(clique, held))
+        except ReconcileError as problem:
+            return await self.last_errors.tell(key, problem)
+        except ApiError as error:
+            await self.last_errors.refused(key, "ERR_SYNC_PODS", error, pods.unnamed(str(error), clique.metadata.name))
+            raise
+        return await self.last_errors.tell(key, None)
+
+    def _manifests(self, clique: PodClique, pcs: PodCliqueSet, missing: list[tuple[int, str]]) -> list[Manifest]:
+        """The pods of a standalone clique to create, with their gangs."""
+        if not missing:
+            return []
+        waits = startup.minimums(pcs, clique) if clique.spec.starts_after else {}
+        builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims.of_pod(pcs, clique))
+        vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
+        made = [builder.pod(index, gang) for index, gang in missing]
+        return made if vacancy is None else [update_clique_pods.in_place_of(made[0], vacancy), *made[1:]]
 
     async def _claims(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
         """Create the resource claims of the clique's own level, and delete those that no pod has or will have."""
@@ -142,6 +186,9 @@ class CliqueReconciler:
     async def _release(self, clique: PodClique, gang: PodGang) -> None:
         """Remove Grove's gate from the pods that may be scheduled."""
         namespace = clique.metadata.namespace
+        if (held := self._maps.of(clique)) is not None:
+            await self._ungate_all(self._gangs.removable(clique, held))
+            return
         ready = gates.removable(
             clique,
             self._cache.pods_of(clique),
@@ -149,6 +196,9 @@ class CliqueReconciler:
             self._cache.gangs.get(namespace, clique.metadata.label(labels.BASE_PODGANG)),
             lambda name: self._cache.scheduled_pods(namespace, name),
         )
+        await self._ungate_all(ready)
+
+    async def _ungate_all(self, ready: Iterable[Pod]) -> None:
         await together(self._ungate(pod) for pod in ready)
 
     async def _ungate(self, pod: Pod) -> None:

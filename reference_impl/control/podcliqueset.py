@@ -17,7 +17,9 @@ from kube.objects import Key, Object
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.coherent import CoherentSets
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.last_errors import LastErrors, earliest
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.secondary_resources import SecondaryResources
@@ -37,6 +39,9 @@ from reference_impl.plan import (
     update_progress,
     update_set_replicas,
 )
+from reference_impl.plan.coherent import gangs as map_gangs
+from reference_impl.plan.coherent import update
+from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.desired import Child, DesiredReplica, DesiredSet
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
@@ -61,11 +66,16 @@ class SetReconciler:
         migration: HashMigration,
         features: Features = NO_FEATURES,
         policy: Policy = STANDARD,
+        *,
+        held: GangMaps | None = None,
     ) -> None:
+        self._maps = held or GangMaps(cache, policy)
+        self.coherent = CoherentSets(cache, writer, self._maps)
         self._cache, self._writer, self._scheduler, self._features = cache, writer, scheduler_name, features
         self._migration, self._policy = migration, policy
         self._informers: dict[str, Informer[Any]] = {
-            informer.resource.kind: informer for informer in (cache.services, cache.cliques, cache.groups, cache.gangs)
+            informer.resource.kind: informer
+            for informer in (cache.services, cache.cliques, cache.groups, cache.gangs, cache.maps)
         }
         self._secondary = SecondaryResources(cache, writer)
         self._termination = Termination(cache, writer)
@@ -84,28 +94,38 @@ class SetReconciler:
             await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": wanted}}, guard=True)
             pcs = self._cache.sets.get(*key) or pcs
         pcs = await self._migration.migrate(pcs)
+        if self._maps.used_by(pcs):
+            await self.coherent.adopt(pcs)
         generation = revisions.of_set(pcs, self._policy)
         if not generation.has(update_progress.generation(pcs)):
             await self._write_status(pcs, generation, observed=False)
             pcs = self._cache.sets.get(*key) or pcs
         problem: ReconcileError | None = None
         wait: float | None = None
+        step: Step | None = None
         try:
             wait = await self._termination.in_set(pcs)
+            step = await self.coherent.settle(pcs) if self._maps.used_by(pcs) else None
             await self._children(pcs)
         except ReconcileError as caught:
             problem = caught
         except ApiError as error:
             await self.last_errors.refused(key, "ERR_SYNC_PODCLIQUESET", error)
             raise
-        await self._write_status(self._cache.sets.get(*key) or pcs, generation, observed=problem is None)
+        await self._write_status(self._cache.sets.get(*key) or pcs, generation, observed=problem is None, step=step)
         return earliest(wait, await self.last_errors.tell(key, problem))
 
-    async def _write_status(self, pcs: PodCliqueSet, generation: Revision, *, observed: bool) -> None:
+    async def _write_status(
+        self, pcs: PodCliqueSet, generation: Revision, *, observed: bool, step: Step | None = None
+    ) -> None:
         """Write the status of the set and the progress of its update. `generation` is the revision of the spec that is
         acted on: if the status has another one, an update begins (CHG-RU-02)."""
         clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
-        progress = update_set_replicas.progress(pcs, generation, update_set_replicas.Found(pcs, clique, group), now())
+        found = update_set_replicas.Found(pcs, clique, group)
+        if update.coherent(pcs):
+            progress = self.coherent.progress(pcs, generation, found, step, now())
+        else:
+            progress = update.without_scope(update_set_replicas.progress(pcs, generation, found, now()))
         observed = observed and (progress is None or progress.update_ended_at is not None)
         status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)
         levels = topology.condition(pcs, self._topology(pcs), now())
@@ -125,7 +145,11 @@ class SetReconciler:
         """Create what is missing, correct what differs, delete what should not exist."""
         namespace, levels = pcs.metadata.namespace, self._topology(pcs)
         target = desired.of_set(
-            pcs, lambda group: self._group_replicas(namespace, group), levels, domains=self._features.mnnvl
+            pcs,
+            lambda group: self._group_replicas(namespace, group),
+            levels,
+            domains=self._features.mnnvl,
+            mapped=partial(self._mapped, pcs, levels),
         )
         await self._secondary.ensure(target)
         templates = children.standalone_templates(pcs)
@@ -140,6 +164,17 @@ class SetReconciler:
 
         await together(in_order(each) for each in writes if each)
         await together(write() for write in list(self._surplus(target)))
+
+    def _mapped(self, pcs: PodCliqueSet, levels: topology.Topology, index: int) -> list[gangs.PlannedGang] | None:
+        """The gangs of a replica from its PodGangMap; None if the set has no maps."""
+        if not self._maps.used_by(pcs):
+            return None
+        held = self._maps.at(pcs, index)
+        namespace = pcs.metadata.namespace
+        return [
+            map_gangs.planned(pcs, index, entry, self._cache.gangs.get(namespace, entry.name), levels)
+            for entry in (held.layout if held is not None else ())
+        ]
 
     def _writes(
         self, pcs: PodCliqueSet, replica: DesiredReplica, levels: topology.Topology, current: Mapping[str, Revision]
@@ -190,6 +225,8 @@ class SetReconciler:
                     yield partial(writer.create, cache.gangs, manifest)
                 elif drift := self._gang_drift(pcs, index, gang, found, levels.binding):
                     yield partial(writer.patch, cache.gangs, found, drift, guard=True)
+            case desired.Map():
+                return  # written before
             case _:
                 if found is None:
                     yield partial(writer.create, cache.services, children.service(pcs, index))
@@ -199,16 +236,20 @@ class SetReconciler:
     def _clique(
         self, pcs: PodCliqueSet, index: int, template: CliqueTemplate, found: PodClique | None, current: Revision
     ) -> Iterator[Write]:
+        mapped = self._maps.used_by(pcs)
+
         def manifest() -> children.Manifest:
             channels = self._features.mnnvl
-            return children.standalone_clique(pcs, index, template, channels=channels, policy=self._policy)
+            return children.standalone_clique(
+                pcs, index, template, channels=channels, policy=self._policy, mapped=mapped
+            )
 
         if found is None:
             yield partial(self._writer.create, self._cache.cliques, manifest())
             return
-        if template_drift.outdated(found, current):
+        if template_drift.outdated(found, current) and self._maps.begun(pcs, index, template.name):
             yield partial(self._writer.renew, self._cache.cliques, found, manifest())
-        if change := template_drift.clique(template, found):
+        if change := template_drift.clique(template, found, mapped=mapped):
             yield partial(self._writer.patch, self._cache.cliques, found, change)
 
     def _gang_drift(
@@ -220,7 +261,7 @@ class SetReconciler:
             cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.minimums]
             return [pod for clique in cliques if clique is not None for pod in self._cache.pods_of(clique)]
 
-        tags = gangs.gang_labels(pcs, index, self._scheduler, found.metadata.labels)
+        tags = {**gangs.gang_labels(pcs, index, self._scheduler, found.metadata.labels), **gang.labels}
         return gangs.drift(pcs, gang, found, tags, binding, pods)
 
     def _group_replicas(self, namespace: str, group: str) -> int | None:
@@ -230,7 +271,7 @@ class SetReconciler:
     def _surplus(self, target: DesiredSet) -> Iterator[Write]:
         """Deletions of children of the set that should not exist."""
         cache = self._cache
-        own: tuple[Informer[Any], ...] = (cache.gangs, cache.groups, cache.cliques, cache.services)
+        own: tuple[Informer[Any], ...] = (cache.gangs, cache.groups, cache.cliques, cache.services, cache.maps)
         for informer in (*own, cache.autoscalers, cache.claims, cache.domains):
             for item in target.surplus(informer.resource.kind, informer.indexed(OWNER, target.pcs.metadata.uid)):
                 yield partial(self._writer.delete, informer, item)

@@ -14,8 +14,11 @@ from kube.objects import Key
 from reference_impl.api.models import PodGang, PodGangStatus, wire
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import GANG, Cache, key_text
+from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.writer import Writer
 from reference_impl.plan import conditions, gangs
+from reference_impl.plan.coherent import conditions as map_conditions
+from reference_impl.plan.coherent import gangs as map_gangs
 from reference_impl.runtime.clock import now
 
 PATIENCE_SECONDS = 5.0
@@ -25,8 +28,8 @@ PATIENCE_SECONDS = 5.0
 class GangReconciler:
     """Writes the pod references of one PodGang at a time, and whether it is complete."""
 
-    def __init__(self, cache: Cache, writer: Writer) -> None:
-        self._cache, self._writer = cache, writer
+    def __init__(self, cache: Cache, writer: Writer, held: GangMaps | None = None) -> None:
+        self._cache, self._writer, self._maps = cache, writer, held or GangMaps(cache)
         self._incomplete: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
@@ -38,7 +41,8 @@ class GangReconciler:
         namespace = gang.metadata.namespace
         members: list[Pod] = self._cache.pods.indexed(GANG, key_text(*key))
         groups = gangs.filled(gang, None, members)
-        complete = gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name))
+        shares = self._maps.expected(gang)
+        complete = gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name), shares)
         initialized = gangs.initialized(gang)
         if (complete or initialized) and groups != gang.spec.podgroups:
             await self._writer.patch(self._cache.gangs, gang, {"spec": {"podgroups": wire(groups)}}, guard=True)
@@ -47,12 +51,21 @@ class GangReconciler:
             self._incomplete.pop(key, None)
             if not initialized:
                 await self._write(gang, is_complete=True)
+            if map_gangs.of_a_map(gang):
+                await self._write_conditions(self._cache.gangs.get(*key) or gang, members)
             return None
         waited = time.monotonic() - self._incomplete.setdefault(key, time.monotonic())
         if waited < PATIENCE_SECONDS:
             return PATIENCE_SECONDS - waited
         await self._write(gang, is_complete=False)
         return None
+
+    async def _write_conditions(self, gang: PodGang, members: list[Pod]) -> None:
+        """Write Scheduled and Ready of a gang of a map: the operator knows what the scheduler does not, such as how
+        many pods have to be Ready once the gang has no minimum any more (COH-086, COH-087)."""
+        status = map_conditions.status(gang, self._maps.minimums(gang), members, now())
+        if status != gang.status:
+            await self._writer.patch(self._cache.gangs, gang, {"status": wire(status)}, status=True, guard=True)
 
     async def _write(self, gang: PodGang, *, is_complete: bool) -> None:
         """Write Initialized and the first phase; conditions of the scheduler are kept (OBJ-434)."""

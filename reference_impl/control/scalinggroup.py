@@ -4,14 +4,16 @@ OBJ-760 to OBJ-772)."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from kube.errors import ApiError
-from kube.objects import Key
+from kube.objects import Key as ObjectKey
 from reference_impl.api.models import SCALING_GROUPS, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.features import NO_FEATURES, Features
+from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.last_errors import LastErrors, earliest
 from reference_impl.control.migration import HashMigration
 from reference_impl.control.termination import Termination
@@ -21,12 +23,17 @@ from reference_impl.plan import (
     claims,
     desired,
     labels,
+    names,
     statuses,
     template_drift,
     update_group_replicas,
     update_progress,
 )
 from reference_impl.plan.claims import PlannedClaim
+from reference_impl.plan.coherent import layout, maps, steady, update
+from reference_impl.plan.coherent import members as map_members
+from reference_impl.plan.coherent.layout import Key, Kind
+from reference_impl.plan.coherent.maps import ReplicaMap
 from reference_impl.plan.desired import DesiredMembers
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
@@ -43,13 +50,16 @@ class GroupReconciler:
         migration: HashMigration,
         features: Features = NO_FEATURES,
         policy: Policy = STANDARD,
+        *,
+        held: GangMaps | None = None,
     ) -> None:
+        self._maps = held or GangMaps(cache, policy)
         self._cache, self._writer, self._features = cache, writer, features
         self._migration, self._policy = migration, policy
         self._termination = Termination(cache, writer)
         self.last_errors = LastErrors(cache.groups, writer)
 
-    async def reconcile(self, key: Key) -> float | None:
+    async def reconcile(self, key: ObjectKey) -> float | None:
         """Reconcile one scaling group; returns after how many seconds to repeat it, None for never."""
         group = self._cache.groups.get(*key)
         if group is None:
@@ -65,8 +75,11 @@ class GroupReconciler:
         if pcs is not None and pcs.metadata.deletion_timestamp is None:
             try:
                 wait = await self._termination.in_group(pcs, group)
-                await self._update(pcs, group)
-                await self._members(pcs, group)
+                if self._maps.used_by(pcs):
+                    await self._by_map(pcs, group)
+                else:
+                    await self._update(pcs, group)
+                    await self._members(pcs, group)
             except ReconcileError as caught:
                 problem = caught
             except ApiError as error:
@@ -108,6 +121,70 @@ class GroupReconciler:
             ]
         )
 
+    async def _by_map(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
+        """Make the cliques follow the PodGangMap. Without the map the group is left alone."""
+        held, name = self._maps.of(group), template_name(pcs, group)
+        if held is None or name is None:
+            return
+        if not update.coherent(pcs):
+            await self._update(pcs, group)
+        await self._follow(pcs, self._cache.groups.get(*group.metadata.key) or group, held, name)
+        placed = {index: gang for gang, own in layout.indices_of_group(held.layout, name).items() for index in own}
+        target = desired.of_group(pcs, group, channels=self._features.mnnvl, policy=self._policy, mapped=placed)
+        if target is None:
+            return
+        if target.claims is not None:
+            await self._claims(pcs, group, target.claims)
+        present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
+        templates, is_coherent = self._maps.templates(pcs), update.coherent(pcs)
+
+        def may_create(manifest: children.Manifest) -> bool:
+            entry = layout.find(held.layout, map_members.gang_of(manifest))
+            key = Key(Kind.GROUP, name)
+            return entry is not None and (not is_coherent or maps.settled(pcs, held, entry, key, templates))
+
+        found = map_members.difference(target.cliques, present, may_create)
+        renewed = self._renewed(pcs, present, target)
+        await together(self._writer.delete(self._cache.cliques, clique) for clique in found.surplus)
+        await together(
+            [
+                *(self._writer.create(self._cache.cliques, manifest) for manifest in found.missing),
+                *(self._writer.renew(self._cache.cliques, present[each], target.cliques[each]) for each in renewed),
+            ]
+        )
+
+    async def _follow(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, held: ReplicaMap, name: str) -> None:
+        """Write which gangs hold which replicas, and the progress of a coherent update. While an update is running, the
+        gangs are those of the map; else those of the status, which follow the replicas (COH-041)."""
+        status = group.status
+        mapping, old = self._mapping(pcs, group, held, name), (status.pod_gang_mapping if status else None) or {}
+        complete = self._maps.members_complete(pcs, group, held, name)
+        progress = update.of_group(pcs, group, complete, now())
+        body: dict[str, Any] = {}
+        if mapping != old:
+            body["podGangMapping"] = {**dict.fromkeys(old), **mapping}
+        if progress is not None and progress != (status.update_progress if status else None):
+            body["updateProgress"] = msgspec.to_builtins(progress)
+        if body:
+            await self._writer.patch(self._cache.groups, group, {"status": body}, status=True, guard=True)
+
+    def _mapping(
+        self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, held: ReplicaMap, name: str
+    ) -> dict[str, list[int]]:
+        stored = {gang: list(own) for gang, own in layout.indices_of_group(held.layout, name).items()}
+        if update.running(pcs):
+            return stored
+        known = (group.status.pod_gang_mapping if group.status else None) or stored
+        indices = sorted(index for own in known.values() for index in own)
+        if indices == list(range(group.spec.replicas)):
+            return {gang: sorted(own) for gang, own in known.items()}
+        prefix = names.replica(pcs.metadata.name, self._maps.index_of(group))
+
+        def take(count: int) -> list[str]:
+            return self._maps.names.take(prefix, count, (entry.name for entry in held.layout))
+
+        return {gang: list(own) for gang, own in steady.scaled_group(known, group.spec.replicas, take).items()}
+
     def _renewed(self, pcs: PodCliqueSet, present: dict[str, PodClique], target: DesiredMembers) -> list[str]:
         """The cliques that are given the present template in place: only by OnDelete (CHG-OD-01), else an update
         recreates them."""
@@ -137,3 +214,9 @@ class GroupReconciler:
         if lost and not status.scheduled_replicas:
             note = f"All scheduled replicas lost (was {lost})."
             await self._writer.warn(SCALING_GROUPS, group, statuses.ALL_LOST, note)
+
+
+def template_name(pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> str | None:
+    """The name of the group in the set's template."""
+    config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
+    return None if config is None else config.name

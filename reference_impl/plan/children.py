@@ -3,7 +3,7 @@ OBJ-210 to OBJ-254)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kube.objects import ObjectMeta
@@ -173,16 +173,24 @@ def _clique(
 
 
 def standalone_clique(
-    pcs: PodCliqueSet, index: int, template: CliqueTemplate, *, channels: bool = False, policy: Policy = STANDARD
+    pcs: PodCliqueSet,
+    index: int,
+    template: CliqueTemplate,
+    *,
+    channels: bool = False,
+    policy: Policy = STANDARD,
+    mapped: bool = False,
 ) -> Manifest:
-    """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled (OBJ-845)."""
+    """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled (OBJ-845).
+    With a PodGangMap, the pods of a clique may be in several gangs, and the clique names none (COH-083)."""
     pod_spec = template.spec.pod_spec
+    gang = {} if mapped else {labels.PODGANG: names.base_gang(pcs.metadata.name, index)}
     return _clique(
         pcs,
         template,
         names.clique(pcs.metadata.name, index, template.name),
         "pcs-podclique",
-        {labels.REPLICA_INDEX: str(index), labels.PODGANG: names.base_gang(pcs.metadata.name, index)},
+        {labels.REPLICA_INDEX: str(index), **gang},
         set_reference(pcs),
         mnnvl.joined(pod_spec, pcs, template, None, index) if channels else pod_spec,
         startup.Place(index),
@@ -197,22 +205,25 @@ def member_cliques(
     *,
     channels: bool = False,
     policy: Policy = STANDARD,
+    mapped: Mapping[int, str] | None = None,
 ) -> Iterator[Manifest]:
-    """The cliques of every replica of a scaling group (OBJ-212, OBJ-253)."""
+    """The cliques of every replica of a scaling group (OBJ-212, OBJ-253). `mapped` are the gangs of its replicas by
+    index, from a PodGangMap."""
     index = int(group.metadata.label(labels.REPLICA_INDEX))
     base = names.base_gang(pcs.metadata.name, index)
     templates = [found for name in config.clique_names if (found := template(pcs, name)) is not None]
     owner = owner_reference(models.SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
     pods = sum(t.spec.replicas for t in templates)
-    for j in range(group.spec.replicas):
-        gang = names.gang_of_group_replica(base, group.metadata.name, j, config.min_available)
+    for j in range(group.spec.replicas) if mapped is None else sorted(mapped):
+        own = names.gang_of_group_replica(base, group.metadata.name, j, config.min_available)
+        gang = own if mapped is None else mapped[j]
         extra = {
             labels.REPLICA_INDEX: str(index),
             labels.PODGANG: gang,
             labels.SCALING_GROUP: group.metadata.name,
             labels.SCALING_GROUP_REPLICA_INDEX: str(j),
         }
-        if gang != base:
+        if mapped is None and gang != base:
             extra[labels.BASE_PODGANG] = base
         for t in templates:
             name = names.member_clique(group.metadata.name, j, t.name)

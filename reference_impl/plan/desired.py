@@ -21,6 +21,8 @@ from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.topology import Topology
 
 T = TypeVar("T", bound=Object)
+GangsOf = Callable[[int], list[PlannedGang] | None]
+"""The gangs of a replica from its PodGangMap; None if the set has no maps."""
 GroupReplicas = Callable[[str], int | None]
 """The live replicas of a scaling group by the name of its object; None if there is no such object yet."""
 
@@ -52,6 +54,11 @@ class Gang(Child):
     """A PodGang, without its pod references."""
 
     planned: PlannedGang
+
+
+@dataclass(frozen=True)
+class Map(Child):
+    """A PodGangMap. It is written before all other objects of its replica."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,14 @@ class DesiredSet:
                 yield item
 
 
-def of_set(pcs: PodCliqueSet, group_replicas: GroupReplicas, levels: Topology, *, domains: bool = False) -> DesiredSet:
+def of_set(
+    pcs: PodCliqueSet,
+    group_replicas: GroupReplicas,
+    levels: Topology,
+    *,
+    domains: bool = False,
+    mapped: GangsOf = lambda index: None,
+) -> DesiredSet:
     """The desired state of a set. `domains` says whether ComputeDomains are enabled."""
     indices = range(pcs.spec.replicas)
     groups = mnnvl.groups(pcs) if domains else []
@@ -113,17 +127,24 @@ def of_set(pcs: PodCliqueSet, group_replicas: GroupReplicas, levels: Topology, *
         pcs,
         tuple(claims.of_set(pcs)),
         tuple(DesiredDomain(index, group) for index in indices for group in groups),
-        tuple(_replica(pcs, index, group_replicas, levels, taken) for index in indices),
+        tuple(_replica(pcs, index, group_replicas, levels, taken, mapped(index)) for index in indices),
     )
 
 
 def _replica(
-    pcs: PodCliqueSet, index: int, group_replicas: GroupReplicas, levels: Topology, taken: set[str]
+    pcs: PodCliqueSet,
+    index: int,
+    group_replicas: GroupReplicas,
+    levels: Topology,
+    taken: set[str],
+    mapped: list[PlannedGang] | None,
 ) -> DesiredReplica:
     """The objects of one replica: service, cliques, scaling groups, gangs, then autoscalers. `taken` are the names of
     the autoscalers of the replicas before it."""
     name = pcs.metadata.name
-    objects = [
+    planned = gangs.planned(pcs, index, group_replicas, levels) if mapped is None else mapped
+    objects: list[Child] = [
+        *((Map("PodGangMap", names.gang_map(name, index)),) if mapped is not None else ()),
         Child("Service", names.service(name, index)),
         *(
             StandaloneClique("PodClique", names.clique(name, index, template.name), template)
@@ -133,7 +154,7 @@ def _replica(
             ScalingGroup("PodCliqueScalingGroup", names.scaling_group(name, index, config.name), config)
             for config in children.group_configs(pcs)
         ),
-        *(Gang("PodGang", gang.name, gang) for gang in gangs.planned(pcs, index, group_replicas, levels)),
+        *(Gang("PodGang", gang.name, gang) for gang in planned),
     ]
     for manifest in autoscalers.of_replica(pcs, index):
         own = manifest["metadata"]["name"]
@@ -165,15 +186,20 @@ class DesiredMembers:
 
 
 def of_group(
-    pcs: PodCliqueSet, group: PodCliqueScalingGroup, *, channels: bool = False, policy: Policy = STANDARD
+    pcs: PodCliqueSet,
+    group: PodCliqueScalingGroup,
+    *,
+    channels: bool = False,
+    policy: Policy = STANDARD,
+    mapped: Mapping[int, str] | None = None,
 ) -> DesiredMembers | None:
     """The desired state of a scaling group; None if the set has no such group (any more). `channels` says whether
-    ComputeDomains are enabled."""
+    ComputeDomains are enabled; `mapped` are the gangs of its replicas by index, from a PodGangMap."""
     config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
     if config is None:
         return None
     own = claims.of_group(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
-    made = children.member_cliques(pcs, group, config, channels=channels, policy=policy)
+    made = children.member_cliques(pcs, group, config, channels=channels, policy=policy, mapped=mapped)
     return DesiredMembers(
         None if own is None else tuple(own), {manifest["metadata"]["name"]: manifest for manifest in made}
     )

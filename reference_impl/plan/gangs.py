@@ -3,7 +3,7 @@ Only this module decides which gang a pod belongs to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -49,6 +49,8 @@ class PlannedGang:
     """Constraints of single cliques, by clique name."""
     of_groups: list[TopologyGroup] = field(default_factory=list, hash=False)
     """Constraints of the scaling group replicas in a base gang."""
+    labels: dict[str, str] = field(default_factory=dict, hash=False)
+    """Labels beyond those of every gang."""
 
     @property
     def constrained(self) -> bool:
@@ -140,7 +142,7 @@ def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: s
     metadata: Manifest = {
         "name": gang.name,
         "namespace": pcs.metadata.namespace,
-        "labels": gang_labels(pcs, index, scheduler_name, None),
+        "labels": {**gang_labels(pcs, index, scheduler_name, None), **gang.labels},
         "ownerReferences": [set_reference(pcs)],
     }
     if annotations := gang_annotations(pcs, gang, binding, None):
@@ -249,10 +251,20 @@ def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) 
     ]
 
 
-def complete(gang: PodGang, groups: list[PodGroup], clique: Callable[[str], PodClique | None]) -> bool:
-    """Whether every clique of the gang exists and has all its pods in this gang (OBJ-431)."""
+def complete(
+    gang: PodGang,
+    groups: list[PodGroup],
+    clique: Callable[[str], PodClique | None],
+    shares: Mapping[str, int] | None = None,
+) -> bool:
+    """Whether every clique of the gang exists and has all its pods in this gang (OBJ-431). `shares`: standalone clique
+    → how many of its pods the gang holds, if that comes from a PodGangMap."""
     for group in groups:
         owner = clique(group.name)
+        if owner is not None and shares is not None and group.name in shares:
+            if len(group.pod_references) < shares[group.name]:
+                return False
+            continue
         if owner is None or owner.metadata.label(labels.PODGANG) != gang.metadata.name:
             return False
         if len(group.pod_references) < owner.spec.replicas:

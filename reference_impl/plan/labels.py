@@ -29,6 +29,8 @@ REPLACES = "grove.io/replaces-pod"
 """Annotation of a pod: the name of the pod that it replaces in an update (ours; upstream counts instead, see
 CHG-DF06)."""
 TOPOLOGY_NAME = "grove.io/topology-name"
+GANG_LAYOUT = "grove.io/coherent-gang-layout"
+"""Annotation of a set: the same as `spec.updateStrategy.coherent.gangLayout`, for CRDs without this field (ours)."""
 MNNVL_GROUP = "grove.io/mnnvl-group"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 
 def replica(pcs: str, index: int) -> str:
-    """Name of a replica's headless service, and of its base gang."""
+    """Name of a replica's headless service, of its base gang, and of its PodGangMap."""
     return f"{pcs}-{index}"
 
 
 base_gang = replica
 service = replica
+gang_map = replica
 
 
 def token_secret(pcs: str) -> str:

@@ -115,12 +115,17 @@ class PodBuilder:
             "subdomain": replica,
         }
 
-    def pod(self, index: int) -> Manifest:
-        """The manifest of the pod with this index."""
+    def pod(self, index: int, gang: str | None = None) -> Manifest:
+        """The manifest of the pod with this index. `gang` is its gang if that comes from a PodGangMap, and not from the
+        clique."""
         metadata: Manifest = {
             "generateName": f"{self._name}-",
             "namespace": self._namespace,
-            "labels": {**self._labels, labels.POD_INDEX: str(index)},
+            "labels": {
+                **self._labels,
+                labels.POD_INDEX: str(index),
+                **({labels.PODGANG: gang} if gang is not None else {}),
+            },
             "ownerReferences": [self._owner],
         }
         if self._annotations:

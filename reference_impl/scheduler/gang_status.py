@@ -7,6 +7,7 @@ import msgspec
 
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
 from reference_impl.plan import conditions
+from reference_impl.plan.coherent import gangs as map_gangs
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 
@@ -45,7 +46,9 @@ def status(
         message=f"{'Every' if ready else 'Not every'} group has at least minReplicas ready pods",
         last_transition_time=now,
     )
-    kept = conditions.put(conditions.put(old.conditions, placed), running)
+    kept = old.conditions
+    if not map_gangs.of_a_map(item):  # the operator writes both for gangs of a PodGangMap
+        kept = conditions.put(conditions.put(kept, placed), running)
     if preemptor:
         text = f"All pods are evicted in favour of {preemptor}, which has a higher priority"
         kept = conditions.put(kept, _disruption("True", "Preempted", text, now))

@@ -1,0 +1,213 @@
+"""The PodGangMaps of a set: bootstrap, adoption, coherent updates, scaling between updates (COH-100 to COH-273).
+
+Only the reconciler of the set writes maps. Everything else follows them: gangs, cliques of scaling groups, pods. The
+map is the only memory of an update: what comes next is derived from it in each pass, so an operator that was killed
+after any write continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from reference_impl.api.models import GangLayout, PodCliqueSet, PodGang, SetUpdateProgress
+from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.gang_maps import GangMaps
+from reference_impl.control.live_gangs import Live
+from reference_impl.control.writer import Writer
+from reference_impl.plan import children, labels, names, revisions, update_progress, update_set_replicas
+from reference_impl.plan.coherent import maps, planner, update
+from reference_impl.plan.coherent import scope as scopes
+from reference_impl.plan.coherent.adoption import adopted
+from reference_impl.plan.coherent.bootstrap import bootstrap
+from reference_impl.plan.coherent.components import Component
+from reference_impl.plan.coherent.layout import Key, Layout
+from reference_impl.plan.coherent.maps import ReplicaMap
+from reference_impl.plan.coherent.naming import NameSource
+from reference_impl.plan.coherent.planner import Step
+from reference_impl.plan.coherent.repair import repaired
+from reference_impl.plan.coherent.steady import rebuilt
+from reference_impl.plan.revisions import Revision
+
+
+class CoherentSets:
+    def __init__(self, cache: Cache, writer: Writer, held: GangMaps) -> None:
+        self._cache, self._writer, self._maps = cache, writer, held
+
+    async def settle(self, pcs: PodCliqueSet) -> Step | None:
+        """Bring the maps of all replicas up to date; returns what the update does in the replica whose turn it is."""
+        step: Step | None = None
+        if not revisions.of_set(pcs, self._maps.policy).has(update_progress.generation(pcs)):
+            return None  # the set has changed during this pass
+        for index in range(pcs.spec.replicas):
+            found = await self._replica(pcs, index)
+            if index == update_progress.turn(pcs):
+                step = found
+        return step
+
+    async def adopt(self, pcs: PodCliqueSet) -> None:
+        """Write the maps of replicas that have gangs but no map: gangs that were created before there were maps, or
+        whose map has been deleted. Nothing else changes (COH-214, COH-268)."""
+        for index in range(pcs.spec.replicas):
+            gangs = self._gangs(pcs, index)
+            if not gangs or self._maps.at(pcs, index) is not None:
+                continue
+            live = Live(self._cache, pcs, index)
+            observed, components = self._maps.observed(pcs, index), self._maps.components(pcs, index)
+            found = adopted(
+                [live.gang(gang) for gang in gangs], components, observed, live.generation(), self._names(pcs, index)
+            )
+            wanted = ReplicaMap(found, live.hashes(found))
+            await self._writer.create(self._cache.maps, maps.manifest(pcs, index, wanted))
+
+    async def _replica(self, pcs: PodCliqueSet, index: int) -> Step | None:
+        held, components = self._maps.at(pcs, index), self._maps.components(pcs, index)
+        generation, step = update_progress.generation(pcs), None
+        if held is None:
+            if not self._gangs(pcs, index):
+                await self._write(pcs, index, None, bootstrap(components, generation, self._names(pcs, index)))
+            return None
+        if update.running(pcs):
+            observed = self._maps.observed(pcs, index)
+            gangs = repaired(held.layout, components, observed, generation, self._names(pcs, index))
+            if index == update_progress.turn(pcs):
+                scope = self._scope(pcs, components)
+                step = planner.next_step(gangs, scope, observed, generation, gang_layout(pcs), self._names(pcs, index))
+                gangs = step.layout if isinstance(step, planner.Advance) else gangs
+        else:
+            gangs = self._rebuilt(pcs, index, held)
+            if not update.coherent(pcs) and not update_progress.running(pcs):
+                # Other strategies replace pods within their gangs, which then are of the new generation.
+                gangs = tuple(replace(entry, generation=generation) for entry in gangs)
+        await self._write(pcs, index, held, gangs)
+        return step
+
+    def _names(self, pcs: PodCliqueSet, index: int) -> NameSource:
+        """Names for new gangs of a replica."""
+        prefix, held = names.replica(pcs.metadata.name, index), self._maps.at(pcs, index)
+        taken = [gang.metadata.name for gang in self._gangs(pcs, index)]
+        taken += [entry.name for entry in held.layout] if held is not None else []
+        return lambda count: self._maps.names.take(prefix, count, taken)
+
+    def _gangs(self, pcs: PodCliqueSet, index: int) -> list[PodGang]:
+        return [
+            gang
+            for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid)
+            if gang.metadata.deletion_timestamp is None and replica_index(pcs, gang) == index
+        ]
+
+    def _scope(self, pcs: PodCliqueSet, components: Iterable[Component]) -> list[Component]:
+        scope = update.scope_of(update_progress.of_set(pcs))
+        return [component for component in components if component.key in scope]
+
+    def _rebuilt(self, pcs: PodCliqueSet, index: int, held: ReplicaMap) -> Layout:
+        """The gangs as the statuses of cliques and scaling groups distribute their members."""
+        clique = self._cache.child(self._cache.cliques, pcs)
+        group = self._cache.child(self._cache.groups, pcs)
+        pods = {
+            template.name: own.status.pod_gang_mapping
+            if (own := clique(names.clique(pcs.metadata.name, index, template.name))) is not None and own.status
+            else None
+            for template in children.standalone_templates(pcs)
+        }
+        indices = {
+            config.name: live.status.pod_gang_mapping
+            if (live := group(names.scaling_group(pcs.metadata.name, index, config.name))) is not None and live.status
+            else None
+            for config in children.group_configs(pcs)
+        }
+        return rebuilt(held.layout, pods, indices, update_progress.generation(pcs))
+
+    async def _write(self, pcs: PodCliqueSet, index: int, held: ReplicaMap | None, gangs: Layout) -> None:
+        """Write a map if it differs."""
+        present = self._maps.templates(pcs)
+        manifest = maps.manifest(pcs, index, maps.with_layout(held, gangs, present))
+        found = self._cache.maps.get(pcs.metadata.namespace, manifest["metadata"]["name"])
+        if found is None:
+            await self._writer.create(self._cache.maps, manifest)
+        elif body := maps.correction(manifest, found):
+            await self._writer.patch(self._cache.maps, found, body, guard=True)
+
+    # -- the progress in the status of the set
+
+    def progress(
+        self, pcs: PodCliqueSet, generation: Revision, found: update_set_replicas.Found, step: Step | None, now: str
+    ) -> SetUpdateProgress | None:
+        """The progress of a coherent update to this generation; None if there never was an update."""
+        known, present = update_progress.generation(pcs), update_progress.of_set(pcs)
+        changed = bool(known) and not generation.has(known)
+        unscoped = present is not None and present.update_ended_at is None and not update.scope_of(present)
+        if changed or unscoped:
+            present = update.begun(present, self.scope(pcs, generation), now)
+        if present is None:
+            return None
+        turn = None if changed else update_progress.turn(pcs)
+        complete = turn is not None and self._complete(pcs, turn, generation, found, step)
+        waiting = self._waiting(pcs, generation, present, turn if complete else None)
+        present = update.advanced(present, waiting, complete, *_told(step), now)
+        return update_set_replicas.counted(pcs, present, generation.hash, found)
+
+    def _complete(
+        self, pcs: PodCliqueSet, index: int, generation: Revision, found: update_set_replicas.Found, step: Step | None
+    ) -> bool:
+        """Whether a replica has been updated: its last sub-step has passed its gate, and the statuses of its cliques
+        and scaling groups say so."""
+        if index >= pcs.spec.replicas:
+            return True
+        held = self._maps.at(pcs, index)
+        return (
+            isinstance(step, planner.Complete)
+            and held is not None
+            and update_set_replicas.done(found, index, generation.hash)
+            and self._rebuilt(pcs, index, held) == held.layout
+        )
+
+    def scope(self, pcs: PodCliqueSet, generation: Revision) -> frozenset[Key]:
+        """The components that an update to this generation rolls: those that have changed, and those that the update
+        which it interrupts has not finished."""
+        present = maps.templates(pcs, generation.hash, self._maps.policy)
+        held = [(index, found) for index in range(pcs.spec.replicas) if (found := self._maps.at(pcs, index))]
+        changed = {key for _, found in held for key in maps.outdated(pcs, found, present)}
+        previous = update.scope_of(update_progress.of_set(pcs)) if update_progress.running(pcs) else set()
+        states = [scopes.ReplicaState(found.layout, self._maps.observed(pcs, index)) for index, found in held]
+        return scopes.scope(changed, previous, states, generation.hash)
+
+    def _waiting(
+        self, pcs: PodCliqueSet, generation: Revision, present: SetUpdateProgress, done: int | None
+    ) -> list[int]:
+        """The replicas that hold an old version of anything in scope."""
+        templates, scope = maps.templates(pcs, generation.hash, self._maps.policy), update.scope_of(present)
+        return [
+            index
+            for index in range(pcs.spec.replicas)
+            if index != done
+            and (held := self._maps.at(pcs, index)) is not None
+            and maps.outdated(pcs, held, templates) & scope
+        ]
+
+
+def replica_index(pcs: PodCliqueSet, gang: PodGang) -> int:
+    """The replica that a gang belongs to. Gangs of other implementations may have no label for it (COH-271)."""
+    text = gang.metadata.label(labels.REPLICA_INDEX)
+    if not text:
+        text = gang.metadata.name.removeprefix(f"{pcs.metadata.name}-").partition("-")[0]
+    return int(text) if text.isdigit() else -1
+
+
+def gang_layout(pcs: PodCliqueSet) -> GangLayout:
+    """How the gangs of an update are laid out (COH-R01)."""
+    options = pcs.spec.update_strategy.coherent if pcs.spec.update_strategy else None
+    if options is not None and options.gang_layout is not None:
+        return options.gang_layout
+    named = (pcs.metadata.annotations or {}).get(labels.GANG_LAYOUT)
+    return GangLayout.SINGLE_ANCHOR if named == GangLayout.SINGLE_ANCHOR else GangLayout.PER_STEP
+
+
+def _told(step: Step | None) -> tuple[tuple[str, ...], str]:
+    """The gangs that the update waits for, and why."""
+    match step:
+        case planner.Advance():
+            return step.in_flight, ""
+        case planner.Wait():
+            return step.in_flight, step.reason
+    return (), ""

@@ -1,0 +1,194 @@
+"""The PodGangMaps in the cache, as the reconcilers of cliques, scaling groups and gangs read them."""
+
+from __future__ import annotations
+
+import time
+
+from kube.objects import Key as ObjectKey
+from kube.objects import Object
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from reference_impl.control.cache import OWNER, Cache
+from reference_impl.plan import children, labels, names, pods, update_group_replicas, update_progress
+from reference_impl.plan.coherent import components, layout, maps, update
+from reference_impl.plan.coherent import gangs as map_gangs
+from reference_impl.plan.coherent.components import Component
+from reference_impl.plan.coherent.layout import Entry, Key, Kind
+from reference_impl.plan.coherent.maps import ReplicaMap, Templates
+from reference_impl.plan.coherent.naming import Names
+from reference_impl.plan.coherent.observed import Observed, ObservedPod, ObservedReplica
+from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.revisions import Revision
+
+
+class GangMaps:
+    def __init__(self, cache: Cache, policy: Policy = STANDARD) -> None:
+        self._cache, self.policy = cache, policy
+        self.names = Names(time.time_ns)
+        self._read: dict[ObjectKey, tuple[str, ReplicaMap]] = {}
+
+    def used_by(self, pcs: PodCliqueSet) -> bool:
+        """Whether gangs of a set come from maps: it is, or was once, updated coherently. A set whose maps were deleted
+        is recognised by its gangs."""
+        if update.coherent(pcs):
+            return True
+        if self._cache.maps.indexed(OWNER, pcs.metadata.uid):
+            return True
+        return any(map_gangs.of_a_map(gang) for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid)[:1])
+
+    def at(self, pcs: PodCliqueSet, index: int) -> ReplicaMap | None:
+        """The map of a replica of a set."""
+        return self._at(pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index))
+
+    def of(self, item: Object) -> ReplicaMap | None:
+        """The map of the replica that an object belongs to."""
+        meta = item.metadata
+        index = meta.label(labels.REPLICA_INDEX)
+        return self._at(meta.namespace, f"{meta.label(labels.PART_OF)}-{index}") if index else None
+
+    def _at(self, namespace: str, name: str) -> ReplicaMap | None:
+        found = self._cache.maps.get(namespace, name)
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return None
+        version, known = found.metadata.resource_version or "", self._read.get((namespace, name))
+        if known is not None and known[0] == version:
+            return known[1]
+        held = maps.read(found)
+        self._read[namespace, name] = version, held
+        return held
+
+    def templates(self, pcs: PodCliqueSet) -> Templates:
+        """The present templates of a set, and the generation in its status."""
+        return maps.templates(pcs, update_progress.generation(pcs), self.policy)
+
+    def begun(self, pcs: PodCliqueSet, index: int, template: str) -> bool:
+        """Whether a standalone clique of a replica may get the present template: in a coherent update not before the
+        first sub-step of the replica, as pods of the old version may still have to be replaced."""
+        held = self.at(pcs, index)
+        if not update.coherent(pcs):
+            return True
+        if held is None:
+            return False
+        key, present = Key(Kind.CLIQUE, template), self.templates(pcs)
+        entries = [entry for entry in held.layout if entry.count(key)]
+        return not entries or any(maps.settled(pcs, held, entry, key, present) for entry in entries)
+
+    def may_start(self, namespace: str, held: ReplicaMap, gang: str) -> bool:
+        """Whether the gangs that a gang depends on have been scheduled (COH-090)."""
+        entry = layout.find(held.layout, gang)
+        return entry is not None and map_gangs.may_start(
+            held.layout, entry, lambda name: self._cache.gangs.get(namespace, name)
+        )
+
+    def entry_of(self, gang: PodGang) -> Entry | None:
+        held = self.of(gang)
+        return None if held is None else layout.find(held.layout, gang.metadata.name)
+
+    def components(self, pcs: PodCliqueSet, index: int) -> list[Component]:
+        """The components of a replica, with the replicas of its objects or, if there are none yet, of the template."""
+        found: list[Component] = []
+        clique = self._cache.child(self._cache.cliques, pcs)
+        group = self._cache.child(self._cache.groups, pcs)
+        for template in children.standalone_templates(pcs):
+            own = clique(names.clique(pcs.metadata.name, index, template.name))
+            budget = template.rolling_update.max_unavailable if template.rolling_update else None
+            replicas = template.spec.replicas if own is None else own.spec.replicas
+            found.append(components.clique(template.name, replicas, template.spec.minimum, budget))
+        for config in children.group_configs(pcs):
+            live = group(names.scaling_group(pcs.metadata.name, index, config.name))
+            budget = config.rolling_update.max_unavailable if config.rolling_update else None
+            replicas = config.replicas if live is None else live.spec.replicas
+            found.append(components.group(config.name, replicas, config.min_available, budget))
+        return found
+
+    def observed(self, pcs: PodCliqueSet, index: int) -> Observed:
+        """What there is of a replica."""
+        present = self.templates(pcs)
+        clique = self._cache.child(self._cache.cliques, pcs)
+        group = self._cache.child(self._cache.groups, pcs)
+        standalone = {}
+        for template in children.standalone_templates(pcs):
+            own = clique(names.clique(pcs.metadata.name, index, template.name))
+            standalone[template.name] = [] if own is None else self._pods(own, present.revisions[template.name])
+        replicas = {}
+        for config in children.group_configs(pcs):
+            live = group(names.scaling_group(pcs.metadata.name, index, config.name))
+            replicas[config.name] = {} if live is None else self._replicas(pcs, live)
+        prefix = f"{names.replica(pcs.metadata.name, index)}"
+        return Observed(
+            standalone,
+            replicas,
+            frozenset(
+                gang.metadata.name
+                for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid)
+                if gang.metadata.name.startswith(prefix) and map_gangs.ever_ready(gang)
+            ),
+        )
+
+    def observed_pods(self, pcs: PodCliqueSet, clique: PodClique, template: CliqueTemplate) -> list[ObservedPod]:
+        """The pods of a standalone clique."""
+        return self._pods(clique, self.templates(pcs).revisions[template.name])
+
+    def _pods(self, clique: PodClique, revision: Revision) -> list[ObservedPod]:
+        return [
+            ObservedPod(
+                pod.metadata.name,
+                pod.metadata.label(labels.PODGANG),
+                pod.ready,
+                revision.has(pod.metadata.label(labels.TEMPLATE_HASH)),
+                pods.worth(pod, revision.hash),
+            )
+            for pod in self._cache.pods_of(clique)
+            if pod.active
+        ]
+
+    def _replicas(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> dict[int, ObservedReplica]:
+        found: dict[int, list[PodClique]] = {}
+        for member in self._cache.cliques.indexed(OWNER, group.metadata.uid):
+            index = member.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
+            if member.metadata.deletion_timestamp is None and index.isdigit():
+                found.setdefault(int(index), []).append(member)
+        return {
+            index: ObservedReplica(
+                members[0].metadata.label(labels.PODGANG),
+                len(members) == len(group.spec.clique_names)
+                and all(update_group_replicas.serves(member, self._cache.pods_of(member)) for member in members),
+                not any(
+                    update_group_replicas.outdated(pcs, member, self._cache.pods_of(member), self.policy)
+                    for member in members
+                ),
+            )
+            for index, members in found.items()
+        }
+
+    def members_complete(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, held: ReplicaMap, name: str) -> bool:
+        """Whether all replicas of a scaling group have the new version, in the gangs that should hold them, and enough
+        of them are available."""
+        found = self._replicas(pcs, group)
+        available = sum(each.available for each in found.values())
+        return (
+            sorted(found) == list(range(group.spec.replicas))
+            and all(
+                each.current and layout.gang_of_index(held.layout, name, index) == each.gang
+                for index, each in found.items()
+            )
+            and available >= min(group.spec.min_available, group.spec.replicas)
+        )
+
+    def minimums(self, gang: PodGang) -> dict[str, int]:
+        """Clique → how many of its pods have to be Ready for a gang to be Ready."""
+        entry, pcs = self.entry_of(gang), self._cache.set_of(gang)
+        if entry is None or pcs is None:
+            return {group.name: group.min_replicas for group in gang.spec.podgroups}
+        return map_gangs.ready_minimums(pcs, self.index_of(gang), entry)
+
+    def expected(self, gang: PodGang) -> dict[str, int] | None:
+        """Standalone clique → how many of its pods a gang holds; None for a gang that comes from no map."""
+        entry, pcs = self.entry_of(gang), self._cache.set_of(gang)
+        if entry is None or pcs is None:
+            return None
+        return map_gangs.standalone_pods(pcs, self.index_of(gang), entry)
+
+    @staticmethod
+    def index_of(item: PodGang | PodClique | PodCliqueScalingGroup) -> int:
+        index = item.metadata.label(labels.REPLICA_INDEX)
+        return int(index) if index.isdigit() else -1

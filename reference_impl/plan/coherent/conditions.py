@@ -1,0 +1,61 @@
+"""Status of a PodGang of a map: the conditions Scheduled and Ready, and when they became True (spec COH-086, COH-087,
+COH-089)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from reference_impl.api.models import Condition, PodGang, PodGangStatus
+from reference_impl.api.pods import Pod
+from reference_impl.plan import conditions
+from reference_impl.plan.gangs import belongs
+
+SCHEDULED = "Scheduled"
+READY = "Ready"
+
+
+def status(gang: PodGang, minimums: Mapping[str, int], pods: Iterable[Pod], now: str) -> PodGangStatus:
+    """The status of a gang with these pods. `minimums`: clique → how many Ready pods it needs in this gang. The times
+    are kept for good: what has been scheduled or Ready once never holds back others again (COH-Q13)."""
+    old = gang.status or PodGangStatus()
+    members = list(pods)
+    groups = gang.spec.podgroups
+    own = {group.name: [pod for pod in members if belongs(pod, gang.metadata.name, group.name)] for group in groups}
+    scheduled = bool(groups) and all(
+        sum(pod.scheduled for pod in own[group.name]) >= group.min_replicas for group in groups
+    )
+    ready = scheduled and _enough(own, minimums)
+    found = conditions.put(old.conditions, _condition(SCHEDULED, scheduled, now))
+    found = conditions.put(found, _condition(READY, ready, now))
+    return msgspec.structs.replace(
+        old,
+        phase=old.phase or "Pending",
+        conditions=found,
+        last_scheduled=_dated(old.last_scheduled, old.conditions, SCHEDULED, scheduled, now),
+        last_ready=_dated(old.last_ready, old.conditions, READY, ready, now),
+    )
+
+
+def _enough(own: Mapping[str, list[Pod]], minimums: Mapping[str, int], *, scheduled_only: bool = False) -> bool:
+    def counts(pod: Pod) -> bool:
+        return pod.scheduled and (scheduled_only or pod.ready)
+
+    return bool(own) and all(sum(map(counts, pods)) >= minimums.get(clique, 0) for clique, pods in own.items())
+
+
+def _condition(kind: str, holds: bool, now: str) -> Condition:
+    what = "bound" if kind == SCHEDULED else "Ready"
+    return Condition(
+        type=kind,
+        status="True" if holds else "False",
+        reason=f"PodGang{kind}" if holds else f"PodGangNot{kind}",
+        message=f"{'Every' if holds else 'Not every'} group has enough {what} pods",
+        last_transition_time=now,
+    )
+
+
+def _dated(known: str | None, old: list[Condition] | None, kind: str, holds: bool, now: str) -> str | None:
+    """The time of the latest change to True."""
+    return now if holds and not conditions.is_true(old, kind) else known

@@ -1,0 +1,148 @@
+"""The PodGangMap of a replica of a set: its manifest, and what it remembers of the generations that its entries name
+(spec COH-050 to COH-059).
+
+An annotation of the map holds the template hashes of each of these generations. So the map alone tells which template
+the pods of an entry have, even of pods that are lost: two generations may share a template (COH-197), and pods of an
+old one are never replaced by new ones in the same gang (COH-210).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import orjson
+
+from reference_impl.api import models
+from reference_impl.api.coherent import PodGangMap
+from reference_impl.api.models import PodCliqueSet, wire
+from reference_impl.plan import children, labels, names, revisions
+from reference_impl.plan.coherent import layout
+from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout
+from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.revisions import Revision
+
+TEMPLATES = "grove.io/generation-templates"
+"""Annotation of a map: generation hash → clique template → template hash, as JSON."""
+
+Hashes = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class ReplicaMap:
+    """The gangs of a replica, and the template hashes of the generations that they name."""
+
+    layout: Layout
+    hashes: Hashes = field(default_factory=dict)
+
+    def hash(self, entry: Entry, template: str) -> str | None:
+        """The template hash that the pods of a clique have in a gang; None if it is not recorded."""
+        return self.hashes.get(entry.generation, {}).get(template)
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The present templates of a set: their revisions, and the generation hash."""
+
+    generation: str
+    revisions: Mapping[str, Revision]
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        return {name: revision.hash for name, revision in self.revisions.items()}
+
+
+def templates(pcs: PodCliqueSet, generation: str, policy: Policy = STANDARD) -> Templates:
+    found = {each.name: revisions.of_template(pcs, each, policy) for each in pcs.spec.template.cliques}
+    return Templates(generation, found)
+
+
+def read(found: PodGangMap) -> ReplicaMap:
+    """The stored map."""
+    try:
+        hashes = orjson.loads((found.metadata.annotations or {}).get(TEMPLATES, "{}"))
+        hashes = msgspec.convert(hashes, dict[str, dict[str, str]])
+    except (orjson.JSONDecodeError, msgspec.ValidationError):
+        hashes = {}
+    return ReplicaMap(layout.of_map(found), hashes)
+
+
+def with_layout(old: ReplicaMap | None, gangs: Layout, present: Templates) -> ReplicaMap:
+    """A map with other gangs. It remembers the generations that they name, and the present one."""
+    known = {**(old.hashes if old is not None else {}), present.generation: present.hashes}
+    needed = {present.generation, *(entry.generation for entry in gangs)}
+    return ReplicaMap(gangs, {generation: known[generation] for generation in sorted(needed & known.keys())})
+
+
+def manifest(pcs: PodCliqueSet, index: int, wanted: ReplicaMap) -> dict[str, Any]:
+    """The object of a map (COH-051 to COH-054)."""
+    name = names.replica(pcs.metadata.name, index)
+    return {
+        "apiVersion": models.PODGANGMAPS.api_version,
+        "kind": "PodGangMap",
+        "metadata": {
+            "name": name,
+            "namespace": pcs.metadata.namespace,
+            "labels": {
+                **labels.common(pcs.metadata.name, "pcs-podgangmap", name),
+                labels.REPLICA_INDEX: str(index),
+            },
+            "annotations": {TEMPLATES: orjson.dumps(wanted.hashes, option=orjson.OPT_SORT_KEYS).decode()},
+            "ownerReferences": [children.set_reference(pcs)],
+        },
+        "spec": {
+            "podCliqueSetReplicaIndex": index,
+            "entries": [wire(entry) for entry in layout.to_entries(wanted.layout)],
+        },
+    }
+
+
+def correction(wanted: Mapping[str, Any], found: PodGangMap) -> dict[str, Any]:
+    """The merge patch that corrects a map; empty if it is as desired. The entries are replaced as a whole."""
+    body: dict[str, Any] = {}
+    if wire(found.spec) != wanted["spec"]:
+        body["spec"] = wanted["spec"]
+    metadata = wanted["metadata"]
+    for key, seen in (("labels", found.metadata.labels), ("annotations", found.metadata.annotations)):
+        if not metadata[key].items() <= (seen or {}).items():
+            body.setdefault("metadata", {})[key] = metadata[key]
+    return body
+
+
+def members_of(pcs: PodCliqueSet, key: Key) -> list[str]:
+    """The clique templates of a component."""
+    if key.kind is Kind.CLIQUE:
+        return [key.name]
+    return next((config.clique_names for config in children.group_configs(pcs) if config.name == key.name), [])
+
+
+def settled(pcs: PodCliqueSet, held: ReplicaMap, entry: Entry, key: Key, present: Templates) -> bool:
+    """Whether what a gang holds of a component has the present templates. Without a record, its generation decides."""
+    return all(_is_present(held, entry, template, present) for template in members_of(pcs, key))
+
+
+def _is_present(held: ReplicaMap, entry: Entry, template: str, present: Templates) -> bool:
+    revision, recorded = present.revisions.get(template), held.hash(entry, template)
+    if recorded is None or revision is None:
+        return entry.generation == present.generation
+    return revision.has(recorded)
+
+
+def fits(held: ReplicaMap, entry: Entry, template: str, own: str, present: Templates) -> bool:
+    """Whether pods of a clique object whose template hash is `own` may be created in a gang: never those of another
+    version than the gang's (COH-210)."""
+    revision, recorded = present.revisions.get(template), held.hash(entry, template)
+    if recorded == own:
+        return True
+    return _is_present(held, entry, template, present) and revision is not None and revision.has(own)
+
+
+def outdated(pcs: PodCliqueSet, held: ReplicaMap, present: Templates) -> set[Key]:
+    """The components of which any gang holds an old version."""
+    found: set[Key] = set()
+    for entry in held.layout:
+        keys = [Key(Kind.CLIQUE, name) for name in entry.cliques] + [Key(Kind.GROUP, name) for name in entry.groups]
+        found |= {key for key in keys if key not in found and not settled(pcs, held, entry, key, present)}
+    return found

@@ -1,0 +1,47 @@
+"""The cliques of a scaling group whose gangs come from a PodGangMap (spec COH-127, COH-210).
+
+A replica of the group that moves to another gang is deleted and recreated under the same names; the new cliques wait
+until the old ones have gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from reference_impl.api.models import PodClique
+from reference_impl.plan import labels
+from reference_impl.plan.children import Manifest
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Cliques to delete, then cliques to create."""
+
+    surplus: list[PodClique]
+    missing: list[Manifest]
+
+
+def difference(
+    wanted: Mapping[str, Manifest],
+    present: Mapping[str, PodClique],
+    may_create: Callable[[Manifest], bool],
+) -> Difference:
+    """What brings the cliques of a group to their gangs. `wanted` are manifests by name."""
+
+    def misplaced(name: str, clique: PodClique) -> bool:
+        manifest = wanted.get(name)
+        return manifest is None or gang_of(manifest) != clique.metadata.label(labels.PODGANG)
+
+    return Difference(
+        [
+            clique
+            for name, clique in present.items()
+            if clique.metadata.deletion_timestamp is None and misplaced(name, clique)
+        ],
+        [manifest for name, manifest in wanted.items() if name not in present and may_create(manifest)],
+    )
+
+
+def gang_of(manifest: Manifest) -> str:
+    return str(manifest["metadata"]["labels"].get(labels.PODGANG, ""))

@@ -1,0 +1,151 @@
+"""The progress of a coherent update in the statuses of the set, its cliques and its scaling groups (spec COH-067 to
+COH-069, COH-110 to COH-116, COH-160 to COH-162)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from reference_impl.api.models import (
+    CliqueUpdateProgress,
+    GroupUpdateProgress,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    ReplicaUpdate,
+    SetUpdateProgress,
+    UpdateStrategyType,
+)
+from reference_impl.api.pods import Pod
+from reference_impl.plan import labels, update_progress
+from reference_impl.plan.coherent.layout import Key, Kind
+from reference_impl.plan.revisions import Revision
+
+
+def coherent(pcs: PodCliqueSet) -> bool:
+    """Whether a set is updated coherently."""
+    strategy = pcs.spec.update_strategy
+    return strategy is not None and strategy.type == UpdateStrategyType.COHERENT
+
+
+def running(pcs: PodCliqueSet) -> bool:
+    """Whether a coherent update of a set is running."""
+    return coherent(pcs) and update_progress.running(pcs)
+
+
+def scope_of(progress: SetUpdateProgress | None) -> set[Key]:
+    """The components that an update rolls."""
+    if progress is None:
+        return set()
+    return {
+        *(Key(Kind.CLIQUE, name) for name in progress.updated_standalone_pod_cliques or ()),
+        *(Key(Kind.GROUP, name) for name in progress.updated_pod_clique_scaling_groups or ()),
+    }
+
+
+def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
+    """The progress of an update that begins. It continues one that it interrupts (COH-195). Without a scope it ends at
+    once (COH-113)."""
+    running = old is not None and old.update_ended_at is None
+    started = (old.update_started_at if running and old is not None else None) or now
+    turn = old.currently_updating if running and old is not None and scope else None
+    return SetUpdateProgress(
+        update_started_at=started,
+        update_ended_at=None if scope else now,
+        currently_updating=[
+            msgspec.structs.replace(each, in_flight_pod_gangs=None, error_message=None) for each in turn
+        ]
+        if turn
+        else None,
+        updated_standalone_pod_cliques=sorted(key.name for key in scope if key.kind is Kind.CLIQUE) or None,
+        updated_pod_clique_scaling_groups=sorted(key.name for key in scope if key.kind is Kind.GROUP) or None,
+    )
+
+
+def advanced(
+    progress: SetUpdateProgress,
+    waiting: Sequence[int],
+    complete: bool,
+    in_flight: Sequence[str],
+    message: str,
+    now: str,
+) -> SetUpdateProgress:
+    """The next progress of a running update. `waiting` are the replicas that hold an old version, `complete` says
+    whether the replica whose turn it is has been updated, the rest describes that replica."""
+    if progress.update_ended_at is not None:
+        return progress
+    current = progress.currently_updating[0] if progress.currently_updating else None
+    if current is not None and not complete:
+        turn = msgspec.structs.replace(
+            current, in_flight_pod_gangs=list(in_flight) or None, error_message=message or None
+        )
+        return msgspec.structs.replace(progress, currently_updating=[turn])
+    if not waiting:
+        return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
+    turn = ReplicaUpdate(replica_index=min(waiting), update_started_at=now)
+    return msgspec.structs.replace(progress, currently_updating=[turn])
+
+
+def without_scope(progress: SetUpdateProgress | None) -> SetUpdateProgress | None:
+    """The progress of an update that is not coherent, or no longer (COH-274)."""
+    if progress is None:
+        return None
+    turns = progress.currently_updating
+    return msgspec.structs.replace(
+        progress,
+        currently_updating=[
+            msgspec.structs.replace(each, in_flight_pod_gangs=None, error_message=None) for each in turns
+        ]
+        if turns
+        else turns,
+        updated_standalone_pod_cliques=None,
+        updated_pod_clique_scaling_groups=None,
+    )
+
+
+def of_clique(
+    pcs: PodCliqueSet, clique: PodClique, target: str, complete: bool, now: str
+) -> CliqueUpdateProgress | None:
+    """The progress of a standalone clique whose replica is being updated to the template hash `target`; `complete`
+    says whether all its pods are of the new version."""
+    old = clique.status.update_progress if clique.status else None
+    if not running(pcs) or not update_progress.has_turn(pcs, clique):
+        return old
+    generation = update_progress.generation(pcs)
+    if old is None or old.pod_clique_set_generation_hash != generation:
+        old = CliqueUpdateProgress(
+            update_started_at=now, pod_clique_set_generation_hash=generation, pod_template_hash=target
+        )
+    if old.update_ended_at is None and complete:
+        return update_progress.ended(old, now)
+    return old
+
+
+def of_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, complete: bool, now: str) -> GroupUpdateProgress | None:
+    """The same of a scaling group."""
+    old = group.status.update_progress if group.status else None
+    if not running(pcs) or not update_progress.has_turn(pcs, group):
+        return old
+    generation = update_progress.generation(pcs)
+    if old is None or old.pod_clique_set_generation_hash != generation:
+        old = GroupUpdateProgress(update_started_at=now, pod_clique_set_generation_hash=generation)
+    if old.update_ended_at is None and complete:
+        return update_progress.ended(old, now)
+    return old
+
+
+def clique_complete(clique: PodClique, pods: Sequence[Pod], counts: Mapping[str, int], target: Revision) -> bool:
+    """Whether a clique has all its pods, all of them of the new version, in the gangs that should hold them, and enough
+    of them Ready. `target` is the new version."""
+    active = [pod for pod in pods if pod.active]
+    held: dict[str, int] = {}
+    for pod in active:
+        gang = pod.metadata.label(labels.PODGANG)
+        held[gang] = held.get(gang, 0) + 1
+    return (
+        held == dict(counts)
+        and target.has(clique.metadata.label(labels.TEMPLATE_HASH))
+        and all(target.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in active)
+        and sum(pod.ready for pod in active) >= update_progress.minimum(clique)
+    )
