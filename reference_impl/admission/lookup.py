@@ -10,8 +10,15 @@ import msgspec
 import orjson
 
 from kube.client import Client
-from reference_impl.api.models import PODCLIQUESETS, TOPOLOGY_BINDINGS, ClusterTopologyBinding
+from reference_impl.api.models import (
+    PODCLIQUES,
+    PODCLIQUESETS,
+    SCALING_GROUPS,
+    TOPOLOGY_BINDINGS,
+    ClusterTopologyBinding,
+)
 
+_SCALED = {resource.plural: resource for resource in (PODCLIQUES, SCALING_GROUPS)}
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
@@ -33,6 +40,12 @@ class ClusterLookup:
         """A PodCliqueSet as JSON; None if there is none. Raises ApiError."""
         found = await self._client.get_or_none(PODCLIQUESETS, namespace, quote(name, safe=""))
         return None if found is None else orjson.loads(found)
+
+    async def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+        if resource not in _SCALED:
+            return None
+        found = await self._client.get_or_none(_SCALED[resource], namespace, quote(name, safe=""))
+        return None if found is None else orjson.loads(found)["metadata"].get("labels")
 
     async def own_user(self) -> str:
         """Our own user name: the authorizer exempts it, whatever credentials we use."""

@@ -11,6 +11,7 @@ from reference_impl.admission.errors import FieldError, unreadable
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules import (
     cliques,
+    coherent,
     collisions,
     groups,
     mnnvl,
@@ -78,6 +79,7 @@ def _always(pcs: PodCliqueSet, settings: Configuration) -> Iterator[FieldError]:
     yield from startup.violations(pcs)
     yield from sharing.violations(pcs)
     yield from schedulers.violations(pcs, settings.scheduler)
+    yield from coherent.violations(pcs)
 
 
 def _on_create(pcs: PodCliqueSet, settings: Configuration, known: Mapping[str, topology.Levels]) -> list[FieldError]:
@@ -106,7 +108,7 @@ def _on_update(
     ]
     if errors:
         return errors
-    errors = [*updates.violations(pcs, old), *topology_updates.violations(pcs, old)]
+    errors = [*updates.violations(pcs, old), *topology_updates.violations(pcs, old), *coherent.changes(pcs, old)]
     if not errors and topology_updates.needs_repair(old) and settings.topology_aware_scheduling.enabled:
         errors += topology.violations(pcs, known)
     return errors
@@ -121,4 +123,5 @@ def _of_metadata(pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration) 
     if old.metadata.labels != pcs.metadata.labels or old.metadata.annotations != pcs.metadata.annotations:
         had = list(schedulers.backend(old, settings.scheduler))
         errors += [error for error in schedulers.backend(pcs, settings.scheduler) if error not in had]
+        errors += [error for error in coherent.layout(pcs) if error not in list(coherent.layout(old))]
     return errors

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import orjson
 from aiohttp import web
 
-from reference_impl.admission import authorizer, podcliqueset, topologybinding
+from reference_impl.admission import authorizer, podcliqueset, scaling, topologybinding
 from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules.topology import Levels
 from reference_impl.plan import defaults
@@ -46,6 +46,10 @@ class Lookup(Protocol):
     async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """A PodCliqueSet as JSON; None if there is none."""
 
+    async def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """The labels of an object of one of Grove's kinds; None if there is no such object."""
+        ...
+
 
 class Hooks:
     """The webhooks by path (spec ADM-01). `user` is the operator's own user name."""
@@ -57,6 +61,7 @@ class Hooks:
             "/webhooks/default-podcliqueset": self._default,
             "/webhooks/validate-podcliqueset": self._validate_set,
             "/webhooks/validate-clustertopology": self._validate_binding,
+            "/webhooks/validate-scaling": self._validate_scaling,
         }
         if settings.authorizer.enabled:
             self.by_path["/webhooks/authorizer-webhook"] = self._authorize
@@ -97,6 +102,18 @@ class Hooks:
 
     async def _validate_binding(self, request: Request) -> AdmissionResult:
         return topologybinding.judge(request.get("object"), self._settings)
+
+    async def _validate_scaling(self, request: Request) -> AdmissionResult:
+        if not scaling.scales(request):
+            return AdmissionResult()
+        namespace, known = str(request.get("namespace") or ""), None
+        if request.get("subResource") == scaling.SCALE:
+            resource = request.get("resource")
+            plural = str(resource.get("resource")) if isinstance(resource, Mapping) else ""
+            known = await self._cluster.labels(plural, namespace, str(request.get("name") or ""))
+        of = scaling.parent(request, known)
+        pcs = None if of is None else await self._cluster.pod_clique_set(namespace, of)
+        return scaling.judge(request, pcs)
 
     async def _authorize(self, request: Request) -> AdmissionResult:
         of = authorizer.parent(request)

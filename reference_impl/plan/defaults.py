@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from reference_impl.api.models import UpdateStrategyType
 from reference_impl.plan import durations, notation
 from reference_impl.plan.termination import DEFAULT_DELAY
 
@@ -43,7 +44,14 @@ def patch(pcs: dict[str, Any], stored: Any = None) -> list[Operation]:
     that an update replaces."""
     spec = _mapping(pcs.get("spec"))
     template = spec.get("template")
-    return [*_template(template), *notation.patch(pcs, stored)] if isinstance(template, dict) else []
+    if not isinstance(template, dict):
+        return []
+    strategy = _mapping(spec.get("updateStrategy")).get("type")
+    return [
+        *_template(template),
+        *_rolling_updates(template, strategy, created=stored is None),
+        *notation.patch(pcs, stored),
+    ]
 
 
 def _template(template: dict[str, Any]) -> Iterator[Operation]:
@@ -63,6 +71,38 @@ def _template(template: dict[str, Any]) -> Iterator[Operation]:
         yield from _names(f"{root}/resourceSharing", config.get("resourceSharing"))
         replicas = config.get("replicas")
         yield from _scale(f"{root}/scaleConfig", config.get("scaleConfig"), 1 if replicas is None else replicas)
+
+
+def _rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
+    """Default `maxUnavailable` of standalone cliques and scaling groups (COH-062). A set that names no strategy gets
+    none, nor does an older one that is updated otherwise: nobody has asked for it (COH-278)."""
+    coherent = strategy == UpdateStrategyType.COHERENT
+    if not coherent and not (created and strategy == UpdateStrategyType.ROLLING_RECREATE):
+        return
+    groups = list(_mappings(template.get("podCliqueScalingGroups")))
+    members = [name for _, config in groups for name in _listed(config.get("cliqueNames"))]
+    for i, clique in _mappings(template.get("cliques")):
+        if clique.get("name") not in members:
+            spec = _mapping(clique.get("spec"))
+            minimum = spec.get("minAvailable")
+            minimum = (spec.get("replicas") or 1) if minimum is None else minimum
+            yield from _max_unavailable(f"{ROOT}/cliques/{i}", clique, minimum if coherent else 1)
+    for i, config in groups:
+        minimum = config.get("minAvailable")
+        minimum = 1 if minimum is None else minimum
+        yield from _max_unavailable(f"{ROOT}/podCliqueScalingGroups/{i}", config, minimum if coherent else 1)
+
+
+def _max_unavailable(root: str, part: dict[str, Any], value: Any) -> Iterator[Operation]:
+    given = part.get("rollingUpdate")
+    if given is None:
+        yield _add(f"{root}/rollingUpdate", {"maxUnavailable": value})
+    elif isinstance(given, dict):
+        yield from _zero(f"{root}/rollingUpdate", given, "maxUnavailable", value)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _termination_delay(given: Any) -> Iterator[Operation]:

@@ -39,6 +39,9 @@ class Cluster:
     async def pod_clique_set(self, namespace, name):
         return self.sets.get(name)
 
+    async def labels(self, resource, namespace, name):
+        return {"app.kubernetes.io/part-of": name.split("-")[0]} if "-" in name else None
+
 
 def hooks(cluster=None, **settings):
     configuration = Configuration(

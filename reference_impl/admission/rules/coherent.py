@@ -1,0 +1,74 @@
+"""Rules about coherent updates (COH-061 to COH-066, COH-170, COH-Q31, COH-R01)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference_impl.admission import scaling
+from reference_impl.admission.errors import ErrorType, FieldError, forbidden, invalid
+from reference_impl.admission.rules import paths
+from reference_impl.admission.rules.cliques import POSITIVE
+from reference_impl.api.coherent import GangLayout, RollingUpdate
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.plan import labels
+from reference_impl.plan.coherent import update
+from reference_impl.plan.coherent.naming import DIGITS
+
+LABEL_LIMIT = 63
+OF_MEMBER = "must not be set for a PodClique that is part of a scaling group: set it for the scaling group"
+
+
+def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """Rules for creates and updates."""
+    coherent = update.coherent(pcs)
+    groups = pcs.spec.template.pod_clique_scaling_groups or []
+    members = {name for group in groups for name in group.clique_names}
+    for i, clique in enumerate(pcs.spec.template.cliques):
+        path = f"{paths.clique(i)}.rollingUpdate"
+        if clique.name in members:
+            if clique.rolling_update is not None:
+                yield forbidden(path, OF_MEMBER)
+        else:
+            yield from _budget(path, clique.rolling_update, clique.spec.minimum if coherent else 0)
+    for i, group in enumerate(groups):
+        path = f"{paths.group(i)}.rollingUpdate"
+        yield from _budget(path, group.rolling_update, group.min_available if coherent else 0)
+    if coherent:
+        yield from _name(pcs)
+    yield from layout(pcs)
+
+
+def changes(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
+    """Rules for updates: the number of replicas does not change during a coherent update."""
+    if pcs.spec.replicas != old.spec.replicas and scaling.updating(old):
+        yield forbidden("spec.replicas", scaling.reason(pcs.metadata.namespace, pcs.metadata.name))
+
+
+def layout(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """The annotation that stands for `spec.updateStrategy.coherent.gangLayout` where the CRD has no such field."""
+    named = (pcs.metadata.annotations or {}).get(labels.GANG_LAYOUT)
+    if named is not None and named not in list(GangLayout):
+        detail = f"supported values: {', '.join(GangLayout)}"
+        yield FieldError(f"metadata.annotations[{labels.GANG_LAYOUT}]", ErrorType.NOT_SUPPORTED, named, detail)
+
+
+def _budget(path: str, given: RollingUpdate | None, minimum: int) -> Iterator[FieldError]:
+    """`maxUnavailable` lets at least `minAvailable` members move together, which a coherent update needs (COH-064)."""
+    if given is None or given.max_unavailable is None:
+        return
+    if given.max_unavailable <= 0:
+        yield invalid(f"{path}.maxUnavailable", given.max_unavailable, POSITIVE)
+    elif given.max_unavailable < minimum:
+        detail = f"must not be less than minAvailable ({minimum}) with the update strategy Coherent"
+        yield invalid(f"{path}.maxUnavailable", given.max_unavailable, detail)
+
+
+def _name(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """The names of gangs, `<set>-<replica>-<number>`, are values of labels (COH-Q31)."""
+    last = str(max(0, pcs.spec.replicas - 1))
+    if (length := len(pcs.metadata.name) + len(last) + DIGITS + 2) > LABEL_LIMIT:
+        detail = (
+            f"with the update strategy Coherent the names of PodGangs would have {length} characters, "
+            f"which exceeds the {LABEL_LIMIT} characters of a label value"
+        )
+        yield invalid("metadata.name", pcs.metadata.name, detail)
