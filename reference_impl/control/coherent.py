@@ -53,12 +53,21 @@ class CoherentSets:
             if not gangs or self._maps.at(pcs, index) is not None:
                 continue
             live = Live(self._cache, pcs, index)
-            observed, components = self._maps.observed(pcs, index), self._maps.components(pcs, index)
-            found = adopted(
-                [live.gang(gang) for gang in gangs], components, observed, live.generation(), self._names(pcs, index)
-            )
+            found = self._adopted(pcs, index, live)
             wanted = ReplicaMap(found, live.hashes(found))
             await self._writer.create(self._cache.maps, maps.manifest(pcs, index, wanted))
+
+    def _adopted(self, pcs: PodCliqueSet, index: int, live: Live) -> Layout:
+        """The layout of the gangs that exist."""
+        gangs = [live.gang(gang) for gang in self._gangs(pcs, index)]
+        observed, components = self._maps.observed(pcs, index), self._maps.components(pcs, index)
+        return adopted(gangs, components, observed, live.generation(), self._names(pcs, index))
+
+    def _lost(self, pcs: PodCliqueSet, index: int, held: ReplicaMap) -> Layout:
+        """The gangs that exist, if the map lacks any of them, because somebody edited it."""
+        known = {entry.name for entry in held.layout}
+        lost = [gang for gang in self._gangs(pcs, index) if gang.metadata.name not in known]
+        return self._adopted(pcs, index, Live(self._cache, pcs, index)) if lost else ()
 
     async def _replica(self, pcs: PodCliqueSet, index: int) -> Step | None:
         held, components = self._maps.at(pcs, index), self._maps.components(pcs, index)
@@ -69,7 +78,9 @@ class CoherentSets:
             return None
         if update.running(pcs):
             observed = self._maps.observed(pcs, index)
-            gangs = repaired(held.layout, components, observed, generation, self._names(pcs, index))
+            gangs = repaired(
+                held.layout, components, observed, generation, self._names(pcs, index), self._lost(pcs, index, held)
+            )
             if index == update_progress.turn(pcs):
                 scope = self._scope(pcs, components)
                 step = planner.next_step(gangs, scope, observed, generation, gang_layout(pcs), self._names(pcs, index))
@@ -116,7 +127,7 @@ class CoherentSets:
             else None
             for config in children.group_configs(pcs)
         }
-        return rebuilt(held.layout, pods, indices, update_progress.generation(pcs))
+        return rebuilt(held.layout, pods, indices, update_progress.generation(pcs), self._lost(pcs, index, held))
 
     async def _write(self, pcs: PodCliqueSet, index: int, held: ReplicaMap | None, gangs: Layout) -> None:
         """Write a map if it differs."""

@@ -122,6 +122,7 @@ class GangMaps:
                 for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid)
                 if gang.metadata.name.startswith(prefix) and map_gangs.ever_ready(gang)
             ),
+            maps.same(pcs, held, present) if (held := self.at(pcs, index)) is not None else {},
         )
 
     def observed_pods(self, pcs: PodCliqueSet, clique: PodClique, template: CliqueTemplate) -> list[ObservedPod]:

@@ -127,7 +127,7 @@ class CliqueReconciler:
         waits = startup.minimums(pcs, clique) if clique.spec.starts_after else {}
         builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims.of_pod(pcs, clique))
         vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
-        made = [builder.pod(index, gang) for index, gang in missing]
+        made = [builder.pod_in(gang, index) for index, gang in missing]
         return made if vacancy is None else [update_clique_pods.in_place_of(made[0], vacancy), *made[1:]]
 
     async def _claims(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:

@@ -247,9 +247,11 @@ class SetReconciler:
         if found is None:
             yield partial(self._writer.create, self._cache.cliques, manifest())
             return
+        if mapped and (change := template_drift.without_gang(found)):
+            yield partial(self._writer.patch, self._cache.cliques, found, change)
         if template_drift.outdated(found, current) and self._maps.begun(pcs, index, template.name):
             yield partial(self._writer.renew, self._cache.cliques, found, manifest())
-        if change := template_drift.clique(template, found, mapped=mapped):
+        if change := template_drift.clique(template, found):
             yield partial(self._writer.patch, self._cache.cliques, found, change)
 
     def _gang_drift(

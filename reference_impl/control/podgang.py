@@ -42,7 +42,10 @@ class GangReconciler:
         members: list[Pod] = self._cache.pods.indexed(GANG, key_text(*key))
         groups = gangs.filled(gang, None, members)
         shares = self._maps.expected(gang)
-        complete = gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name), shares)
+        if shares is None:
+            complete = gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name))
+        else:
+            complete = map_gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name), shares)
         initialized = gangs.initialized(gang)
         if (complete or initialized) and groups != gang.spec.podgroups:
             await self._writer.patch(self._cache.gangs, gang, {"spec": {"podgroups": wire(groups)}}, guard=True)

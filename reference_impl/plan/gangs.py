@@ -3,7 +3,7 @@ Only this module decides which gang a pod belongs to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -251,20 +251,10 @@ def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) 
     ]
 
 
-def complete(
-    gang: PodGang,
-    groups: list[PodGroup],
-    clique: Callable[[str], PodClique | None],
-    shares: Mapping[str, int] | None = None,
-) -> bool:
-    """Whether every clique of the gang exists and has all its pods in this gang (OBJ-431). `shares`: standalone clique
-    → how many of its pods the gang holds, if that comes from a PodGangMap."""
+def complete(gang: PodGang, groups: list[PodGroup], clique: Callable[[str], PodClique | None]) -> bool:
+    """Whether every clique of the gang exists and has all its pods in this gang (OBJ-431)."""
     for group in groups:
         owner = clique(group.name)
-        if owner is not None and shares is not None and group.name in shares:
-            if len(group.pod_references) < shares[group.name]:
-                return False
-            continue
         if owner is None or owner.metadata.label(labels.PODGANG) != gang.metadata.name:
             return False
         if len(group.pod_references) < owner.spec.replicas:

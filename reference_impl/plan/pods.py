@@ -115,17 +115,18 @@ class PodBuilder:
             "subdomain": replica,
         }
 
-    def pod(self, index: int, gang: str | None = None) -> Manifest:
-        """The manifest of the pod with this index. `gang` is its gang if that comes from a PodGangMap, and not from the
-        clique."""
+    def pod_in(self, gang: str, index: int) -> Manifest:
+        """The manifest of a pod whose gang comes from a PodGangMap, and not from the clique."""
+        manifest = self.pod(index)
+        manifest["metadata"]["labels"][labels.PODGANG] = gang
+        return manifest
+
+    def pod(self, index: int) -> Manifest:
+        """The manifest of the pod with this index."""
         metadata: Manifest = {
             "generateName": f"{self._name}-",
             "namespace": self._namespace,
-            "labels": {
-                **self._labels,
-                labels.POD_INDEX: str(index),
-                **({labels.PODGANG: gang} if gang is not None else {}),
-            },
+            "labels": {**self._labels, labels.POD_INDEX: str(index)},
             "ownerReferences": [self._owner],
         }
         if self._annotations:

@@ -10,10 +10,13 @@ from reference_impl.plan.children import Manifest
 from reference_impl.plan.revisions import Revision
 
 
-def clique(template: CliqueTemplate, found: PodClique, *, mapped: bool = False) -> Manifest:
-    """The merge patch that corrects a standalone clique; empty if it follows its template. With a PodGangMap it names
-    no gang."""
-    strays = {"metadata": {"labels": {labels.PODGANG: None}}} if mapped and found.metadata.label(labels.PODGANG) else {}
+def without_gang(found: PodClique) -> Manifest:
+    """The merge patch after which a standalone clique names no gang; empty if it names none (COH-083)."""
+    return {"metadata": {"labels": {labels.PODGANG: None}}} if found.metadata.label(labels.PODGANG) else {}
+
+
+def clique(template: CliqueTemplate, found: PodClique) -> Manifest:
+    """The merge patch that corrects a standalone clique; empty if it follows its template."""
     spec: Manifest = {}
     if found.spec.min_available != template.spec.minimum:
         spec["minAvailable"] = template.spec.minimum
@@ -23,7 +26,7 @@ def clique(template: CliqueTemplate, found: PodClique, *, mapped: bool = False) 
     if wanted != seen:
         removed = dict.fromkeys(wire(seen)) if seen is not None else {}
         spec["autoScalingConfig"] = {**removed, **wire(wanted)} if wanted is not None else None
-    return {**strays, "spec": spec} if spec else strays
+    return {"spec": spec} if spec else {}
 
 
 def outdated(found: PodClique, current: Revision) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from reference_impl.api.models import CliqueTemplate, PodCliqueSet, PodGang, TopologyGroup
-from reference_impl.plan import children, labels, names
+from reference_impl.api.models import CliqueTemplate, PodCliqueSet, PodGang, PodGroup, TopologyGroup
+from reference_impl.plan import children, gangs, labels, names
+from reference_impl.plan.children import CliqueOf
 from reference_impl.plan.coherent.layout import Entry, Layout, anchors
 from reference_impl.plan.gangs import NO_TOPOLOGY, PlannedGang
 from reference_impl.plan.topology import Topology
@@ -91,6 +92,14 @@ def may_start(layout: Layout, entry: Entry, gang: GangOf) -> bool:
     """Whether all gangs that a gang depends on have been scheduled."""
     found = [gang(name) for name in dependencies(layout, entry)]
     return all(anchor is not None and ever_scheduled(anchor) for anchor in found)
+
+
+def complete(gang: PodGang, groups: list[PodGroup], clique: CliqueOf, shares: Mapping[str, int]) -> bool:
+    """Whether all pods of a gang exist. `shares`: standalone clique → how many of its pods the gang holds."""
+    if any(len(group.pod_references) < shares.get(group.name, 0) for group in groups):
+        return False
+    members = [group for group in groups if group.name not in shares]
+    return gangs.complete(gang, members, clique) if members else bool(groups)
 
 
 def standalone_pods(pcs: PodCliqueSet, index: int, entry: Entry) -> dict[str, int]:

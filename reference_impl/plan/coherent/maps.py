@@ -139,10 +139,24 @@ def fits(held: ReplicaMap, entry: Entry, template: str, own: str, present: Templ
     return _is_present(held, entry, template, present) and revision is not None and revision.has(own)
 
 
+def same(pcs: PodCliqueSet, held: ReplicaMap, present: Templates) -> dict[Key, frozenset[str]]:
+    """Component → generations in which it has the present template (COH-197)."""
+    found: dict[Key, set[str]] = {}
+    for entry in held.layout:
+        for key in _keys(entry):
+            if settled(pcs, held, entry, key, present):
+                found.setdefault(key, set()).add(entry.generation)
+    return {key: frozenset(generations) for key, generations in found.items()}
+
+
+def _keys(entry: Entry) -> list[Key]:
+    """The components that a gang holds."""
+    return [*(Key(Kind.CLIQUE, name) for name in entry.cliques), *(Key(Kind.GROUP, name) for name in entry.groups)]
+
+
 def outdated(pcs: PodCliqueSet, held: ReplicaMap, present: Templates) -> set[Key]:
     """The components of which any gang holds an old version."""
     found: set[Key] = set()
     for entry in held.layout:
-        keys = [Key(Kind.CLIQUE, name) for name in entry.cliques] + [Key(Kind.GROUP, name) for name in entry.groups]
-        found |= {key for key in keys if key not in found and not settled(pcs, held, entry, key, present)}
+        found |= {key for key in _keys(entry) if key not in found and not settled(pcs, held, entry, key, present)}
     return found
