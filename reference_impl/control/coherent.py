@@ -93,6 +93,16 @@ class CoherentSets:
         await self._write(pcs, index, held, gangs)
         return step
 
+    async def collapse(self, pcs: PodCliqueSet, index: int) -> None:
+        """Give a replica that is about to be terminated in the middle of an update the first layout, of the new
+        version: its pods are recreated from the present template, which gangs of an old version must not get
+        (COH-262)."""
+        held, present = self._maps.at(pcs, index), self._maps.templates(pcs)
+        if held is None or not update.running(pcs) or not maps.outdated(pcs, held, present):
+            return
+        components = self._maps.components(pcs, index)
+        await self._write(pcs, index, held, bootstrap(components, present.generation, self._names(pcs, index)))
+
     def _names(self, pcs: PodCliqueSet, index: int) -> NameSource:
         """Names for new gangs of a replica."""
         prefix, held = names.replica(pcs.metadata.name, index), self._maps.at(pcs, index)

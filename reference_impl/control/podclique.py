@@ -31,7 +31,7 @@ from reference_impl.plan import (
     update_progress,
 )
 from reference_impl.plan.children import Manifest
-from reference_impl.plan.coherent import update
+from reference_impl.plan.coherent import layout, update
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.runtime.clock import now
@@ -124,11 +124,23 @@ class CliqueReconciler:
         """The pods of a standalone clique to create, with their gangs."""
         if not missing:
             return []
-        waits = startup.minimums(pcs, clique) if clique.spec.starts_after else {}
-        builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims.of_pod(pcs, clique))
+        builders = {
+            gang: self._builder(pcs, clique, self._waits(pcs, clique, gang)) for gang in {g for _, g in missing}
+        }
         vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
-        made = [builder.pod_in(gang, index) for index, gang in missing]
+        made = [builders[gang].pod_in(gang, index) for index, gang in missing]
         return made if vacancy is None else [update_clique_pods.in_place_of(made[0], vacancy), *made[1:]]
+
+    def _builder(self, pcs: PodCliqueSet, clique: PodClique, waits: dict[str, int]) -> pods.PodBuilder:
+        return pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims.of_pod(pcs, clique))
+
+    def _waits(self, pcs: PodCliqueSet, clique: PodClique, gang: str) -> dict[str, int]:
+        """The parents that pods of a clique wait for in a gang of a PodGangMap."""
+        held, template = self._maps.of(clique), children.clique_template(pcs, clique)
+        entry = layout.find(held.layout, gang) if held is not None else None
+        if entry is None or template is None:
+            return {}
+        return startup.waits(pcs, template, self._maps.index_of(clique), entry)
 
     async def _claims(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
         """Create the resource claims of the clique's own level, and delete those that no pod has or will have."""
@@ -153,7 +165,12 @@ class CliqueReconciler:
         if missing and clique.spec.starts_after:
             if pcs is None:
                 return  # the set is being deleted, and the clique with it
-            waits = startup.minimums(pcs, clique)
+            mapped = self._maps.of(clique) is not None
+            waits = (
+                self._waits(pcs, clique, clique.metadata.label(labels.PODGANG))
+                if mapped
+                else startup.minimums(pcs, clique)
+            )
         claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
         builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
         vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))

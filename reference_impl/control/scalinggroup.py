@@ -129,7 +129,7 @@ class GroupReconciler:
         if not update.coherent(pcs):
             await self._update(pcs, group)
         await self._follow(pcs, self._cache.groups.get(*group.metadata.key) or group, held, name)
-        placed = {index: gang for gang, own in layout.indices_of_group(held.layout, name).items() for index in own}
+        placed = {index: entry for entry in held.layout for index in entry.groups.get(name, ())}
         target = desired.of_group(pcs, group, channels=self._features.mnnvl, policy=self._policy, mapped=placed)
         if target is None:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from kube.errors import ApiError
 from reference_impl.api.models import PODCLIQUESETS, PodClique, PodCliqueScalingGroup, PodCliqueSet, wire
@@ -30,8 +30,11 @@ class ConflictError(Exception):
 class Termination:
     """Terminates replicas of sets and of scaling groups."""
 
-    def __init__(self, cache: Cache, writer: Writer) -> None:
-        self._cache, self._writer = cache, writer
+    def __init__(
+        self, cache: Cache, writer: Writer, before: Callable[[PodCliqueSet, int], Awaitable[None]] | None = None
+    ) -> None:
+        """`before` is called before a replica of a set is terminated."""
+        self._cache, self._writer, self._before = cache, writer, before
 
     async def in_set(self, pcs: PodCliqueSet) -> float | None:
         """Terminate the replicas of a set whose delay is over; returns the seconds until the next one is due."""
@@ -60,6 +63,8 @@ class Termination:
         owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
         cliques = [c for uid in owners for c in self._cache.cliques.indexed(OWNER, uid)]
         cliques = [clique for clique in cliques if termination.index_of(clique) == index]
+        if self._before is not None:
+            await self._before(pcs, index)
         await self._cliques([clique for clique in cliques if clique.metadata.uid not in causes])
         await together(self._flag(group, index) for group in groups)
         await self._cliques([clique for clique in cliques if clique.metadata.uid in causes])

@@ -11,6 +11,7 @@ from reference_impl.api import models
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Service
 from reference_impl.plan import labels, mnnvl, names, revisions, startup
+from reference_impl.plan.coherent.layout import Entry
 from reference_impl.plan.hashing.window import STANDARD, Policy
 
 Manifest = dict[str, Any]
@@ -205,7 +206,7 @@ def member_cliques(
     *,
     channels: bool = False,
     policy: Policy = STANDARD,
-    mapped: Mapping[int, str] | None = None,
+    mapped: Mapping[int, Entry] | None = None,
 ) -> Iterator[Manifest]:
     """The cliques of every replica of a scaling group (OBJ-212, OBJ-253). `mapped` are the gangs of its replicas by
     index, from a PodGangMap."""
@@ -216,21 +217,24 @@ def member_cliques(
     pods = sum(t.spec.replicas for t in templates)
     for j in range(group.spec.replicas) if mapped is None else sorted(mapped):
         own = names.gang_of_group_replica(base, group.metadata.name, j, config.min_available)
-        gang = own if mapped is None else mapped[j]
+        entry = None if mapped is None else mapped[j]
+        gang = own if entry is None else entry.name
         extra = {
             labels.REPLICA_INDEX: str(index),
             labels.PODGANG: gang,
             labels.SCALING_GROUP: group.metadata.name,
             labels.SCALING_GROUP_REPLICA_INDEX: str(j),
         }
-        if mapped is None and gang != base:
+        if entry is None and gang != base:
             extra[labels.BASE_PODGANG] = base
         for t in templates:
             name = names.member_clique(group.metadata.name, j, t.name)
             spec = with_environment(t.spec.pod_spec, _group_environment(pods))
             if channels:
                 spec = mnnvl.joined(spec, pcs, t, config, index)
-            yield _clique(pcs, t, name, "pcsg-podclique", extra, owner, spec, startup.Place(index, config, j), policy)
+            yield _clique(
+                pcs, t, name, "pcsg-podclique", extra, owner, spec, startup.Place(index, config, j, entry), policy
+            )
 
 
 def _group_environment(template_pods: int) -> list[Manifest]:

@@ -16,6 +16,7 @@ from reference_impl.api.models import CliqueTemplate, PodCliqueScalingGroup, Pod
 from reference_impl.plan import autoscalers, children, claims, gangs, labels, mnnvl, names
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.claims import PlannedClaim
+from reference_impl.plan.coherent.layout import Entry
 from reference_impl.plan.gangs import PlannedGang
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.topology import Topology
@@ -191,7 +192,7 @@ def of_group(
     *,
     channels: bool = False,
     policy: Policy = STANDARD,
-    mapped: Mapping[int, str] | None = None,
+    mapped: Mapping[int, Entry] | None = None,
 ) -> DesiredMembers | None:
     """The desired state of a scaling group; None if the set has no such group (any more). `channels` says whether
     ComputeDomains are enabled; `mapped` are the gangs of its replicas by index, from a PodGangMap."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, ScalingGroupConfig, StartupType
 from reference_impl.plan import labels, names
+from reference_impl.plan.coherent.layout import Entry
 
 CONTAINER = "grove-initc"
 TOKEN_VOLUME = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
@@ -24,6 +25,8 @@ class Place:
     index: int
     config: ScalingGroupConfig | None = None
     group_replica: int = 0
+    gang: Entry | None = None
+    """Its gang, if that comes from a PodGangMap."""
 
     @property
     def scaled(self) -> bool:
@@ -33,6 +36,8 @@ class Place:
 
 def parents(pcs: PodCliqueSet, template: CliqueTemplate, place: Place) -> list[str]:
     """Full names of the cliques that a clique starts after; never one of another gang."""
+    if place.gang is not None:
+        return list(waits(pcs, template, place.index, place.gang))
     found: dict[str, None] = {}
     for name in _predecessors(pcs, template, place):
         found |= dict.fromkeys(_in_gang_of(pcs, name, place))
@@ -74,6 +79,34 @@ def _full_name(pcs: PodCliqueSet, index: int, name: str, group: ScalingGroupConf
     if group is None:
         return names.clique(pcs.metadata.name, index, name)
     return names.member_clique(names.scaling_group(pcs.metadata.name, index, group.name), j, name)
+
+
+def waits(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: Entry) -> dict[str, int]:
+    """Parent → how many of its pods have to be ready, for the pods of a template in a gang of a PodGangMap. Only
+    parents in the same gang are waited for: the others may be elsewhere, or of another version (COH-263, COH-264)."""
+    found: dict[str, int] = {}
+    order = [t.name for t in pcs.spec.template.cliques]
+    before = order[: order.index(template.name)]
+    match pcs.spec.template.clique_startup_type:
+        case StartupType.EXPLICIT:
+            before = list(template.spec.starts_after or ())
+        case StartupType.IN_ORDER:
+            before = [name for name in before if _in_gang(pcs, name, index, gang)][-1:]
+        case _:
+            before = []
+    for name in before:
+        found |= _in_gang(pcs, name, index, gang)
+    return found
+
+
+def _in_gang(pcs: PodCliqueSet, name: str, index: int, gang: Entry) -> dict[str, int]:
+    """The clique objects of a template of which a gang has pods, and how many have to be ready."""
+    minimum = next((t.spec.minimum for t in pcs.spec.template.cliques if t.name == name), 1)
+    group = _group_of(pcs, name)
+    if group is None:
+        count = gang.cliques.get(name, 0)
+        return {_full_name(pcs, index, name, None, 0): min(minimum, count)} if count else {}
+    return {_full_name(pcs, index, name, group, j): minimum for j in gang.groups.get(group.name, ())}
 
 
 def minimums(pcs: PodCliqueSet, clique: PodClique) -> dict[str, int]:
