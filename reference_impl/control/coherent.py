@@ -14,7 +14,7 @@ from reference_impl.api.models import GangLayout, PodCliqueSet, PodGang, SetUpda
 from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.live_gangs import Live
-from reference_impl.control.writer import Writer
+from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, labels, names, revisions, update_progress, update_set_replicas
 from reference_impl.plan.coherent import maps, planner, update
 from reference_impl.plan.coherent import scope as scopes
@@ -93,15 +93,17 @@ class CoherentSets:
         await self._write(pcs, index, held, gangs)
         return step
 
-    async def collapse(self, pcs: PodCliqueSet, index: int) -> None:
-        """Give a replica that is about to be terminated in the middle of an update the first layout, of the new
-        version: its pods are recreated from the present template, which gangs of an old version must not get
-        (COH-262)."""
+    async def before_termination(self, pcs: PodCliqueSet, index: int) -> None:
+        """Prepare a replica that is about to be terminated. Its gangs are recreated from the map, so that they start in
+        the order of their dependencies again. In the middle of an update, the map is replaced by the first layout, of
+        the new version: gangs of an old version could not be filled from the present template (COH-262)."""
         held, present = self._maps.at(pcs, index), self._maps.templates(pcs)
-        if held is None or not update.running(pcs) or not maps.outdated(pcs, held, present):
+        if held is None:
             return
-        components = self._maps.components(pcs, index)
-        await self._write(pcs, index, held, bootstrap(components, present.generation, self._names(pcs, index)))
+        if update.running(pcs) and maps.outdated(pcs, held, present):
+            components = self._maps.components(pcs, index)
+            await self._write(pcs, index, held, bootstrap(components, present.generation, self._names(pcs, index)))
+        await together(self._writer.delete(self._cache.gangs, gang) for gang in self._gangs(pcs, index))
 
     def _names(self, pcs: PodCliqueSet, index: int) -> NameSource:
         """Names for new gangs of a replica."""

@@ -78,7 +78,7 @@ class SetReconciler:
             for informer in (cache.services, cache.cliques, cache.groups, cache.gangs, cache.maps)
         }
         self._secondary = SecondaryResources(cache, writer)
-        self._termination = Termination(cache, writer, self.coherent.collapse)
+        self._termination = Termination(cache, writer, self.coherent.before_termination)
         self.last_errors = last_errors
 
     async def reconcile(self, key: Key) -> float | None:
