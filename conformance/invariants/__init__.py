@@ -14,6 +14,7 @@ from conformance.history.gangs import Gangs
 from conformance.history.order import server_order
 from conformance.history.query import History
 from conformance.history.record import Record
+from conformance.invariants import coherent
 from conformance.invariants.base_bound_first import BaseBoundFirst
 from conformance.invariants.base_gang_first import BaseGangFirst
 from conformance.invariants.deletion_cause import DeletionHasCause
@@ -27,7 +28,9 @@ from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
 from conformance.invariants.startup_order import ParentsReadyFirst
 from conformance.invariants.status_at_rest import NoStatusWritesAtRest
 
-RELEVANT = frozenset({"pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"})
+RELEVANT = frozenset(
+    {"pods", "podgangs", "podgangmaps", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"}
+)
 
 
 def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] = ()) -> list[Invariant]:
@@ -44,6 +47,7 @@ def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] =
         BaseBoundFirst(),
         DeletionHasCause(excused),
         WithinNodeCapacity(),
+        *coherent.rules(excused),
     ]
 
 

@@ -14,11 +14,15 @@ class Bases:
 
     def __init__(self) -> None:
         self._minimums: dict[str, int] = {}
+        self._mapped: set[str] = set()
+        """Replicas of sets whose gangs a PodGangMap lists: these have anchors in the place of base gangs (COH-265)."""
 
     def see(self, record: Record) -> None:
         """Note `minAvailable` of a scaling group."""
         if record.resource == "podcliquescalinggroups":
             self._minimums[record.name] = count(record.object, "spec", "minAvailable")
+        if record.resource == "podgangmaps":
+            self._mapped.add(record.name)
 
     def of(self, pod: Document) -> str:
         """Return the base gang of a scaled pod; empty for a pod of a base gang.
@@ -26,10 +30,12 @@ class Bases:
         It is read from the label or, if an implementation forgets that, found by the replica index of the scaling
         group.
         """
-        named = label(pod, labels.BASE_GANG)
+        named, set_index = label(pod, labels.BASE_GANG), label(pod, labels.SET_INDEX)
+        if set_index.isdigit() and names.base_gang(label(pod, labels.PART_OF), int(set_index)) in self._mapped:
+            return ""
         if named:
             return named
-        index, set_index = label(pod, labels.GROUP_INDEX), label(pod, labels.SET_INDEX)
+        index = label(pod, labels.GROUP_INDEX)
         minimum = self._minimums.get(label(pod, labels.GROUP))
         if minimum is None or not index.isdigit() or not set_index.isdigit() or int(index) < minimum:
             return ""

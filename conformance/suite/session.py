@@ -25,7 +25,7 @@ from conformance.cluster.outages import Outage, Watcher
 from conformance.cluster.settings import ClusterSettings
 from conformance.errors import HarnessError, UsageError
 from conformance.evidence import bundle
-from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, RESOURCE_CLAIMS
+from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, PODGANGMAPS, RESOURCE_CLAIMS
 from conformance.grove.labels import PART_OF
 from conformance.history import redaction
 from conformance.history.query import History
@@ -132,6 +132,8 @@ class ClusterEnvironment:
         watched = [each for each in WATCHED if str(each.resource) not in missing]
         if str(COMPUTE_DOMAINS) in api.served:
             watched.append(Watched(COMPUTE_DOMAINS, PART_OF))
+        if str(PODGANGMAPS) in api.served:
+            watched.append(Watched(PODGANGMAPS))
         self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched)
         self._stack.callback(self._recorder.stop)
         self._recorder.start(60 * max(1.0, self._settings.time_scale))

@@ -104,6 +104,15 @@ def test_a_base_gang_that_was_made_anew_begins_anew(story):
     assert verdict(story, "INV-008").holds is False
 
 
+def test_a_set_with_a_map_has_no_base_gang(story):
+    """Its gangs have anchors, and other rules (COH-265)."""
+    extra = {**UNLABELLED, "app.kubernetes.io/part-of": "s"}
+    story.owned("podgangmaps", "s-0", None)
+    scaled_story(story, extra)
+    story.pod("w1", **SCALED, extra=extra, node="n1")
+    assert verdict(story, "INV-008").holds is None
+
+
 def test_without_a_bound_scaled_pod_nothing_is_known(story):
     scaled_story(story, BASED)
     story.pod("a1", **A, node="n1")

@@ -1,0 +1,34 @@
+"""Rules about coherent updates (coherent.md, section 3.6): of sets with the strategy Coherent, over any history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from conformance.invariants.coherent.availability import Floor, ServingUnit
+from conformance.invariants.coherent.batches import AnchorsFirst, OneBatchAtATime
+from conformance.invariants.coherent.maps import OneGangForAReplica, Partition
+from conformance.invariants.coherent.members import NoSurge, PodsFollowTheMap
+from conformance.invariants.coherent.rest import SteadyState
+from conformance.invariants.coherent.rule import CoherentRule
+from conformance.invariants.coherent.scope import OneReplicaAtATime, OutOfScope
+from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.versions import OneVersionInAGang
+
+
+def rules(excused: Collection[str] = ()) -> list[CoherentRule]:
+    """A fresh copy of every rule, over one state."""
+    state = State(excused)
+    return [
+        Floor(state),
+        ServingUnit(state),
+        Partition(state),
+        OneVersionInAGang(state),
+        OutOfScope(state),
+        OneReplicaAtATime(state),
+        OneBatchAtATime(state),
+        AnchorsFirst(state),
+        NoSurge(state),
+        PodsFollowTheMap(state),
+        OneGangForAReplica(state),
+        SteadyState(state),
+    ]

@@ -1,0 +1,113 @@
+"""One batch after the other, and gangs before those that depend on them (COH-I08, COH-I09)."""
+
+from __future__ import annotations
+
+from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.model import Entry, Layout
+from conformance.grove.fields import count, items, text
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.invariants.coherent.rule import CoherentRule
+from conformance.invariants.coherent.state import State
+
+
+class OneBatchAtATime(CoherentRule):
+    """INV-017 (COH-I08, COH-150, COH-151). Gangs of a generation that was abandoned in the middle do not count."""
+
+    id = "INV-017"
+    what = "an update begins a sub-step only after all gangs and pods of the one before have been Ready"
+    nothing = "no update had a second sub-step"
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._most: dict[tuple[str, str], int] = {}
+        """The most pods of a clique that were Ready at once in a gang."""
+
+    def look(self, record: Record) -> None:
+        pod = self.state.pods.get(record.uid)
+        if record.resource == "pods" and pod is not None and pod.ready and pod.index < 0:
+            ready = sum(each.ready and each.gang == pod.gang for each in self.state.of_clique(pod.clique))
+            key = (pod.gang, pod.clique)
+            self._most[key] = max(self._most.get(key, 0), ready)
+        if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
+            return
+        pcs, replica = self.state.written
+        if not Change(self.state.previous, self.state.maps[pcs, replica]):
+            return
+        found, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self.state.done}
+        for entry in self.state.previous:
+            if entry.generation == found.generation and entry.key not in found.old:
+                self.judged += 1
+                self._judge(record, f"{pcs}-{replica}", entry, done)
+
+    def _judge(self, record: Record, prefix: str, entry: Entry, done: set[str]) -> None:
+        if entry.key not in done:
+            self._violate(f"the next sub-step begins, and gang {entry.key} was never Ready", record)
+        gangs = {gang for gang in self.state.gangs if self.state.key_of_gang(gang) == entry.key}
+        for clique, wanted in entry.cliques.items():
+            most = max((self._most.get((gang, f"{prefix}-{clique}"), 0) for gang in gangs), default=0)
+            if most < wanted:
+                self._violate(
+                    f"the next sub-step begins, and {most} of {wanted} pods of {clique} in gang {entry.key} were Ready",
+                    record,
+                )
+
+
+class AnchorsFirst(CoherentRule):
+    """INV-018 (COH-I09). Which anchors a gang depends on is open; the newest of its generation that there was when its
+    entry was made is one of them in every reading."""
+
+    id = "INV-018"
+    what = "no pod of a gang that depends on anchors is bound before its anchor was scheduled"
+    nothing = "no pod of a gang that depends on anchors was bound"
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._anchor: dict[str, str] = {}
+        """Anchor of a dependent entry, by their keys."""
+        self._placed: set[str] = set()
+        """Gangs all of whose PodGroups have had minReplicas bound, by name."""
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        name = record.name if record.resource == "podgangs" else self._gang(record)
+        if name and gangs[name].admitted:
+            self._placed.add(name)
+        super().see(record, gangs)
+
+    def look(self, record: Record) -> None:
+        if self.state.written is not None:
+            self._learn(self.state.maps[self.state.written])
+        pod, before = self.state.pods.get(record.uid), self.state.before
+        if record.resource != "pods" or pod is None or not pod.bound or (before is not None and before.bound):
+            return
+        key = self.state.key_of_gang(pod.gang)
+        anchor = self._anchor.get(key)
+        if anchor is None or record.listed:
+            return
+        self.judged += 1
+        placed = {self.state.key_of_gang(gang) for gang in self._placed | self.state.scheduled}
+        if anchor not in placed and not self._admitted(anchor):
+            self._violate(f"pod {record.name} of gang {key} is bound, and its anchor {anchor} is not scheduled", record)
+
+    def _learn(self, layout: Layout) -> None:
+        known = {entry.key for entry in self.state.previous}
+        for entry in layout:
+            same = [each.key for each in layout if each.anchor and each.generation == entry.generation]
+            if entry.key not in known and entry.dependent and not entry.anchor and same:
+                self._anchor[entry.key] = same[-1]
+
+    def _admitted(self, key: str) -> bool:
+        """Whether every PodGroup of an anchor has its minimum bound right now."""
+        for name, gang in self.state.gangs.items():
+            if self.state.key_of_gang(name) == key:
+                groups = items(gang, "spec", "podgroups")
+                bound = {text(each, "name"): self._bound(text(each, "name"), name) for each in groups}
+                return bool(groups) and all(bound[text(g, "name")] >= count(g, "minReplicas") for g in groups)
+        return False
+
+    def _bound(self, clique: str, gang: str) -> int:
+        return sum(pod.bound and pod.gang == gang for pod in self.state.of_clique(clique))
+
+    def _gang(self, record: Record) -> str:
+        pod = self.state.pods.get(record.uid) if record.resource == "pods" else None
+        return pod.gang if pod else ""

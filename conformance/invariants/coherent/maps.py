@@ -1,0 +1,46 @@
+"""What every stored version of a PodGangMap says (COH-I03, COH-I12)."""
+
+from __future__ import annotations
+
+from conformance.grove.coherent.model import broken_partition, repeated
+from conformance.history.record import DELETED, Record
+from conformance.invariants.coherent.rule import CoherentRule
+
+
+class Partition(CoherentRule):
+    """INV-013 (COH-I03). Between two updates a map may be behind what was scaled; during one nothing is scaled."""
+
+    id = "INV-013"
+    what = "during an update, the entries of a PodGangMap hold each pod and each replica exactly once"
+    nothing = "no PodGangMap was written during an update"
+
+    def look(self, record: Record) -> None:
+        if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
+            return
+        self.judged += 1
+        sizes = {each.key: each.replicas for each in self.state.components(*self.state.written)}
+        if wrong := broken_partition(self.state.maps[self.state.written], sizes):
+            self._violate(f"map {record.name}: {'; '.join(wrong)}", record)
+
+
+class OneGangForAReplica(CoherentRule):
+    """INV-021 (COH-I12)."""
+
+    id = "INV-021"
+    what = "no two gangs hold the same replica of a scaling group"
+    nothing = "no gang held a replica of a scaling group"
+
+    def look(self, record: Record) -> None:
+        if self.state.written is not None and (twice := repeated(self.state.maps[self.state.written])):
+            self._violate(f"map {record.name} has {', '.join(twice)} in more than one entry", record)
+        pod = self.state.pods.get(record.uid)
+        if record.resource != "pods" or self.state.before is not None or pod is None or pod.index < 0:
+            return
+        self.judged += 1
+        prefix = f"{pod.place.set}-{pod.place.replica}-{pod.place.key.name}-{pod.index}-"
+        groups = {each.name: each.cliques for each in self.state.sets[pod.place.set].template.groups}
+        cliques = [prefix + each for each in groups.get(pod.place.key.name, ())]
+        gangs = {each.gang for clique in cliques for each in self.state.of_clique(clique)}
+        if len(gangs) > 1:
+            held = f"replica {pod.index} of {pod.place.key.name}"
+            self._violate(f"the pods of {held} are in gangs {', '.join(sorted(gangs))}", record)

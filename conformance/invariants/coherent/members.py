@@ -1,0 +1,77 @@
+"""Pods and their gangs (COH-I10, COH-I11)."""
+
+from __future__ import annotations
+
+from conformance.grove.fields import count
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.invariants.coherent.rule import CoherentRule
+from conformance.invariants.coherent.state import State
+from conformance.invariants.invariant import Violation
+
+STALE = 5.0
+"""Seconds for which an operator may act on a map that it has seen."""
+SETTLED = 5.0
+"""Seconds after the last change of a map or pod of a set from which on the two agree."""
+
+
+class NoSurge(CoherentRule):
+    """INV-019 (COH-I10)."""
+
+    id = "INV-019"
+    what = "during an update, a clique never has more bound pods than replicas"
+    nothing = "no pod was bound during an update"
+
+    def look(self, record: Record) -> None:
+        pod, before = self.state.pods.get(record.uid), self.state.before
+        if record.resource != "pods" or pod is None or not pod.bound or (before is not None and before.bound):
+            return
+        clique = self.state.cliques.get(pod.clique)
+        if clique is None or not self.state.updating(pod.place.set):
+            return
+        self.judged += 1
+        replicas = count(clique, "spec", "replicas")
+        bound = sum(each.bound for each in self.state.of_clique(pod.clique))
+        if bound > replicas:
+            self._violate(f"{bound} pods of {pod.clique} are bound, and it has {replicas} replicas", record)
+
+
+class PodsFollowTheMap(CoherentRule):
+    """INV-020 (COH-I11)."""
+
+    id = "INV-020"
+    what = "every pod belongs to a gang of its replica's PodGangMap, and never to another one"
+    nothing = "no pod of a set with a PodGangMap was created"
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._changed: dict[str, float] = {}
+
+    def look(self, record: Record) -> None:
+        pod, before = self.state.pods.get(record.uid), self.state.before
+        if record.resource == "podgangmaps":
+            self._changed = dict.fromkeys(self.state.sets, record.at)
+        if record.resource != "pods" or pod is None:
+            return
+        self._changed[pod.place.set] = record.at
+        if before is not None and before.gang != pod.gang:
+            self._violate(f"pod {record.name} moves from gang {before.gang} to {pod.gang}", record)
+        layout = self.state.maps.get((pod.place.set, pod.place.replica))
+        if before is not None or layout is None or record.kind == DELETED or record.listed:
+            return
+        if not self.state.sets[pod.place.set].coherent:
+            return
+        self.judged += 1
+        key = self.state.key_of_gang(pod.gang)
+        removed = record.at - self.state.removed.get(key, float("-inf")) <= STALE
+        if not removed and key not in {entry.key for entry in layout} and "/" not in key:
+            self._violate(f"pod {record.name} is created in gang {pod.gang or 'none'}, which no entry names", record)
+
+    def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
+        for pod in self.state.pods.values():
+            layout = self.state.maps.get((pod.place.set, pod.place.replica))
+            if pod.going or layout is None or now - self._changed.get(pod.place.set, now) < SETTLED:
+                continue
+            if self.state.key_of_gang(pod.gang) not in {entry.key for entry in layout}:
+                return f"pod {pod.name} is of gang {pod.gang or 'none'}, which no entry names", ()
+        return None

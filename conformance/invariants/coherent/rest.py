@@ -1,0 +1,77 @@
+"""What is left when an update has ended (COH-I13)."""
+
+from __future__ import annotations
+
+from conformance.grove.coherent import shapes
+from conformance.grove.coherent.model import broken_partition
+from conformance.grove.fields import label
+from conformance.grove.labels import PART_OF, SET_INDEX
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.invariants.coherent.rule import CoherentRule
+from conformance.invariants.coherent.state import State
+from conformance.invariants.invariant import Violation
+
+SETTLED = 5.0
+"""Seconds without a change of a set's objects after which it counts as at rest."""
+
+
+class SteadyState(CoherentRule):
+    """INV-022 (COH-I13), at the end of a history that ends at rest."""
+
+    id = "INV-022"
+    what = "at rest, the gangs of a set are those of its PodGangMaps, which hold everything once and nothing outdated"
+    nothing = "no set with a PodGangMap was at rest at the end"
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._moved: dict[str, float] = {}
+        self._gangs: dict[str, Record] = {}
+
+    def look(self, record: Record) -> None:
+        pcs = record.name if record.resource == "podcliquesets" else label(record.object, PART_OF)
+        if record.resource != "podcliquesets" or self.state.began:
+            self._moved[pcs] = record.at
+        if record.resource == "podgangs":
+            self._gangs.pop(record.name, None)
+            if record.kind != DELETED:
+                self._gangs[record.name] = record
+
+    def _at_rest(self, now: float) -> list[tuple[str, int]]:
+        return [
+            (pcs, replica)
+            for (pcs, replica), layout in self.state.maps.items()
+            if layout and (found := self.state.sets.get(pcs)) and found.coherent and not found.running
+            if now - self._moved.get(pcs, now) >= SETTLED
+        ]
+
+    def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
+        for pcs, replica in self._at_rest(now):
+            self.judged += 1
+            if wrong := self._wrong(pcs, replica):
+                return f"replica {replica} of {pcs}: {'; '.join(wrong)}", ()
+        return None
+
+    def _wrong(self, pcs: str, replica: int) -> list[str]:
+        found, layout = self.state.sets[pcs], self.state.maps[pcs, replica]
+        sizes = {each.key: each.replicas for each in self.state.components(pcs, replica)}
+        wrong = broken_partition(layout, sizes)
+        named = {entry.key for entry in layout}
+        seen = {
+            shapes.key_of(record.object, self.state.members)
+            for record in self._gangs.values()
+            if label(record.object, PART_OF) == pcs and _replica(record, pcs) == replica
+        }
+        wrong += [f"there is no gang of entry {key}" for key in sorted(named - seen)]
+        wrong += [f"gang {key} is in no entry" for key in sorted(seen - named)]
+        for entry in layout:
+            if entry.generation != found.generation and (left := entry.components() & found.scope):
+                names = ", ".join(sorted(key.name for key in left))
+                wrong.append(f"gang {entry.key} of an old generation holds {names}, which the last update changed")
+        return wrong
+
+
+def _replica(record: Record, pcs: str) -> int | None:
+    """The replica of the set that a gang is of: by its label, or else by its name (COH-271)."""
+    index = label(record.object, SET_INDEX) or record.name.removeprefix(f"{pcs}-").partition("-")[0]
+    return int(index) if index.isdigit() else None

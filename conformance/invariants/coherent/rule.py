@@ -1,0 +1,31 @@
+"""The base class of the rules about coherent updates: they share one replayed state, and judge it after each record."""
+
+from __future__ import annotations
+
+from conformance.history.gangs import Gangs
+from conformance.history.record import Record
+from conformance.invariants.coherent.state import State
+from conformance.invariants.invariant import Invariant
+
+
+class CoherentRule(Invariant):
+    """A rule about sets with the strategy Coherent. `nothing`: why it may have nothing to judge."""
+
+    nothing: str
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self.state = state
+        self.judged = 0
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        self.state.apply(record)
+        if self.state.sets:
+            self.look(record)
+
+    def look(self, record: Record) -> None:
+        """Judges the state after a record."""
+        raise NotImplementedError
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self.judged else self.nothing if self.state.sets else "no set has the strategy Coherent"

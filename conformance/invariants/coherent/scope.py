@@ -1,0 +1,61 @@
+"""What an update leaves alone (COH-I06, COH-I07)."""
+
+from __future__ import annotations
+
+from conformance.grove import updates
+from conformance.history.record import Record
+from conformance.invariants.coherent.rule import CoherentRule
+from conformance.invariants.coherent.state import State
+
+
+class OutOfScope(CoherentRule):
+    """INV-015 (COH-I06)."""
+
+    id = "INV-015"
+    what = "an update deletes no pod of a component that it does not change"
+    nothing = "no update left a component out of its scope"
+
+    def look(self, record: Record) -> None:
+        if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)):
+            keys = {component.key for component in self.state.components(record.name, 0)}
+            self.judged += found.coherent and found.running and bool(found.scope and keys - found.scope)
+        pod = self.state.taken(record)
+        if pod is None or not self.state.updating(pod.place.set):
+            return
+        pcs = self.state.sets[pod.place.set]
+        if pcs.scope and pod.place.key not in pcs.scope:
+            names = ", ".join(sorted(key.name for key in pcs.scope))
+            self._violate(f"pod {record.name} is deleted, and the update is of {names}", record)
+
+
+class OneReplicaAtATime(CoherentRule):
+    """INV-016 (COH-I07). In which order replicas have their turn is open; the turns do not interleave."""
+
+    id = "INV-016"
+    what = "an update replaces pods of one replica of the set after the other"
+    nothing = "no update of a set with several replicas deleted a pod that was Ready"
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._turns: dict[tuple[str, str], list[int]] = {}
+
+    def look(self, record: Record) -> None:
+        if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)):
+            if found.coherent and len(updates.turns(record.object)) > 1:
+                self._violate(f"replicas {updates.turns(record.object)} are being updated at once", record)
+            return
+        pod = self.state.taken(record)
+        if pod is None or not self.state.updating(pod.place.set):
+            return
+        pcs = self.state.sets[pod.place.set]
+        if pcs.template.replicas < 2:
+            return
+        if pcs.scope and pod.place.key not in pcs.scope:
+            return
+        self.judged += 1
+        turns = self._turns.setdefault((pod.place.set, pcs.generation), [])
+        if pod.place.replica not in turns:
+            turns.append(pod.place.replica)
+        elif pod.place.replica != turns[-1]:
+            reason = f"pod {record.name} of replica {pod.place.replica} is deleted after replica {turns[-1]} has begun"
+            self._violate(reason, record)

@@ -1,0 +1,277 @@
+"""The coherent sets of a namespace while a history is replayed: what the rules about coherent updates share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from conformance.grove import labels, pods, template, updates
+from conformance.grove.coherent import shapes
+from conformance.grove.coherent.model import Component, Key, Layout
+from conformance.grove.fields import Document, at, condition, label, number, terminating, text
+from conformance.grove.template import SetTemplate
+from conformance.history.record import DELETED, Record
+
+COHERENT = "Coherent"
+
+
+class Place(NamedTuple):
+    """A component of one replica of a set."""
+
+    set: str
+    replica: int
+    key: Key
+
+
+@dataclass
+class Pod:
+    """A pod of a coherent set, as it was seen last."""
+
+    name: str
+    place: Place
+    index: int
+    """Replica of the scaling group; -1 for a standalone clique."""
+    clique: str
+    gang: str
+    hash: str
+    created: float
+    ready: bool = False
+    bound: bool = False
+    going: bool = False
+    excused: bool = False
+
+
+@dataclass
+class Set:
+    """A set with the strategy Coherent, or that has had it."""
+
+    template: SetTemplate
+    document: Document
+    coherent: bool
+    generation: str = ""
+    running: bool = False
+    interrupted: bool = False
+    """Whether the running update was begun by a change in the middle of another one."""
+    ended_at: float = 0.0
+    scope: frozenset[Key] = frozenset()
+    old: frozenset[str] = frozenset()
+    """Keys of the gangs that there were when the update began."""
+
+
+@dataclass
+class State:
+    """Moved on by `apply`, once a record."""
+
+    excuses: Collection[str] = ()
+    sets: dict[str, Set] = field(default_factory=dict)
+    maps: dict[tuple[str, int], Layout] = field(default_factory=dict)
+    """Present layout by set and replica."""
+    written: tuple[str, int] | None = None
+    """Set and replica of the map that the present record is of."""
+    previous: Layout = ()
+    """The layout of that map before the present record."""
+    pods: dict[str, Pod] = field(default_factory=dict)
+    before: Pod | None = None
+    """The pod of the present record as it was before; None for a new one."""
+    gangs: dict[str, Document] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    """Gangs that have been Ready, by name."""
+    scheduled: set[str] = field(default_factory=set)
+    generations: dict[str, str] = field(default_factory=dict)
+    """Generation of the entry of each gang, by the entry's key."""
+    anchors: set[str] = field(default_factory=set)
+    """Keys of entries that were anchors."""
+    sizes: dict[Place, int] = field(default_factory=dict)
+    """spec.replicas of standalone cliques and scaling groups."""
+    cliques: dict[str, Document] = field(default_factory=dict)
+    members: dict[str, str] = field(default_factory=dict)
+    """Member clique → `group/index`, as the adapter wants it."""
+    began: bool = False
+    """Whether an update began with the present record."""
+    removed: dict[str, float] = field(default_factory=dict)
+    """When an entry was removed from its map, by key."""
+    _seq: int = 0
+    _by_clique: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def apply(self, record: Record) -> None:
+        """Takes in a record; what was taken in already changes nothing."""
+        if record.seq == self._seq:
+            return
+        self._seq = record.seq
+        self.before, self.written, self.previous, self.began = None, None, (), False
+        if record.resource == "podcliquesets":
+            self._see_set(record)
+        elif not self.sets:
+            return
+        elif record.resource == "pods":
+            self._see_pod(record)
+        elif record.resource == "podgangmaps":
+            self._see_map(record)
+        elif record.resource == "podgangs":
+            self._see_gang(record)
+        elif record.resource in ("podcliques", "podcliquescalinggroups"):
+            self._see_part(record)
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def components(self, pcs: str, replica: int, only: Collection[Key] | None = None) -> list[Component]:
+        """The components of a replica (of the scope, with `only`) with the sizes that they are to have now."""
+        return [
+            Component(key, self.sizes.get(Place(pcs, replica, key), replicas), minimum, budget)
+            for key, replicas, minimum, budget in _components(self.sets[pcs].template)
+            if only is None or key in only
+        ]
+
+    def updating(self, pcs: str) -> bool:
+        """Whether a coherent update of a set runs."""
+        found = self.sets.get(pcs)
+        return found is not None and found.coherent and found.running
+
+    def of_clique(self, clique: str) -> Iterator[Pod]:
+        """The pods of a clique that are not being deleted."""
+        return (self.pods[uid] for uid in self._by_clique[clique] if not self.pods[uid].going)
+
+    def available(self, place: Place, gangs: Collection[str] | None = None) -> int:
+        """How many pods of a clique are Ready, or replicas of a scaling group available; in these gangs only."""
+
+        def ready(clique: str) -> int:
+            return sum(pod.ready and (gangs is None or pod.gang in gangs) for pod in self.of_clique(clique))
+
+        prefix = f"{place.set}-{place.replica}-{place.key.name}"
+        if place.key.kind == "clique":
+            return ready(prefix)
+        wanted = self.sets[place.set].template
+        group = next((each for each in wanted.groups if each.name == place.key.name), None)
+        if group is None:
+            return 0
+        floors = {each: wanted.clique(each).floor for each in group.cliques}
+        return sum(
+            all(ready(f"{prefix}-{index}-{each}") >= floor for each, floor in floors.items())
+            for index in range(self.sizes.get(place, group.replicas))
+        )
+
+    def taken(self, record: Record) -> Pod | None:
+        """The pod that is being deleted from this record on, though it was Ready and nobody but the operator can have
+        wanted it: neither the suite, nor a scheduler, nor the deletion of its set, clique or group."""
+        pod, before = self.pods.get(record.uid), self.before
+        if record.resource != "pods" or pod is None or before is None or before.going or not pod.going:
+            return None
+        if not before.ready or pod.excused or condition(record.object, "DisruptionTarget"):
+            return None
+        return None if terminating(self.sets[pod.place.set].document) else pod
+
+    def key_of_gang(self, gang: str) -> str:
+        """The key of the entry that a gang belongs to; its name where nothing else is known."""
+        found = self.gangs.get(gang)
+        return shapes.key_of(found, self.members) if found is not None else gang
+
+    # -- keeping count -----------------------------------------------------------------------------------------------
+
+    def _see_set(self, record: Record) -> None:
+        known = self.sets.get(record.name)
+        coherent = text(record.object, "spec", "updateStrategy", "type") == COHERENT
+        if known is None and not coherent:
+            return
+        if record.kind == DELETED:
+            self.sets.pop(record.name, None)
+            return
+        found = self.sets[record.name] = Set(template.read(record.object), record.object, coherent)
+        found.generation = updates.generation(record.object)
+        found.running = updates.running(record.object)
+        found.scope = frozenset(Key("clique" if k == "clique" else "group", n) for k, n in shapes.scope(record.object))
+        if known is None:
+            return
+        found.interrupted, found.ended_at, found.old = known.interrupted, known.ended_at, known.old
+        changed = known.generation not in ("", found.generation)
+        self.began = found.running and (changed or not known.running)
+        if self.began:
+            found.interrupted = changed and known.running
+            if not found.interrupted or changed:
+                layouts = [layout for (pcs, _), layout in self.maps.items() if pcs == record.name]
+                found.old = frozenset(entry.key for layout in layouts for entry in layout)
+        if known.running and not found.running:
+            found.interrupted, found.ended_at = False, record.at
+
+    def _see_part(self, record: Record) -> None:
+        pcs, replica = label(record.object, labels.PART_OF), label(record.object, labels.SET_INDEX)
+        group = label(record.object, labels.GROUP)
+        if record.resource == "podcliques":
+            self.cliques[record.name] = record.object
+            if group:
+                index = label(record.object, labels.GROUP_INDEX)
+                self.members[record.name] = f"{group.removeprefix(f'{pcs}-{replica}-')}/{index}"
+                return
+        if pcs not in self.sets or not replica.isdigit():
+            return
+        kind = "group" if record.resource == "podcliquescalinggroups" else "clique"
+        key = Key("group" if kind == "group" else "clique", record.name.removeprefix(f"{pcs}-{replica}-"))
+        if record.kind == DELETED:
+            self.sizes.pop(Place(pcs, int(replica), key), None)
+        else:
+            self.sizes[Place(pcs, int(replica), key)] = number(record.object, "spec", "replicas") or 0
+
+    def _see_map(self, record: Record) -> None:
+        pcs, replica = label(record.object, labels.PART_OF), shapes.replica(record.object)
+        if pcs not in self.sets or replica is None:
+            return
+        self.written, self.previous = (pcs, replica), self.maps.get((pcs, replica), ())
+        layout = () if record.kind == DELETED else shapes.entries(record.object)
+        self.maps[pcs, replica] = layout
+        for entry in layout:
+            self.generations[entry.key] = entry.generation
+            (self.anchors.add if entry.anchor else self.anchors.discard)(entry.key)
+        for key in {entry.key for entry in self.previous} - {entry.key for entry in layout}:
+            self.removed[key] = record.at
+
+    def _see_gang(self, record: Record) -> None:
+        if record.kind == DELETED:
+            return
+        self.gangs[record.name] = record.object
+        if shapes.gang_done(record.object):
+            self.done.add(record.name)
+        if shapes.gang_scheduled(record.object):
+            self.scheduled.add(record.name)
+
+    def _see_pod(self, record: Record) -> None:
+        document = record.object
+        pcs, replica = label(document, labels.PART_OF), label(document, labels.SET_INDEX)
+        clique = label(document, labels.CLIQUE)
+        if pcs not in self.sets or not replica.isdigit() or not clique:
+            return
+        self.before = self.pods.get(record.uid)
+        group, index = label(document, labels.GROUP), label(document, labels.GROUP_INDEX)
+        prefix = f"{pcs}-{replica}-"
+        key = Key("group", group.removeprefix(prefix)) if group else Key("clique", clique.removeprefix(prefix))
+        going = record.kind == DELETED or terminating(document)
+        self.pods[record.uid] = Pod(
+            name=record.name,
+            place=Place(pcs, int(replica), key),
+            index=int(index) if group and index.isdigit() else -1,
+            clique=clique,
+            gang=label(document, labels.GANG),
+            hash=label(document, labels.TEMPLATE_HASH),
+            created=self.before.created if self.before else record.at,
+            ready=pods.ready(document) and not going,
+            bound=pods.bound(document),
+            going=going,
+            excused=record.name in self.excuses,
+        )
+        if record.kind == DELETED:
+            self._by_clique[clique].discard(record.uid)
+        else:
+            self._by_clique[clique].add(record.uid)
+
+
+def _components(wanted: SetTemplate) -> Iterator[tuple[Key, int, int, int]]:
+    for clique in wanted.standalone:
+        yield Key("clique", clique.name), clique.replicas, clique.floor, _budget(clique.entry, clique.floor)
+    for group in wanted.groups:
+        yield Key("group", group.name), group.replicas, group.floor, _budget(group.entry, group.floor)
+
+
+def _budget(entry: Mapping[str, object], minimum: int) -> int:
+    """maxUnavailable; its default is minAvailable (COH-062)."""
+    found = number(at(entry, "rollingUpdate"), "maxUnavailable")
+    return minimum if found is None else found
