@@ -16,6 +16,7 @@ from conformance.grove.fields import (
     Document,
     at,
     condition_is,
+    controller,
     items,
     label,
     mapping,
@@ -24,7 +25,7 @@ from conformance.grove.fields import (
     text,
     texts,
 )
-from conformance.grove.labels import ANCHOR, EPOCH, GANG_ROLE
+from conformance.grove.labels import ANCHOR, EPOCH, GANG_ROLE, PART_OF
 
 ANCHOR_ROLE = "Anchor"
 
@@ -32,6 +33,11 @@ ANCHOR_ROLE = "Anchor"
 def replica(found: Document | None) -> int | None:
     """The replica of the set that a map is of (COH-054)."""
     return number(found, "spec", "podCliqueSetReplicaIndex")
+
+
+def set_of(found: Document | None) -> str:
+    """The set that a map belongs to: its controller, or else its label."""
+    return text(controller(found), "name") or label(found, PART_OF)
 
 
 def entries(found: Document | None) -> Layout:

@@ -213,7 +213,7 @@ class State:
             self.sizes[Place(pcs, int(replica), key)] = number(record.object, "spec", "replicas") or 0
 
     def _see_map(self, record: Record) -> None:
-        pcs, replica = label(record.object, labels.PART_OF), shapes.replica(record.object)
+        pcs, replica = shapes.set_of(record.object), shapes.replica(record.object)
         if pcs not in self.sets or replica is None:
             return
         self.written, self.previous = (pcs, replica), self.maps.get((pcs, replica), ())

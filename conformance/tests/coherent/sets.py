@@ -1,0 +1,302 @@
+"""The sets of this profile, and how scenes change them and wait for them.
+
+Sets are written as sizes: `cliques={"f": (5, 2)}` is a standalone clique with five pods, two of which are its minimum;
+`groups={"p": (4, 1)}` a scaling group with four replicas. The group p has the cliques pl and pw, any other one clique.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from conformance.grove import health, labels, pods, updates
+from conformance.grove.coherent import shapes
+from conformance.grove.coherent.model import Component, Entry, Key, Layout, total
+from conformance.grove.fields import Document, label, name, number, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.testing import disruption, predicates
+from conformance.testing.scene import SceneEnvironment, Span
+
+SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"
+MAPS = "podgangmaps"
+COHERENT, ROLLING, ON_DELETE = "Coherent", "RollingRecreate", "OnDelete"
+HELD = "conformance.grove.io/hold-ready"
+HOLD_STATUS = health.HOLD_STATUS
+SECONDS = 150
+
+Sizes = Mapping[str, tuple[int, int]]
+
+
+def members(group: str) -> list[str]:
+    """The cliques of a scaling group."""
+    return ["pl", "pw"] if group == "p" else [f"{group}m"]
+
+
+def coherent(
+    env: SceneEnvironment,
+    set_name: str,
+    cliques: Sizes | None = None,
+    groups: Sizes | None = None,
+    *,
+    replicas: int = 1,
+    strategy: str = COHERENT,
+    delay: str = "4h0m0s",
+    **template: Any,
+) -> Object:
+    """A set of these sizes. Not created."""
+    listed = [_clique(each, *sizes) for each, sizes in (cliques or {}).items()]
+    listed += [_clique(each, 1, 1) for group in groups or {} for each in members(group)]
+    wanted = [
+        {"name": each, "cliqueNames": members(each), "replicas": size, "minAvailable": least}
+        for each, (size, least) in (groups or {}).items()
+    ]
+    whole: Object = {"cliques": listed, "terminationDelay": delay, **template}
+    if wanted:
+        whole["podCliqueScalingGroups"] = wanted
+    spec = {"replicas": replicas, "updateStrategy": {"type": strategy}, "template": whole}
+    metadata = {"name": set_name}
+    return env.placed({"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": metadata, "spec": spec})
+
+
+def components(workload: Object, only: Collection[str] | None = None) -> list[Component]:
+    """The components of a set as they are planned with; `only` those with these names."""
+    template = workload["spec"]["template"]
+    groups = template.get("podCliqueScalingGroups", [])
+    inside = {each for group in groups for each in group["cliqueNames"]}
+    found = [
+        Component(Key("clique", each["name"]), each["spec"]["replicas"], each["spec"]["minAvailable"], _budget(each))
+        for each in template["cliques"]
+        if each["name"] not in inside
+    ]
+    found += [Component(Key("group", g["name"]), g["replicas"], g["minAvailable"], _budget(g)) for g in groups]
+    return [each for each in found if only is None or each.key.name in only]
+
+
+def _budget(entry: Mapping[str, Any]) -> int:
+    least = entry.get("minAvailable") or entry.get("spec", {}).get("minAvailable")
+    return int(entry.get("rollingUpdate", {}).get("maxUnavailable", least))
+
+
+def _clique(each: str, size: int, least: int) -> Object:
+    container = {"name": "main", "image": f"registry.example/{each}:1", "resources": {"requests": {"cpu": "10m"}}}
+    spec = {"roleName": each, "replicas": size, "minAvailable": least, "podSpec": {"containers": [container]}}
+    return {"name": each, "spec": spec}
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str, hold: bool = False) -> str:
+    """Gives the pods of these cliques another image, and keeps the new ones from becoming Ready where they are held;
+    returns the generation hash that the set had before."""
+    before = updates.generation(env.history.view().get(SETS, name(workload)))
+    for each in workload["spec"]["template"]["cliques"]:
+        if each["name"] in cliques:
+            container = each["spec"]["podSpec"]["containers"][0]
+            container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
+            annotations = {key: value for key, value in each.get("annotations", {}).items() if key != HELD}
+            each["annotations"] = {**annotations, **({HELD: "yes"} if hold else {})}
+    template = {"cliques": copy.deepcopy(workload["spec"]["template"]["cliques"])}
+    env.patch(SETS, name(workload), {"spec": {"template": template}})
+    return before
+
+
+def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
+    """Changes the strategy of a set."""
+    env.patch(SETS, set_name, {"spec": {"updateStrategy": {"type": strategy}}})
+
+
+def release(env: SceneEnvironment, set_name: str) -> None:
+    """Lets the held pods of a set become Ready."""
+    for pod in of_set(env.history.view(), set_name):
+        if HELD in pod["metadata"].get("annotations", {}):
+            env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def map_of(view: View, set_name: str, replica: int = 0) -> Document | None:
+    """The PodGangMap of a replica, whatever its name is."""
+    found = (each for each in view.list(MAPS) if shapes.set_of(each) == set_name and shapes.replica(each) == replica)
+    return next(found, None)
+
+
+def layout(view: View, set_name: str, replica: int = 0) -> Layout:
+    return shapes.entries(map_of(view, set_name, replica))
+
+
+def layouts(span: Span, set_name: str, replica: int = 0) -> list[Layout]:
+    """What each version of a map asks for, from the beginning of a span on."""
+    records = [
+        record.object
+        for record in span.records(MAPS)
+        if shapes.set_of(record.object) == set_name and shapes.replica(record.object) == replica
+    ]
+    return [layout(span.begin(), set_name, replica), *(shapes.entries(each) for each in records)]
+
+
+def of_set(view: View, set_name: str) -> list[Mapping[str, Any]]:
+    """The pods of a set that are not being deleted."""
+    every = (predicates.pods_of(view, clique) for clique in view.names(CLIQUES))
+    return [pod for found in every for pod in found if label(pod, labels.PART_OF) == set_name]
+
+
+def of_template(view: View, set_name: str, *cliques: str) -> list[Mapping[str, Any]]:
+    """The pods of a set that are made from these templates."""
+    return [pod for pod in of_set(view, set_name) if template_of(pod) in cliques]
+
+
+def template_of(pod: Document) -> str:
+    """The template of a pod's clique; templates of this profile have no hyphen in their names."""
+    return label(pod, labels.CLIQUE).rpartition("-")[2]
+
+
+def uids(found: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """uid → clique, of pods."""
+    return {uid(pod): label(pod, labels.CLIQUE) for pod in found}
+
+
+def tags(view: View, set_name: str) -> dict[str, list[str]]:
+    """Clique template → tags of the images of its pods, each once."""
+    found: dict[str, set[str]] = {}
+    for pod in of_set(view, set_name):
+        found.setdefault(template_of(pod), set()).add(tag(pod))
+    return {each: sorted(own) for each, own in sorted(found.items())}
+
+
+def tag(pod: Mapping[str, Any]) -> str:
+    return str(pod["spec"]["containers"][0]["image"]).rpartition(":")[2]
+
+
+def member_index(view: View) -> dict[str, str]:
+    """Member clique → `group/index`, by the labels of cliques."""
+    found = {}
+    for clique in view.list(CLIQUES):
+        if group := label(clique, labels.GROUP):
+            prefix = f"{label(clique, labels.PART_OF)}-{label(clique, labels.SET_INDEX)}-"
+            found[name(clique)] = f"{group.removeprefix(prefix)}/{label(clique, labels.GROUP_INDEX)}"
+    return found
+
+
+def gangs(view: View, set_name: str) -> dict[str, Document]:
+    """The PodGangs of a set by the key of their entry."""
+    inside = member_index(view)
+    found = [gang for gang in view.list(GANGS) if label(gang, labels.PART_OF) == set_name]
+    return {shapes.key_of(gang, inside): gang for gang in found}
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def deployed(set_name: str, replicas: int = 1) -> predicates.Predicate:
+    """The set is available, all pods of its cliques are Ready, and all gangs of its maps have been Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        if not (answer := predicates.available(set_name, replicas)(view)):
+            return answer
+        return complete(view, set_name)
+
+    return seen
+
+
+def complete(view: View, set_name: str) -> bool | Unmet:
+    """Every clique of the set has its pods, all Ready, and every gang of its maps has been Ready."""
+    for clique in view.list(CLIQUES):
+        if label(clique, labels.PART_OF) == set_name:
+            found = predicates.pods_of(view, name(clique))
+            wanted = number(clique, "spec", "replicas")
+            if len(found) != wanted or not all(map(pods.ready, found)):
+                return Unmet(f"{name(clique)}: {sum(map(pods.ready, found))} of {wanted} pods are Ready")
+    of_gangs = gangs(view, set_name)
+    for found_map in view.list(MAPS):
+        for entry in shapes.entries(found_map) if shapes.set_of(found_map) == set_name else ():
+            if not shapes.gang_done(of_gangs.get(entry.key)):
+                return Unmet(f"the gang of entry {entry.key} has not been Ready")
+    return True
+
+
+def updated(set_name: str, before: str) -> predicates.Predicate:
+    """The update that followed a generation has ended, and everything is Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = view.get(SETS, set_name)
+        if updates.generation(found) in ("", before):
+            return Unmet(f"{set_name} still has the generation of before")
+        if not updates.ended(found):
+            return Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(found))}")
+        return complete(view, set_name)
+
+    return seen
+
+
+def held(set_name: str, count: int, tag_: str) -> predicates.Predicate:
+    """So many bound pods of a set are of an image, and are not Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = [pod for pod in of_set(view, set_name) if tag(pod) == tag_ and pods.bound(pod) and not pods.ready(pod)]
+        return len(found) == count or Unmet(f"{len(found)} of {count} pods of image {tag_} wait to become Ready")
+
+    return seen
+
+
+def lost(first: Collection[str], count: int) -> predicates.Predicate:
+    """More of these pods (uids) than that are deleted, or being deleted."""
+
+    def seen(view: View) -> bool:
+        present = {uid(pod) for clique in view.names(CLIQUES) for pod in predicates.pods_of(view, clique)}
+        return len(set(first) - present) > count
+
+    return seen
+
+
+def followed(set_name: str, part: str, size: int) -> predicates.Predicate:
+    """The map holds so many of a component, and everything is Ready."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = layout(view, set_name)
+        sizes = {total(found, Key("clique", part)), total(found, Key("group", part))}
+        if size not in sizes:
+            return Unmet(f"entries hold {max(sizes)} of {part}, not {size}")
+        return complete(view, set_name)
+
+    return seen
+
+
+def newest(view: View, clique: str) -> str:
+    """The pod of a clique with the highest index."""
+    return name(max(predicates.pods_of(view, clique), key=lambda pod: int(label(pod, labels.POD_INDEX) or 0)))
+
+
+def uid_of(view: View, pod: str) -> str:
+    return uid(view.get("pods", pod))
+
+
+def not_ready(view: View, pod: str) -> Object:
+    """The status of a pod whose container has failed."""
+    return health.status(view.get("pods", pod) or {}, disruption.CRASHED)
+
+
+def reported_ready(clique: str, count: int) -> predicates.Predicate:
+    """A clique reports so many Ready pods."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = number(view.get(CLIQUES, clique), "status", "readyReplicas")
+        return found == count or Unmet(f"readyReplicas of {clique} is {found}, not {count}")
+
+    return seen
+
+
+def cliques_of(entry: Entry, prefix: str) -> list[str]:
+    """The full names of the cliques that an entry holds pods of."""
+    alone = [f"{prefix}-{each}" for each, size in entry.cliques.items() if size]
+    inside = [
+        f"{prefix}-{group}-{index}-{member}"
+        for group, own in entry.groups.items()
+        for index in own
+        for member in members(group)
+    ]
+    return sorted([*alone, *inside])

@@ -1,0 +1,196 @@
+"""What a set with the strategy Coherent becomes when it is created."""
+
+from __future__ import annotations
+
+from conformance.grove import labels, pods
+from conformance.grove.coherent import shapes
+from conformance.grove.coherent.model import shape
+from conformance.grove.fields import (
+    condition,
+    condition_is,
+    controller,
+    count,
+    items,
+    label,
+    name,
+    text,
+)
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.scenes import ReplicasOfASet, SetUpdatedFourTimes
+from conformance.tests.coherent.sets import CLIQUES, GANGS, SECONDS
+
+FIRST = sorted(["anchor {f5, d[0], p[0]}", "{p[1]}", "{p[2]}", "{p[3]}", "{d[1]}", "{d[2]}"])
+
+
+@requirement("COHR-010")
+def test_each_replica_has_a_map(run: Recorded[ReplicasOfASet]) -> None:
+    """Each replica of a coherent set MUST have one PodGangMap with its index, controlled by the set."""
+    run.reached("deployed")
+    found = run.at("at rest").list(sets.MAPS)
+    seen = {name(each): (shapes.replica(each), text(controller(each), "name")) for each in found}
+    run.expect("PodGangMaps: index, controller", {f"s-{index}": (index, "s") for index in range(3)}, seen)
+
+
+@requirement("COHR-011")
+def test_the_first_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """At first deployment, the map MUST have an anchor with the minimum, and one entry for each further replica."""
+    run.reached("deployed")
+    run.expect("gangs in the map", FIRST, shape(sets.layout(run.at("at rest"), "s")))
+
+
+@requirement("COHR-012")
+def test_a_gang_for_each_entry(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """There MUST be one PodGang for each entry, with a PodGroup for each PodClique that the entry names."""
+    run.reached("deployed")
+    view = run.at("at rest")
+    wanted = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
+    run.same("PodGroups", wanted, {key: sorted(_groups(gang)) for key, gang in sets.gangs(view, "s").items()})
+
+
+@requirement("COHR-013")
+def test_anchors_are_marked(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """Anchors MUST be marked and have no dependency; entries of further replicas MUST have one."""
+    run.reached("deployed")
+    view = run.at("at rest")
+    found = {entry.key: entry for entry in sets.layout(view, "s")}
+    holding = {key: bool(entry.cliques) for key, entry in found.items()}
+    run.same("marked gangs", holding, {key: shapes.is_anchor(gang) for key, gang in sets.gangs(view, "s").items()})
+    run.same("entries without a dependency", holding, {key: not entry.dependent for key, entry in found.items()})
+
+
+@requirement("COHR-014")
+def test_gangs_say_of_what_they_are(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """A PodGang MUST carry the index of its replica and the generation hash that it was created for."""
+    run.reached("deployed")
+    view = run.at("at rest")
+    right = {entry.key: ("0", entry.generation) for entry in sets.layout(view, "s")}
+    seen = {
+        key: (label(gang, labels.SET_INDEX), label(gang, labels.GENERATION_HASH))
+        for key, gang in sets.gangs(view, "s").items()
+    }
+    run.same("replica and generation of gangs", right, seen)
+
+
+@requirement("COHR-015")
+def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """Every Pod MUST carry the name of its PodGang; a standalone PodClique MUST NOT carry one."""
+    run.reached("deployed")
+    for step in ("at rest", "all: at rest"):
+        view = run.at(step)
+        listed = {each: name(gang) for gang in view.list(GANGS) for each in _references(gang)}
+        named = {name(pod): label(pod, labels.GANG) for pod in sets.of_set(view, "s")}
+        run.same(f"gangs of pods, {step}", listed, named)
+        run.expect(f"gang of the clique f, {step}", "", label(view.get(CLIQUES, "s-0-f"), labels.GANG))
+
+
+@requirement("COHR-016")
+def test_statuses_say_what_the_map_says(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """At rest, statuses MUST map to PodGangs what the PodGangMap maps, without entries that hold nothing."""
+    run.reached("deployed")
+    for step in ("at rest", "all: at rest", "front: at rest"):
+        view = run.at(step)
+        found = sets.layout(view, "s")
+        names = {key: name(gang) for key, gang in sets.gangs(view, "s").items()}
+        right = {names.get(entry.key, entry.key): entry.cliques["f"] for entry in found if entry.cliques.get("f")}
+        run.same(f"pods of f, {step}", right, shapes.clique_mapping(view.get(CLIQUES, "s-0-f")))
+        for group in ("p", "d"):
+            held = {entry.key: tuple(sorted(entry.groups[group])) for entry in found if entry.groups.get(group)}
+            seen = shapes.group_mapping(view.get(sets.GROUPS, f"s-0-{group}"), group)
+            run.same(f"replicas of {group}, {step}", held, {key: tuple(sorted(own)) for key, own in seen.items()})
+
+
+@requirement("COHR-017")
+def test_standalone_minimums_are_released(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """Once a PodGang is scheduled, minReplicas of standalone PodGroups MUST be 0; those of groups MUST keep theirs."""
+    run.reached("deployed")
+    for step in ("at rest", "looked at again", "all: at rest"):
+        found = {
+            text(group, "name"): count(group, "minReplicas")
+            for gang in sets.gangs(run.at(step), "s").values()
+            for group in items(gang, "spec", "podgroups")
+        }
+        run.same(f"minReplicas, {step}", {each: 0 if each == "s-0-f" else 1 for each in found}, found)
+
+
+@requirement("COHR-018")
+def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """A PodGang MUST have been reported as scheduled before it is reported as Ready."""
+    run.reached("deployed")
+    scheduled: set[str] = set()
+    early, reasons = [], set()
+    for record in run.until("all: at rest").records(GANGS):
+        if shapes.gang_scheduled(record.object):
+            scheduled.add(record.uid)
+        if shapes.gang_done(record.object) and record.uid not in scheduled:
+            early.append(record.name)
+        for kind in ("Scheduled", "Ready"):
+            if condition_is(record.object, kind) == "True":
+                reasons.add(f"{kind}: {text(condition(record.object, kind), 'reason')}")
+    run.expect("gangs that were Ready before they were scheduled", [], early)
+    run.expect("reasons", ["Ready: PodGangReady", "Scheduled: PodGangScheduled"], sorted(reasons))
+
+
+class RoomForTheAnchorOnly(Scene):
+    """A coherent set, d3/1 with pods that fill a node each. One node at first, then two more."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        workload = sets.coherent(env, "s", {}, {"d": (3, 1)})
+        container = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": "6"}}
+        env.create(workload)
+        env.wait_for("anchor bound", lambda view: _bound(view) == ["s-0-d-0-dm"], SECONDS)
+        env.quiet(1)
+        env.mark("room for the others")
+        env.nodes("tiny", 2)
+        env.wait_for("all bound", lambda view: len(_bound(view)) == 3, SECONDS)
+
+
+@requirement("COHR-020")
+def test_dependent_gangs_wait_for_their_anchor(run: Recorded[RoomForTheAnchorOnly]) -> None:
+    """Pods of dependent PodGangs MUST stay unbound until the anchor is scheduled, and MUST then lose their gate."""
+    run.reached("anchor bound")
+    run.always("the anchor is bound first", lambda view: _bound(view)[:1] in ([], ["s-0-d-0-dm"]))
+    run.reached("all bound")
+    gated = [name(pod) for pod in sets.of_set(run.at("all bound"), "s") if pods.gated(pod)]
+    run.expect("pods with a gate in the end", [], gated)
+
+
+@requirement("COHR-086")
+def test_maps_follow_the_replicas_of_the_set(run: Recorded[ReplicasOfASet]) -> None:
+    """The PodGangMap of a replica that is scaled in MUST be deleted, and those of other replicas MUST stay."""
+    run.reached("deployed")
+    run.reached("scaled in")
+    before, after = run.at("at rest"), run.at("scaled in: at rest")
+    run.expect("PodGangMaps after the scale-in", ["s-0"], after.names(sets.MAPS))
+    run.expect("the gangs of s-0", shape(sets.layout(before, "s")), shape(sets.layout(after, "s")))
+
+
+@requirement("COHR-087")
+def test_everything_is_deleted_with_the_set(run: Recorded[ReplicasOfASet]) -> None:
+    """When a PodCliqueSet is deleted, its PodGangMaps, PodGangs and Pods MUST be deleted."""
+    run.reached("scaled in")
+    run.reached("deleted")
+    run.expect("PodGangMaps that are left", [], run.at("end").names(sets.MAPS))
+
+
+@invariants("INV-018", "INV-021")
+def test_invariants(run: Recorded[RoomForTheAnchorOnly], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _groups(gang: object) -> list[str]:
+    return [text(group, "name") for group in items(gang, "spec", "podgroups")]
+
+
+def _references(gang: object) -> list[str]:
+    return [text(each, "name") for group in items(gang, "spec", "podgroups") for each in items(group, "podReferences")]
+
+
+def _bound(view: View) -> list[str]:
+    """The cliques of which a pod is bound."""
+    return [each for each in view.names(CLIQUES) for pod in predicates.pods_of(view, each) if pods.bound(pod)]

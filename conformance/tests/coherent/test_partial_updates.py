@@ -1,0 +1,39 @@
+"""Coherent updates of some of the components of a set: the others stay as they are."""
+
+from __future__ import annotations
+
+from conformance.grove.coherent import shapes
+from conformance.testing.scene import Recorded, requirement
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.following import follows, kept_in_place
+from conformance.tests.coherent.scenes import ONE_MEMBER, ONLY_FRONT, ONLY_GROUPS, SetUpdatedFourTimes
+
+
+@requirement("COHR-040")
+def test_a_standalone_clique_alone(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """An update of a standalone PodClique alone MUST leave the PodCliqueScalingGroups in their PodGangs."""
+    follows(run, ONLY_FRONT)
+    kept_in_place(run, ONLY_FRONT, "p", "d")
+
+
+@requirement("COHR-041")
+def test_scaling_groups_alone(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """An update of PodCliqueScalingGroups alone MUST leave Pods of standalone PodCliques in their PodGang."""
+    follows(run, ONLY_GROUPS)
+    kept_in_place(run, ONLY_GROUPS, "f")
+    view = run.at(f"{ONLY_GROUPS}: at rest")
+    holding = [entry.key for entry in sets.layout(view, "s") if entry.cliques]
+    of_gangs = sets.gangs(view, "s")
+    run.same(
+        "anchors with pods of f", dict.fromkeys(holding, True), {k: shapes.is_anchor(of_gangs.get(k)) for k in holding}
+    )
+
+
+@requirement("COHR-042")
+def test_one_clique_of_a_scaling_group(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """A change of one clique of a PodCliqueScalingGroup MUST replace the Pods of all its cliques, and no others."""
+    follows(run, ONE_MEMBER)
+    before, after = run.at(f"{ONE_MEMBER}: change"), run.at(f"{ONE_MEMBER}: at rest")
+    kept = sets.uids(sets.of_template(before, "s", "pl", "pw")).keys() & sets.uids(sets.of_set(after, "s")).keys()
+    run.expect("pods of p that were kept", [], sorted(kept))
+    kept_in_place(run, ONE_MEMBER, "f", "d")
