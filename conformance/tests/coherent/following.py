@@ -51,7 +51,7 @@ def kept_in_place(run: Run, each: str, *parts: str) -> None:
     run.same(f"{each}: pods that do not change, and their gangs", place[0], place[1])
     keys = [Key("clique" if part == "f" else "group", part) for part in parts]
     held = [
-        {(entry.key, key): entry.size(key) for entry in sets.layout(view, "s") for key in keys if entry.size(key)}
+        {f"{entry.key} {key}": entry.size(key) for entry in sets.layout(view, "s") for key in keys if entry.size(key)}
         for view in (before, after)
     ]
     run.expect(f"{each}: entries that hold them", held[0], held[1])

@@ -6,6 +6,7 @@ from conformance.grove.fields import name
 from conformance.suite.api import Object
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Scene, SceneEnvironment
+from conformance.testing.topology_bindings import topology_binding
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import CLIQUES, SECONDS, SETS
 
@@ -54,15 +55,32 @@ SHAPES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
 """Standalone cliques and scaling groups of the sets of the next scene: replicas, and minAvailable."""
 
 
+CONSTRAINED = "constrained"
+LEVELS = {"zone": "topology.kubernetes.io/zone", "host": "kubernetes.io/hostname"}
+
+
 class SetsOfEveryShape(Scene):
-    """A set for each shape that a plan can have (see SHAPES), all changed at once, and nothing scarce."""
+    """A set for each shape that a plan can have (see SHAPES), and one with a priority class and, where they are
+    supported, topology constraints. All are changed at once, and nothing is scarce."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         self.workloads = {each: sets.coherent(env, each, *sizes) for each, sizes in SHAPES.items()}
+        binding = env.namespace if "topology" in env.implementation.features else ""
+        self.workloads[CONSTRAINED] = _constrained(env, binding)
+        self.scheduler = env.implementation.scheduler_name
+        if binding:
+            env.create(topology_binding(binding, LEVELS))
+        try:
+            self._play(env)
+        finally:
+            if binding:
+                env.delete("clustertopologybindings", binding)
+
+    def _play(self, env: SceneEnvironment) -> None:
         for workload in self.workloads.values():
             env.create(workload)
-        env.wait_for("deployed", all_of(*map(sets.deployed, SHAPES)), SECONDS)
+        env.wait_for("deployed", all_of(*map(sets.deployed, self.workloads)), SECONDS)
         env.quiet(0.7)
         env.mark("change")
         before = {each: _change_all(env, workload) for each, workload in self.workloads.items()}
@@ -70,6 +88,12 @@ class SetsOfEveryShape(Scene):
             env.settle(f"{each}: updated", sets.updated(each, generation), SECONDS)
         env.quiet(0.7)
         env.mark("end")
+
+
+def _constrained(env: SceneEnvironment, binding: str) -> Object:
+    wanted = {"topologyConstraint": {"topologyName": binding, "pack": {"preferred": "host"}}} if binding else {}
+    priority = "system-cluster-critical"
+    return sets.coherent(env, CONSTRAINED, {"f": (2, 1)}, {"d": (2, 1)}, priorityClassName=priority, **wanted)
 
 
 def _change_all(env: SceneEnvironment, workload: Object, tag: str = "2") -> str:

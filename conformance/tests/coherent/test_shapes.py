@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from conformance.grove.coherent import change, plan, shapes
 from conformance.grove.coherent.change import Change
 from conformance.grove.coherent.model import shape
+from conformance.grove.fields import at, text
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.scenes import SetsOfEveryShape
+from conformance.tests.coherent.scenes import CONSTRAINED, SetsOfEveryShape
 
 
 def shaped(run: Recorded[SetsOfEveryShape], each: str) -> list[Change]:
@@ -59,6 +62,22 @@ def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShap
     """The further replicas of a step MUST be replaced in sub-steps of maxUnavailable at most."""
     tails = [len(step.tails) for step in shaped(run, "skewed")]
     run.expect("gangs of further replicas by sub-step", [0, 2, 0, 2], tails)
+
+
+@requirement("COHR-019")
+def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShape]) -> None:
+    """PodGangs of an update MUST have the priority class and constraints of the set, their Pods its scheduler name."""
+    run.reached("deployed")
+    run.reached(f"{CONSTRAINED}: updated")
+    seen = {}
+    for step in ("change", "end"):
+        found = sets.gangs(run.at(step), CONSTRAINED).values()
+        seen[step] = {json.dumps(at(gang, "spec", "topologyConstraint"), sort_keys=True) for gang in found}
+        priorities = {text(gang, "spec", "priorityClassName") for gang in found}
+        run.expect(f"{step}: priority", ["system-cluster-critical"], sorted(priorities))
+        schedulers = {text(pod, "spec", "schedulerName") for pod in sets.of_set(run.at(step), CONSTRAINED)}
+        run.expect(f"{step}: scheduler", [run.scene.scheduler], sorted(schedulers))
+    run.expect("constraints of the new gangs", sorted(seen["change"]), sorted(seen["end"]))
 
 
 @invariants("INV-011", "INV-012", "INV-017", "INV-019")

@@ -1,0 +1,109 @@
+"""The scene of a version that never becomes Ready, and of what is tried meanwhile."""
+
+from __future__ import annotations
+
+from conformance.grove import labels, updates
+from conformance.grove.coherent import shapes
+from conformance.grove.fields import label, name, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.dry_run import Request
+from conformance.testing import predicates
+from conformance.testing.scene import Scene, SceneEnvironment
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.sets import CLIQUES, GROUPS, SECONDS, SETS
+
+FRONT = "s-0-f"
+SCALED = {
+    "scaling group of the replica that is updated": (GROUPS, "s-0-p", 5),
+    "scaling group of another replica": (GROUPS, "s-1-p", 5),
+    "standalone clique of the replica that is updated": (CLIQUES, "s-0-f", 5),
+    "standalone clique of another replica": (CLIQUES, "s-1-f", 5),
+    "scaling group out of scope": (GROUPS, "s-0-d", 3),
+    "the set": (SETS, "s", 3),
+}
+"""What is scaled during the update: resource, name, replicas."""
+
+
+class NeverReady(Scene):
+    """A set with two replicas, f4/2 p4/2 d2/1, terminationDelay 2s. Pods of the new version of f and p never become
+    Ready. Meanwhile one tries to scale, and pods are lost: one of the old version, one of a new gang, one of d. Then a
+    third version is fine, and the set is scaled."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        groups = {"p": (4, 2), "d": (2, 1)}
+        self.workload = sets.coherent(env, "s", {"f": (4, 2)}, groups, replicas=2, delay="2s")
+        env.create(self.workload)
+        env.wait_for("deployed", sets.deployed("s", 2), SECONDS)
+        env.quiet(1)
+        self.first = sets.uids(sets.of_set(env.history.view(), "s"))
+        env.mark("change")
+        before = sets.change(env, self.workload, "f", "pl", "pw", tag="2", hold=True)
+        # Two pods of f, and two replicas of p with two pods each: the least of the first anchor.
+        env.wait_for("first sub-step", sets.held("s", 6, "2"), SECONDS)
+        env.settle("reason reported", _reason, 30)
+        env.quiet(4, real=True)
+        env.mark("stuck")
+        self._try(env)
+        self._lose(env)
+        env.mark("fix")
+        self.middle = updates.generation(env.history.view().get(SETS, "s"))
+        sets.change(env, self.workload, "f", "pl", "pw", tag="3")
+        env.wait_for("fixed", sets.updated("s", self.middle), SECONDS)
+        self.before = before
+        env.quiet(1)
+        env.mark("at rest")
+        [self.allowed] = env.dry_run.all([env.dry_run.patch(GROUPS, "s-0-p", {"spec": {"replicas": 5}})])
+        if self.allowed.accepted:
+            env.patch(GROUPS, "s-0-p", {"spec": {"replicas": 5}})
+            env.settle("scaled", sets.followed("s", "p", 5), 60)
+        env.quiet(5.5, real=True)
+        env.mark("end")
+
+    def _try(self, env: SceneEnvironment) -> None:
+        """Asks for changes of replicas, and for others, without making them."""
+
+        def scale(each: str, subresource: str | None = None) -> Request:
+            resource, target, size = SCALED[each]
+            return env.dry_run.patch(resource, target, {"spec": {"replicas": size}}, subresource)
+
+        note = {"metadata": {"annotations": {"example.com/look": "1"}}}
+        delay = {"spec": {"template": {"terminationDelay": "3s"}}}
+        asked = [*map(scale, SCALED), *(scale(each, "scale") for each in SCALED)]
+        harmless = [env.dry_run.patch(resource, target, note) for resource, target, _ in SCALED.values()]
+        replies = env.dry_run.all([*asked, *harmless, env.dry_run.patch(SETS, "s", delay)])
+        count = len(SCALED)
+        self.refused = dict(zip(SCALED, replies[:count], strict=True))
+        self.refused_scale = dict(zip(SCALED, replies[count : 2 * count], strict=True))
+        self.harmless = replies[2 * count :]
+
+    def _lose(self, env: SceneEnvironment) -> None:
+        """Deletes a pod of an old gang, one of the new gang, and one of a component that does not change."""
+        view = env.history.view()
+        of = {each: [pod for pod in predicates.pods_of(view, FRONT) if sets.tag(pod) == each] for each in ("1", "2")}
+        self.old, self.new = of["1"][0], of["2"][0]
+        [self.other] = predicates.pods_of(view, "s-0-d-0-dm")
+        for pod in (self.old, self.new, self.other):
+            env.delete("pods", name(pod))
+        env.settle("lost pod of a new gang recreated", _again(self.new, FRONT), 30)
+        env.settle("lost pod of another component recreated", _again(self.other, "s-0-d-0-dm"), 30)
+        env.quiet(2)
+        env.mark("pods lost")
+
+
+def _reason(view: View) -> bool | Unmet:
+    return bool(shapes.stalls(view.get(SETS, "s"))) or Unmet("the progress of the set gives no reason")
+
+
+def _again(lost: object, clique: str) -> predicates.Predicate:
+    """The clique has as many pods of the lost one's gang and image as before, without that one."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = predicates.pods_of(view, clique)
+        same = [pod for pod in found if label(pod, labels.GANG) == label(lost, labels.GANG)]
+        wanted = 2 if clique == FRONT else 1
+        done = len(same) == wanted and uid(lost) not in {uid(pod) for pod in found}
+        return done or Unmet(f"{len(same)} of {wanted} pods of {clique} are of gang {label(lost, labels.GANG)}")
+
+    return seen

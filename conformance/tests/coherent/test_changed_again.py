@@ -1,0 +1,70 @@
+"""Changes in the middle of a coherent update: a change that is taken back, and a version that replaces a broken one."""
+
+from __future__ import annotations
+
+from conformance.grove import updates
+from conformance.grove.coherent.model import indices
+from conformance.grove.fields import uid
+from conformance.testing.observed import all_of
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.sets import SECONDS, SETS
+
+
+class ChangedAgain(Scene):
+    """Two sets. `back` has d4/1; its change is taken back when half of it is rolled out. `sick` has f3/1, and no pod of
+    its first version is ever Ready."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        back, sick = sets.coherent(env, "back", {}, {"d": (4, 1)}), sets.coherent(env, "sick", {"f": (3, 1)})
+        sick["spec"]["template"]["cliques"][0]["annotations"] = {sets.HELD: "yes"}
+        env.create(back)
+        env.create(sick)
+        deployed = all_of(sets.deployed("back"), sets.held("sick", 3, "1"))
+        env.wait_for("deployed", deployed, SECONDS)
+        env.quiet(0.7)
+        env.mark("change")
+        first = sets.change(env, back, "dm", tag="2", hold=True)
+        before = sets.change(env, sick, "f", tag="2")
+        env.wait_for("first replica", sets.held("back", 1, "2"), 60)
+        sets.release(env, "back")
+        env.wait_for("second replica", sets.held("back", 1, "2"), 60)
+        sets.release(env, "back")
+        env.wait_for("third replica", sets.held("back", 1, "2"), 60)
+        self.untouched = {uid(pod) for pod in sets.of_set(env.history.view(), "back") if sets.tag(pod) == "1"}
+        env.mark("taken back")
+        middle = updates.generation(env.history.view().get(SETS, "back"))
+        sets.change(env, back, "dm", tag="1")
+        env.settle("sick: updated", sets.updated("sick", before), 60)
+        env.settle("back: ended", sets.updated("back", middle), SECONDS)
+        env.quiet(5.5, real=True)
+        env.mark("end")
+        self.first = first
+
+
+@requirement("COHR-065")
+def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
+    """When a change is reverted during its update, the operator SHOULD replace only the Pods that were updated."""
+    run.reached("third replica")
+    run.reached("back: ended")
+    view = run.at("end")
+    run.expect("images", {"dm": ["1"]}, sets.tags(view, "back"))
+    run.expect("replicas in entries", [0, 1, 2, 3], indices(sets.layout(view, "back"), "d"))
+    run.expect("generation", run.scene.first, updates.generation(view.get(SETS, "back")))
+    left = {uid(pod) for pod in sets.of_set(view, "back")}
+    run.expect("pods that were never updated and are gone", [], sorted(run.scene.untouched - left))
+
+
+@requirement("COHR-069")
+def test_a_version_that_never_was_ready_is_replaced(run: Recorded[ChangedAgain]) -> None:
+    """A change of a version none of whose Pods is Ready SHOULD be rolled out."""
+    run.reached("deployed")
+    run.reached("sick: updated")
+    run.expect("images", {"f": ["2"]}, sets.tags(run.at("end"), "sick"))
+
+
+@invariants("INV-013", "INV-014", "INV-021")
+def test_invariants(run: Recorded[ChangedAgain], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

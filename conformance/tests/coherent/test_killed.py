@@ -1,0 +1,26 @@
+"""A coherent update during which the operator is killed."""
+
+from __future__ import annotations
+
+from conformance.grove.coherent.model import shape
+from conformance.testing.scene import Recorded, invariants, requirement
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.scenes import OperatorKilled
+
+
+@requirement("COHR-070")
+def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None:
+    """An operator that is killed and started again MUST complete the update: it MUST NOT replace anything twice."""
+    run.reached("deployed")
+    run.reached("updated")
+    made = {record.uid for record in run.between("change", "end").records("pods")} - run.scene.first.keys()
+    run.expect("pods that were created", len(run.scene.first), len(made))
+    wanted = ["anchor {f1, p[0]}", "anchor {f1, p[1]}"]
+    for replica in range(2):
+        run.expect(f"gangs of replica {replica}", wanted, shape(sets.layout(run.at("end"), "s", replica)))
+
+
+@invariants("INV-011", "INV-012", "INV-013", "INV-016", "INV-017", "INV-019", "INV-022")
+def test_invariants(run: Recorded[OperatorKilled], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()

@@ -1,0 +1,175 @@
+"""An update to a version that never becomes Ready: it waits, blocks scaling, and can be fixed."""
+
+from __future__ import annotations
+
+from conformance.grove import labels, pods, updates
+from conformance.grove.fields import label, name, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.testing import predicates
+from conformance.testing.scene import Recorded, invariants, requirement
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.never_ready import FRONT, SCALED, NeverReady
+from conformance.tests.coherent.sets import SETS
+
+
+@requirement("COHR-060")
+def test_the_update_waits(run: Recorded[NeverReady]) -> None:
+    """An update to a version that is never Ready MUST wait at its first sub-step and leave all other Pods alone."""
+    run.reached("deployed")
+    run.reached("first sub-step")
+    view = run.at("stuck")
+    new = [
+        entry.content()
+        for entry in sets.layout(view, "s")
+        if entry.generation == updates.generation(view.get(SETS, "s"))
+    ]
+    run.expect("gangs of the new version", ["{f2, p[0,1]}"], new)
+    replaced = run.scene.first.keys() - sets.uids(sets.of_set(view, "s")).keys()
+    run.expect("pods that were replaced", 6, len(replaced))
+    run.expect("the update has ended", False, updates.ended(view.get(SETS, "s")))
+
+
+@requirement("COHR-061")
+def test_the_reason_is_reported(run: Recorded[NeverReady]) -> None:
+    """While an update waits, the PodCliqueSet MUST say why, in the progress of the replica."""
+    run.reached("first sub-step")
+    run.reached("reason reported")
+
+
+@requirement("COHR-062")
+def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
+    """The operator MUST NOT terminate a gang for Pods that an update has replaced and that are not Ready yet."""
+    run.reached("first sub-step")
+    at_first = sets.uids(sets.of_set(run.at("first sub-step"), "s"))
+    later = sets.uids(sets.of_set(run.at("stuck"), "s"))
+    run.same("pods, two termination delays later", at_first, later)
+
+
+@requirement("COHR-050")
+def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
+    """While an update runs, admission MUST reject a change of replicas of any PodClique or PodCliqueScalingGroup."""
+    run.reached("first sub-step")
+    for each, reply in run.scene.refused.items():
+        if SCALED[each][0] != SETS:
+            run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
+
+
+@requirement("COHR-051")
+def test_the_set_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
+    """While an update runs, admission MUST reject a change of replicas of the PodCliqueSet."""
+    run.reached("first sub-step")
+    reply = run.scene.refused["the set"]
+    run.expect("the set is scaled", "refused", "refused" if reply.refused else str(reply))
+
+
+@requirement("COHR-052")
+def test_the_scale_subresource_is_no_way_around(run: Recorded[NeverReady]) -> None:
+    """While an update runs, changes of replicas through the scale subresource SHOULD be rejected like any other."""
+    run.reached("first sub-step")
+    for each, reply in run.scene.refused_scale.items():
+        run.expect(f"{each} is scaled through /scale", "refused", "refused" if reply.refused else str(reply))
+
+
+@requirement("COHR-053")
+def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
+    """While an update runs, admission MUST accept changes that leave replicas as they are."""
+    run.reached("first sub-step")
+    run.expect(
+        "changes that leave replicas as they are", ["accepted"], sorted({str(reply) for reply in run.scene.harmless})
+    )
+
+
+@requirement("COHR-054")
+def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
+    """The refusal SHOULD say that a coherent update is in progress, and of which PodCliqueSet."""
+    run.reached("first sub-step")
+    silent = {
+        each: reply.message
+        for each, reply in run.scene.refused.items()
+        if "coherent update is in progress" not in reply.message or "s" not in reply.message.split("progress")[-1]
+    }
+    run.expect("refusals that do not say why", {}, silent)
+
+
+@requirement("COHR-055")
+def test_scaling_is_possible_after_the_update(run: Recorded[NeverReady]) -> None:
+    """After the end of an update, a change of replicas MUST be accepted and applied."""
+    run.reached("fixed")
+    run.expect("a change of replicas", "accepted", str(run.scene.allowed))
+    run.reached("scaled")
+
+
+@requirement("COHR-063")
+def test_what_is_broken_is_replaced_first(run: Recorded[NeverReady]) -> None:
+    """A change that fixes a version SHOULD replace Pods that are not Ready first: availability SHOULD NOT fall."""
+    run.reached("fixed")
+    least = _ready(run.at("fix"))
+    run.always("as many Ready pods of f as before", _at_least(least), after="fix", until="fixed")
+
+
+@requirement("COHR-064")
+def test_the_last_version_is_rolled_out(run: Recorded[NeverReady]) -> None:
+    """A change during an update MUST end with all Pods of the components in scope at the last version."""
+    run.reached("first sub-step")
+    run.reached("fixed")
+    run.expect("images", {"dm": ["1"], "f": ["3"], "pl": ["3"], "pw": ["3"]}, sets.tags(run.at("at rest"), "s"))
+
+
+@requirement("COHR-066")
+def test_a_lost_pod_of_a_new_gang_is_recreated(run: Recorded[NeverReady]) -> None:
+    """A Pod of a new PodGang that is lost during an update MUST be recreated there, with the new version."""
+    run.reached("first sub-step")
+    run.reached("lost pod of a new gang recreated")
+    gang = label(run.scene.new, labels.GANG)
+    found = [sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), FRONT) if label(pod, labels.GANG) == gang]
+    run.expect("images in the new gang", ["2", "2"], found)
+
+
+@requirement("COHR-067")
+def test_a_lost_pod_of_an_old_gang_is_not_recreated(run: Recorded[NeverReady]) -> None:
+    """A Pod of an old PodGang that is lost during an update SHOULD NOT be recreated there."""
+    run.reached("first sub-step")
+    gang = label(run.scene.old, labels.GANG)
+    found = [name(pod) for pod in predicates.pods_of(run.at("pods lost"), FRONT) if label(pod, labels.GANG) == gang]
+    run.expect("pods of f in the old gang", 1, len(found))
+
+
+@requirement("COHR-068")
+def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady]) -> None:
+    """A Pod of a component that an update does not change MUST be recreated at once in its PodGang."""
+    run.reached("first sub-step")
+    run.reached("lost pod of another component recreated")
+    found = {uid(pod): sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), "s-0-d-0-dm")}
+    run.expect("images", ["1"], sorted(found.values()))
+
+
+@requirement("COHR-071")
+def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
+    """The replicas of a PodCliqueSet MUST be updated one at a time."""
+    run.reached("first sub-step")
+    other = {each for each, clique in run.scene.first.items() if clique.startswith("s-1-")}
+    run.expect(
+        "pods of the other replica that were replaced", set(), other - sets.uids(sets.of_set(run.at("fix"), "s")).keys()
+    )
+    run.reached("fixed")
+    found = {tuple(updates.turns(r.object)) for r in run.until("at rest").records(SETS) if updates.running(r.object)}
+    run.expect("replicas that had their turn together", [], sorted(each for each in found if len(each) > 1))
+
+
+@invariants("INV-011", "INV-013", "INV-014", "INV-015", "INV-016", "INV-020", "INV-021", "INV-022")
+def test_invariants(run: Recorded[NeverReady], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _ready(view: View) -> int:
+    return sum(map(pods.ready, predicates.pods_of(view, FRONT)))
+
+
+def _at_least(least: int) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        found = _ready(view)
+        return found >= least or Unmet(f"{found} pods of {FRONT} are Ready, {least} were")
+
+    return seen

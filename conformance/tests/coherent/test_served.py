@@ -1,0 +1,132 @@
+"""What is served for coherent updates, and what admission says to their fields. Nothing is stored."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove.coherent import served
+from conformance.grove.fields import at, items, text, texts
+from conformance.suite.api import Object
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.sets import COHERENT, ON_DELETE, ROLLING
+
+CRDS = "customresourcedefinitions"
+STRATEGIES = (COHERENT, ROLLING, ON_DELETE)
+
+
+class AskedAboutCoherentUpdates(Scene):
+    """The CustomResourceDefinitions, and dry-run requests: sets f3/2 p3/2 with and without maxUnavailable, and a
+    PodGangMap with two entries of one key."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        crds = env.dry_run.all([env.dry_run.get(CRDS, each) for each in (served.MAPS, served.SETS)])
+        self.maps, self.sets = (reply.object for reply in crds)
+        self.served = served.read([self.maps, self.sets])
+        wanted = {each: _set(env, each) for each in STRATEGIES}
+        replies = env.dry_run.all([env.dry_run.create(each) for each in wanted.values()])
+        self.unset = dict(zip(STRATEGIES, replies, strict=True))
+        low = {
+            "clique": [_set(env, each, clique={"maxUnavailable": 1}) for each in (COHERENT, ROLLING)],
+            "group": [_set(env, each, group={"maxUnavailable": 1}) for each in (COHERENT, ROLLING)],
+        }
+        self.low = {part: env.dry_run.all([env.dry_run.create(each) for each in asked]) for part, asked in low.items()}
+        members = [_set(env, each, member={"maxUnavailable": 2}) for each in STRATEGIES]
+        self.members = env.dry_run.all([env.dry_run.create(each) for each in members])
+        self.twice, self.once = env.dry_run.all(
+            [env.dry_run.create(_map(self.served.key, keys)) for keys in (("x", "x"), ("x", "y"))]
+        )
+
+
+def _set(env: SceneEnvironment, strategy: str, **budgets: Mapping[str, Any]) -> Object:
+    found = copy.deepcopy(sets.coherent(env, "s", {"f": (3, 2)}, {"p": (3, 2)}, strategy=strategy))
+    template = found["spec"]["template"]
+    for part, entry in (
+        ("clique", template["cliques"][0]),
+        ("member", template["cliques"][1]),
+        ("group", template["podCliqueScalingGroups"][0]),
+    ):
+        if part in budgets:
+            entry["rollingUpdate"] = dict(budgets[part])
+    return found
+
+
+def _map(key: str, keys: tuple[str, ...]) -> Object:
+    listed = [{key or "name": each, "podCliqueSetGenerationHash": "h"} for each in keys]
+    listed = [{**entry, "role": "Anchor"} for entry in listed] if key == "epoch" else listed
+    spec = {"podCliqueSetReplicaIndex": 0, "entries": listed}
+    return {"apiVersion": "grove.io/v1alpha1", "kind": "PodGangMap", "metadata": {"name": "s-0"}, "spec": spec}
+
+
+@requirement("COHR-001")
+def test_maps_are_served(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """PodGangMaps MUST be served with the index of their replica and a list of entries with one key."""
+    crd = run.scene.maps
+    names = (text(crd, "spec", "names", "kind"), text(crd, "spec", "group"), text(crd, "spec", "scope"))
+    run.expect("kind, group, scope", ("PodGangMap", "grove.io", "Namespaced"), names)
+    run.expect("pgm is a short name", True, "pgm" in texts(crd, "spec", "names", "shortNames"))
+    version = next(iter(each for each in items(crd, "spec", "versions") if text(each, "name") == "v1alpha1"), {})
+    required = texts(version, "schema", "openAPIV3Schema", "properties", "spec", "required")
+    run.expect("required fields of the spec", ["entries", "podCliqueSetReplicaIndex"], sorted(required))
+    run.expect("the key of entries", True, run.scene.served.key in ("name", "epoch"))
+
+
+@requirement("COHR-002")
+def test_keys_of_entries_are_unique(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """The API server MUST reject a PodGangMap with two entries of the same key."""
+    run.expect("two entries of different keys", "accepted", str(run.scene.once))
+    run.expect("two entries of one key", "refused", "refused" if run.scene.twice.refused else str(run.scene.twice))
+
+
+@requirement("COHR-003")
+def test_templates_have_a_budget(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """Templates of standalone PodCliques and of PodCliqueScalingGroups MUST have rollingUpdate.maxUnavailable."""
+    run.expect("rollingUpdate.maxUnavailable is in the schema", True, run.scene.served.budget)
+
+
+@requirement("COHR-004")
+def test_a_budget_below_the_minimum_is_refused(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """With the strategy Coherent, admission MUST reject a maxUnavailable that is less than minAvailable."""
+    fields = {"clique": "cliques[0].rollingUpdate.maxUnavailable", "group": "[0].rollingUpdate.maxUnavailable"}
+    for part, (reply, _) in run.scene.low.items():
+        run.expect(f"{part}: maxUnavailable 1, minAvailable 2", True, reply.refused)
+        run.expect(f"{part}: the field is named", True, fields[part] in reply.message)
+
+
+@requirement("COHR-005")
+def test_a_budget_of_a_member_is_refused(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """Admission MUST reject rollingUpdate on a clique of a PodCliqueScalingGroup, whatever the strategy."""
+    refused = {strategy: reply.refused for strategy, reply in zip(STRATEGIES, run.scene.members, strict=True)}
+    run.expect("refused", dict.fromkeys(STRATEGIES, True), refused)
+
+
+@requirement("COHR-006")
+def test_the_default_of_a_coherent_set(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """With the strategy Coherent, admission MUST default maxUnavailable to minAvailable, and not of members."""
+    run.expect("f, pl, p", (2, None, 2), _budgets(run.scene.unset[COHERENT].object))
+
+
+@requirement("COHR-007")
+def test_defaults_of_other_strategies(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """Admission MUST NOT default maxUnavailable with OnDelete, nor to anything but 1 with RollingRecreate."""
+    for strategy in (ROLLING, ON_DELETE):
+        run.expect(f"a set with {strategy}", "accepted", str(run.scene.unset[strategy]))
+    run.expect("OnDelete: f, pl, p", (None, None, None), _budgets(run.scene.unset[ON_DELETE].object))
+    seen = _budgets(run.scene.unset[ROLLING].object)
+    permitted = ((None, None, None), (1, None, 1))
+    run.expect("RollingRecreate: f, pl, p", seen if seen in permitted else permitted[0], seen)
+
+
+@requirement("COHR-008")
+def test_other_strategies_permit_a_low_budget(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """With RollingRecreate, admission SHOULD accept a maxUnavailable that is less than minAvailable."""
+    replies = {part: str(other) for part, (_, other) in run.scene.low.items()}
+    run.expect("maxUnavailable 1, minAvailable 2", dict.fromkeys(replies, "accepted"), replies)
+
+
+def _budgets(found: Object) -> tuple[object, ...]:
+    template = at(found, "spec", "template")
+    parts = (at(template, "cliques", 0), at(template, "cliques", 1), at(template, "podCliqueScalingGroups", 0))
+    return tuple(at(part, "rollingUpdate", "maxUnavailable") for part in parts)
