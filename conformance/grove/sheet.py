@@ -83,6 +83,8 @@ KEYS: Mapping[str, str] = {
     labels.GROUP: "the scaling group of a clique and its pods",
     labels.GROUP_INDEX: "replica of that group, from 0",
     labels.TEMPLATE_HASH: "of cliques and pods: the template that they were created from; its computation is open",
+    labels.GENERATION_HASH: "of a gang of a PodGangMap: the generation of the set that it was created for",
+    labels.ANCHOR: "`true` on a gang of a PodGangMap that others depend on",
     labels.SCHEDULER: "of a gang: the name of the scheduler that places it",
     labels.MNNVL: "of a ComputeDomain: its group (also an annotation, see below)",
 }

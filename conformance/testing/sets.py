@@ -42,7 +42,7 @@ def made(
             "apiVersion": "grove.io/v1alpha1",
             "kind": "PodCliqueSet",
             "metadata": {"name": set_name},
-            "spec": {"replicas": replicas, "template": template, **spec},
+            "spec": {"replicas": replicas, "updateStrategy": {"type": "RollingRecreate"}, "template": template, **spec},
         }
     )
 

@@ -9,6 +9,32 @@ from typing import Any
 from conformance.grove.admission import durations
 from conformance.grove.admission.violation import Document
 
+COHERENT = "Coherent"
+
+
+def without_coherent(pcs: Document, stored: Document) -> dict[str, Any]:
+    """The spec of an accepted set without what an implementation of coherent updates may have defaulted: the strategy
+    Coherent where none was given (COH-060), and maxUnavailable (COH-062)."""
+    found: dict[str, Any] = copy.deepcopy(dict(stored))
+    given = pcs["spec"].get("updateStrategy")
+    if _strategy(found) == COHERENT and not (isinstance(given, dict) and given.get("type")):
+        if given is None:
+            del found["updateStrategy"]
+        else:
+            found["updateStrategy"]["type"] = "RollingRecreate"
+    template = found.get("template") or {}
+    for part in ("cliques", "podCliqueScalingGroups"):
+        asked = {each.get("name"): each for each in pcs["spec"]["template"].get(part) or []}
+        for entry in template.get(part) or []:
+            if "rollingUpdate" not in asked.get(entry.get("name"), {"rollingUpdate": None}):
+                entry.pop("rollingUpdate", None)
+    return found
+
+
+def _strategy(spec: Mapping[str, Any]) -> object:
+    strategy = spec.get("updateStrategy")
+    return strategy.get("type") if isinstance(strategy, dict) else None
+
 
 def defaulted(pcs: Document) -> dict[str, Any]:
     """Return a copy with the defaults filled in. The set must be well-formed."""

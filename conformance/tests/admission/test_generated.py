@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.grove.admission import examples, model, updates
-from conformance.grove.admission.defaults import defaulted, differences
+from conformance.grove.admission.defaults import defaulted, differences, without_coherent
 from conformance.grove.admission.violation import Facts, Violation
 from conformance.suite.case import Case
 from conformance.suite.dry_run import Reply
@@ -61,18 +61,21 @@ def _judge(
     wrong = [
         {"because": why, "set": pcs}
         for pcs, rules, reply in zip(made, wanted, replies, strict=True)
-        if (why := _complaint(pcs, rules, reply))
+        if (why := _complaint(pcs, rules, reply, coherent="coherent" in case.implementation.features))
     ]
     about = f"{len(made)} {what}, of which the rules refuse {refused}: those judged otherwise"
     case.expect("ADM-037", about, [0], [len(wrong), *wrong[:SHOWN]] if wrong else [0])
 
 
-def _complaint(pcs: dict[str, Any], rules: Sequence[Violation], reply: Reply) -> str:
+def _complaint(pcs: dict[str, Any], rules: Sequence[Violation], reply: Reply, *, coherent: bool) -> str:
     """Why an answer is wrong; empty for a right one."""
     if not rules:
         if not reply.accepted:
             return f"no rule is broken, yet {reply}"
-        other = differences(defaulted(pcs)["spec"], reply.object.get("spec"), "spec")
+        spec = reply.object.get("spec")
+        if coherent and isinstance(spec, dict):
+            spec = without_coherent(pcs, spec)
+        other = differences(defaulted(pcs)["spec"], spec, "spec")
         return f"the accepted set has other values: {other}" if other else ""
     broken = ", ".join(f"{rule.rule} at {rule.leaf}" for rule in rules)
     if not reply.refused:
