@@ -20,7 +20,7 @@ NAMES = ("joins", "asks", "lost", "edited", "a", "a-0")
 
 class StrategiesAndMaps(Scene):
     """Six sets, f2/1 d3/1. `joins` is switched to Coherent and then changed, `asks` to OnDelete and then changed. The
-    PodGangMap of `lost` is deleted, that of `edited` edited. `a` and `a-0` have names of which one begins the other."""
+    PodGangMap of `lost` is deleted, that of `edited` edited, unless admission protects them. `a` and `a-0` have names of which one begins the other."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -56,10 +56,13 @@ class StrategiesAndMaps(Scene):
             found = sets.map_of(view, each)
             if found is None:
                 continue
-            if each == "lost":
+            edit = {"spec": {"entries": found["spec"]["entries"][:-1]}}
+            asked = env.dry_run.delete(MAPS, name(found)), env.dry_run.patch(MAPS, name(found), edit)
+            replies = env.dry_run.all(asked)
+            if each == "lost" and replies[0].accepted:
                 env.delete(MAPS, name(found))
-            else:
-                env.patch(MAPS, name(found), {"spec": {"entries": found["spec"]["entries"][:-1]}})
+            elif each == "edited" and replies[1].accepted:
+                env.patch(MAPS, name(found), edit)
 
     def _right(self, view: View) -> bool | Unmet:
         found = shape(sets.layout(view, "edited"))
