@@ -28,6 +28,8 @@ OWNER = "owner"
 """Index by the uid of the controller reference."""
 GANG = "gang"
 """Index by namespace/name of the gang that a label names."""
+MAPPED = "mapped"
+"""Index of the gangs that come from a PodGangMap, by the uid of the controller reference."""
 REPLICA = "replica"
 """Index by namespace/set-index of the replica of a set that an object belongs to: the name of its PodGangMap."""
 BASE = "base"
@@ -101,6 +103,9 @@ class Cache:
         self.pods.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(GANG, _by_label(labels.PODGANG))
         self.cliques.add_index(BASE, _by_label(labels.BASE_PODGANG))
+        self.gangs.add_index(
+            MAPPED, lambda gang: _by_owner(gang) if gang.metadata.label(labels.GENERATION_HASH) else ()
+        )
         for part in (self.cliques, self.groups):
             part.add_index(REPLICA, replica_of)
 

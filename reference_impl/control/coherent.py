@@ -15,7 +15,16 @@ from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.live_gangs import Live
 from reference_impl.control.writer import Writer, together
-from reference_impl.plan import children, labels, names, revisions, update_progress, update_set_replicas
+from reference_impl.plan import (
+    children,
+    drift,
+    labels,
+    names,
+    reconcile_error,
+    revisions,
+    update_progress,
+    update_set_replicas,
+)
 from reference_impl.plan.coherent import maps, planner, update
 from reference_impl.plan.coherent import scope as scopes
 from reference_impl.plan.coherent.adoption import adopted
@@ -148,6 +157,8 @@ class CoherentSets:
         found = self._cache.maps.get(pcs.metadata.namespace, manifest["metadata"]["name"])
         if found is None:
             await self._writer.create(self._cache.maps, manifest)
+        elif not drift.owned(manifest, found):
+            raise reconcile_error.conflict("PodGangMap", pcs.metadata.namespace, found.metadata.name)
         elif body := maps.correction(manifest, found):
             await self._writer.patch(self._cache.maps, found, body, guard=True)
 

@@ -7,7 +7,7 @@ import time
 from kube.objects import Key as ObjectKey
 from kube.objects import Object
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
-from reference_impl.control.cache import OWNER, Cache
+from reference_impl.control.cache import MAPPED, OWNER, Cache
 from reference_impl.plan import children, labels, names, pods, update_group_replicas, update_progress
 from reference_impl.plan.coherent import components, layout, maps, update
 from reference_impl.plan.coherent import gangs as map_gangs
@@ -33,7 +33,7 @@ class GangMaps:
             return True
         if self._cache.maps.indexed(OWNER, pcs.metadata.uid):
             return True
-        return any(map_gangs.of_a_map(gang) for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid)[:1])
+        return bool(self._cache.gangs.indexed(MAPPED, pcs.metadata.uid))
 
     def at(self, pcs: PodCliqueSet, index: int) -> ReplicaMap | None:
         """The map of a replica of a set."""

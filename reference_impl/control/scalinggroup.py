@@ -145,7 +145,12 @@ class GroupReconciler:
 
         found = map_members.difference(target.cliques, present, may_create)
         renewed = self._renewed(pcs, present, target)
-        await together(self._writer.delete(self._cache.cliques, clique) for clique in found.surplus)
+        await together(
+            [
+                *(self._writer.delete(self._cache.cliques, clique) for clique in found.surplus),
+                *(self._writer.patch(self._cache.cliques, clique, change) for clique, change in found.relabelled),
+            ]
+        )
         await together(
             [
                 *(self._writer.create(self._cache.cliques, manifest) for manifest in found.missing),

@@ -57,5 +57,6 @@ def _condition(kind: str, holds: bool, now: str) -> Condition:
 
 
 def _dated(known: str | None, old: list[Condition] | None, kind: str, holds: bool, now: str) -> str | None:
-    """The time of the latest change to True."""
-    return now if holds and not conditions.is_true(old, kind) else known
+    """The time of the latest change to True. A gang that had the condition before it came to a map gets the present
+    time."""
+    return now if holds and (known is None or not conditions.is_true(old, kind)) else known

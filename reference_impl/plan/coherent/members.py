@@ -16,9 +16,10 @@ from reference_impl.plan.children import Manifest
 
 @dataclass(frozen=True)
 class Difference:
-    """Cliques to delete, then cliques to create."""
+    """Cliques to delete, cliques to correct with a merge patch, then cliques to create."""
 
     surplus: list[PodClique]
+    relabelled: list[tuple[PodClique, Manifest]]
     missing: list[Manifest]
 
 
@@ -27,7 +28,8 @@ def difference(
     present: Mapping[str, PodClique],
     may_create: Callable[[Manifest], bool],
 ) -> Difference:
-    """What brings the cliques of a group to their gangs. `wanted` are manifests by name."""
+    """What brings the cliques of a group to their gangs. `wanted` are manifests by name. A clique that was created
+    before there was a map still names a base gang, which may be deleted some day."""
 
     def misplaced(name: str, clique: PodClique) -> bool:
         manifest = wanted.get(name)
@@ -38,6 +40,11 @@ def difference(
             clique
             for name, clique in present.items()
             if clique.metadata.deletion_timestamp is None and misplaced(name, clique)
+        ],
+        [
+            (clique, {"metadata": {"labels": {labels.BASE_PODGANG: None}}})
+            for name, clique in present.items()
+            if clique.metadata.label(labels.BASE_PODGANG) and not misplaced(name, clique)
         ],
         [manifest for name, manifest in wanted.items() if name not in present and may_create(manifest)],
     )
