@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.grove.coherent.model import Component, Entry, Key, Layout
@@ -96,18 +96,29 @@ def problems(
     *,
     before: Iterable[str] = (),
     unavailable: Mapping[Key, int] | None = None,
+    settled: Callable[[Entry, Key], bool] | None = None,
     single_anchor: bool = False,
 ) -> list[str]:
     """What a coherent update to `generation` may not do to a map, empty where it may do this. `components`: those in
-    scope; `before`: keys of the gangs that were there when the update began, which count as old even where a revert
+    scope; `before`: keys of the gangs that were there when the update began, which may lose members even where a revert
     has brought their generation back; `unavailable`: how many members of the batch were unavailable already (they may
-    be taken beyond maxUnavailable)."""
+    be taken beyond maxUnavailable); `settled`: whether what a gang holds of a component is of the present template,
+    where more is known of it than its generation (COH-197)."""
     known = {each.key: each for each in components}
     old = set(before)
     found = list(_moved(change, generation, old))
     strange = sorted(change.batch.counts.keys() - known.keys())
     found += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in strange]
-    found += (_opened if change.opened else _followed)(change, known, old, generation)
+    if change.opened:
+        done = settled or (lambda entry, key: entry.generation == generation)
+        ahead = any(
+            entry.size(key) and done(entry, key) and (entry.generation != generation or entry.key in old)
+            for entry in change.before
+            for key in known
+        )
+        found += _opened(change, known, done, unavailable or {}, ahead=ahead)
+    else:
+        found += _followed(change, generation)
     if change.opened and single_anchor and any(e.anchor and e.key not in old for e in change.before):
         found.append("a second anchor is opened")
     found += _over_budget(change, known, unavailable or {})
@@ -124,7 +135,7 @@ def _moved(change: Change, generation: str, old: set[str]) -> Iterator[str]:
         if of[gang].generation == generation and gang not in old:
             yield f"gang {gang} of the new generation loses members"
     for gang, more in change.grown.items():
-        if of[gang].generation != generation or gang in old:
+        if of[gang].generation != generation:
             yield f"gang {gang} of an old generation gains members (COH-164)"
         for key in more:
             if key.kind == "group":
@@ -136,25 +147,36 @@ def _moved(change: Change, generation: str, old: set[str]) -> Iterator[str]:
         yield f"the write takes {_words(taken)} and adds {_words(change.batch.counts)}"
 
 
-def _opened(change: Change, known: Mapping[Key, Component], old: set[str], generation: str) -> Iterator[str]:
-    """A new anchor holds the minimum of every component in scope, and nothing else happens in that sub-step."""
+def _opened(
+    change: Change,
+    known: Mapping[Key, Component],
+    settled: Callable[[Entry, Key], bool],
+    unavailable: Mapping[Key, int],
+    *,
+    ahead: bool,
+) -> Iterator[str]:
+    """A new anchor holds the minimum of every component in scope, and nothing else happens in that sub-step. It may
+    hold less where all that it takes over was unavailable (COH-213), or where something was of the present template
+    before the update (`ahead`): components may then differ in how far they are (COH-Q33)."""
     if len(change.opened) > 1:
         yield f"{len(change.opened)} anchors are opened at once"
     if change.tails or change.grown:
         yield "more than an anchor is made in the sub-step that opens it"
     for entry in change.opened:
         for key, component in known.items():
-            left = sum(e.size(key) for e in change.before if e.generation != generation)
-            if entry.size(key) != min(component.minimum, left):
+            left = sum(e.size(key) for e in change.before if not settled(e, key))
+            most = min(component.minimum, left)
+            less = ahead or any(unavailable.values())
+            if entry.size(key) > most or (entry.size(key) < most and not less):
                 yield f"anchor {entry.key} holds {entry.size(key)} of {key.name}, whose minimum is {component.minimum}"
 
 
-def _followed(change: Change, known: Mapping[Key, Component], old: set[str], generation: str) -> Iterator[str]:
+def _followed(change: Change, generation: str) -> Iterator[str]:
     """Tails hold one replica each; pods join the newest anchor of the update."""
     for entry in change.tails:
         if sum(map(entry.size, entry.components())) != 1 or any(key.kind == "clique" for key in entry.components()):
             yield f"gang {entry.key} is no anchor and holds {entry.content()}, not one replica of one scaling group"
-    anchors = [e.key for e in change.after if e.anchor and e.key not in old and e.generation == generation]
+    anchors = [entry.key for entry in change.after if entry.anchor and entry.generation == generation]
     if change.tails and not anchors:
         yield "replicas get gangs of their own before the update has opened an anchor"
     for gang in change.grown:

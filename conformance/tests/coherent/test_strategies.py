@@ -20,7 +20,8 @@ NAMES = ("joins", "asks", "lost", "edited", "a", "a-0")
 
 class StrategiesAndMaps(Scene):
     """Six sets, f2/1 d3/1. `joins` is switched to Coherent and then changed, `asks` to OnDelete and then changed. The
-    PodGangMap of `lost` is deleted, that of `edited` edited, unless admission protects them. `a` and `a-0` have names of which one begins the other."""
+    PodGangMap of `lost` is deleted, that of `edited` edited, unless admission protects them. `a` and `a-0` have names
+    of which one begins the other."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)

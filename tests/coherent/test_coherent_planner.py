@@ -1,0 +1,164 @@
+"""The reference's planner, judged by the suite's oracle, which shares no code with it: generated sets and histories.
+
+The planner is played on simulated members: every layout that it writes is a step of an update for the oracle.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance.grove.coherent import change, plan
+from conformance.grove.coherent.model import Component, Entry, Key, Layout, broken_partition, repeated
+from reference_impl.plan.coherent import planner
+from reference_impl.plan.coherent.layout import Layout as ReferenceLayout
+from reference_impl.plan.coherent.planner import Advance, Complete
+from tests.reference.coherent import simulation
+from tests.reference.coherent.simulation import Replica, components, named
+
+HISTORIES = int(os.environ.get("HISTORIES", "500"))
+"""How many histories are played; a few seconds for 500."""
+BROKEN = "x"
+"""A version whose pods never become Ready."""
+
+
+def read(layout: ReferenceLayout) -> Layout:
+    """A layout of the reference as the suite reads it from a map."""
+    return tuple(
+        Entry(each.name, each.generation, dict(each.cliques), dict(each.groups), each.anchor, not each.anchor)
+        for each in layout
+    )
+
+
+def sizes(replica: Replica, *, scope: bool = False) -> list[Component]:
+    found = replica.in_scope() if scope else replica.components
+    return [
+        Component(
+            Key("clique" if str(c.key.kind) == "clique" else "group", c.key.name), c.replicas, c.minimum, c.budget
+        )
+        for c in found
+    ]
+
+
+def drawn(rng: random.Random) -> str:
+    """A set in the notation of the simulation: `F5/2/3 P4/1/1`."""
+    words = []
+    for letter in rng.sample("FGPD", rng.randint(1, 3)):
+        minimum = rng.randint(1, 3)
+        replicas = minimum * rng.randint(1, 4) + rng.randint(0, 2)
+        words.append(f"{letter}{replicas}/{minimum}/{minimum + rng.randint(0, 2)}")
+    return " ".join(words)
+
+
+def unavailable(replica: Replica) -> dict[Key, int]:
+    """How many members of each component are not Ready."""
+    found = {}
+    for key, members in replica.members.items():
+        missing = replica.component(key).replicas - sum(member.ready for member in members)
+        found[Key("clique" if str(key.kind) == "clique" else "group", key.name)] = missing
+    return found
+
+
+def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
+    """Whether what a gang holds is of the present template."""
+
+    def seen(entry: Entry, key: Key) -> bool:
+        return replica.templates[entry.generation][named(key.name)] == replica.versions[named(key.name)]
+
+    return seen
+
+
+def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
+    """One step of the planner, and what the oracle finds wrong with it."""
+    before, lacking = read(replica.layout), unavailable(replica)
+    in_scope = sizes(replica, scope=True)
+    step = replica.advance()
+    after = read(replica.layout)
+    wrong = broken_partition(after, {each.key: each.replicas for each in sizes(replica)}) + repeated(after)
+    found = change.Change(before, after)
+    if isinstance(step, Advance):
+        wrong += change.problems(
+            found, replica.generation, in_scope, before=old, unavailable=lacking, settled=settled(replica)
+        )
+    elif found:
+        wrong.append("the layout changes without a sub-step")
+    return step, wrong
+
+
+def test_updates_without_failures_follow_the_plan() -> None:
+    rng = random.Random(393)
+    for _ in range(HISTORIES // 2):
+        text = drawn(rng)
+        replica = Replica(components(text)).deploy()
+        letters = [word[0] for word in text.split()]
+        changed = rng.sample(letters, rng.randint(1, len(letters)))
+        replica.change("v1", [named(letter) for letter in changed])
+        wanted = [[str(batch) for batch in each] for each in plan.readings(sizes(replica, scope=True))]
+        old, seen = {entry.name for entry in replica.layout}, []
+        for _ in range(200):
+            before = read(replica.layout)
+            step, wrong = sub_step(replica, old)
+            assert wrong == [], text
+            if isinstance(step, Complete):
+                break
+            seen.append(str(change.Change(before, read(replica.layout)).batch))
+            replica.settle()
+        assert seen in wanted, text
+
+
+def test_changes_reverts_and_lost_members_break_no_rule() -> None:
+    rng = random.Random(394)
+    for number in range(HISTORIES // 2):
+        assert history(rng) == [], number
+
+
+def history(rng: random.Random) -> list[str]:
+    """A set, and some changes, reverts, losses and sub-steps in any order; what is wrong with any step."""
+    replica = Replica(components(drawn(rng))).deploy()
+    replica.works = lambda _, version: version != BROKEN
+    replica.retarget(dict.fromkeys(replica.versions, "0"))
+    replica.scope.clear()
+    old: set[str] = set()
+    for _ in range(rng.randint(4, 16)):
+        match rng.choice(["change", "lose", "step", "step", "settle", "settle"]):
+            case "change":
+                key = rng.choice(list(replica.versions))
+                before = replica.generation
+                replica.retarget({key: rng.choice(["0", "1", "2", BROKEN])})
+                if replica.generation != before:
+                    old = {entry.name for entry in replica.layout}
+            case "lose":
+                found = [(key, member) for key, members in replica.members.items() for member in members]
+                key, member = rng.choice(found) if found else (None, None)
+                if key is not None and member is not None:
+                    replica.members[key].remove(member)
+                    replica.act()
+            case "step":
+                _, wrong = sub_step(replica, old)
+                if wrong:
+                    return wrong
+            case "settle":
+                replica.settle()
+    return []
+
+
+def test_a_planner_that_takes_replicas_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress that is counted and not looked up (COH-D03): replicas that an old gang holds are in a new one, too."""
+    right = planner.next_step
+
+    def next_step(*given: Any) -> Any:
+        step = right(*given)
+        holding = [entry for entry in given[0] if entry.groups]
+        if not isinstance(step, Advance) or not holding:
+            return step
+        last = step.layout[-1]
+        return replace(step, layout=(*step.layout[:-1], replace(last, groups={**last.groups, **holding[0].groups})))
+
+    monkeypatch.setattr(simulation, "next_step", next_step)
+    rng = random.Random(1)
+    assert any(history(rng) for _ in range(50))
