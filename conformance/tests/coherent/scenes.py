@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from conformance.grove.fields import name
 from conformance.suite.api import Object
 from conformance.testing.observed import all_of
@@ -91,7 +93,9 @@ class SetsOfEveryShape(Scene):
 
 
 def _constrained(env: SceneEnvironment, binding: str) -> Object:
-    wanted = {"topologyConstraint": {"topologyName": binding, "pack": {"preferred": "host"}}} if binding else {}
+    wanted: dict[str, Any] = (
+        {"topologyConstraint": {"topologyName": binding, "pack": {"preferred": "host"}}} if binding else {}
+    )
     priority = "system-cluster-critical"
     return sets.coherent(env, CONSTRAINED, {"f": (2, 1)}, {"d": (2, 1)}, priorityClassName=priority, **wanted)
 
