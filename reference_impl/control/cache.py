@@ -30,6 +30,8 @@ GANG = "gang"
 """Index by namespace/name of the gang that a label names."""
 MAPPED = "mapped"
 """Index of the gangs that come from a PodGangMap, by the uid of the controller reference."""
+NO_REPLICA = "no replica"
+"""Index of the gangs that do not name their replica, by the uid of the controller reference."""
 REPLICA = "replica"
 """Index by namespace/set-index of the replica of a set that an object belongs to: the name of its PodGangMap."""
 BASE = "base"
@@ -106,7 +108,10 @@ class Cache:
         self.gangs.add_index(
             MAPPED, lambda gang: _by_owner(gang) if gang.metadata.label(labels.GENERATION_HASH) else ()
         )
-        for part in (self.cliques, self.groups):
+        self.gangs.add_index(
+            NO_REPLICA, lambda gang: () if gang.metadata.label(labels.REPLICA_INDEX) else _by_owner(gang)
+        )
+        for part in (self.cliques, self.groups, self.gangs):
             part.add_index(REPLICA, replica_of)
 
     @property

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reference_impl.api.models import GangLayout, PodCliqueSet, PodGang, SetUpdateProgress
-from reference_impl.control.cache import OWNER, Cache
+from reference_impl.api.models import GangLayout, PodCliqueSet, SetUpdateProgress
+from reference_impl.control.cache import Cache
 from reference_impl.control.gang_maps import GangMaps
 from reference_impl.control.live_gangs import Live
 from reference_impl.control.writer import Writer, together
@@ -58,7 +58,7 @@ class CoherentSets:
         """Write the maps of replicas that have gangs but no map: gangs that were created before there were maps, or
         whose map has been deleted. Nothing else changes (COH-214, COH-268)."""
         for index in range(pcs.spec.replicas):
-            gangs = self._gangs(pcs, index)
+            gangs = self._maps.gangs(pcs, index)
             if not gangs or self._maps.at(pcs, index) is not None:
                 continue
             live = Live(self._cache, pcs, index)
@@ -68,21 +68,21 @@ class CoherentSets:
 
     def _adopted(self, pcs: PodCliqueSet, index: int, live: Live) -> Layout:
         """The layout of the gangs that exist."""
-        gangs = [live.gang(gang) for gang in self._gangs(pcs, index)]
+        gangs = [live.gang(gang) for gang in self._maps.gangs(pcs, index)]
         observed, components = self._maps.observed(pcs, index), self._maps.components(pcs, index)
         return adopted(gangs, components, observed, live.generation(), self._names(pcs, index))
 
     def _lost(self, pcs: PodCliqueSet, index: int, held: ReplicaMap) -> Layout:
         """The gangs that exist, if the map lacks any of them, because somebody edited it."""
         known = {entry.name for entry in held.layout}
-        lost = [gang for gang in self._gangs(pcs, index) if gang.metadata.name not in known]
+        lost = [gang for gang in self._maps.gangs(pcs, index) if gang.metadata.name not in known]
         return self._adopted(pcs, index, Live(self._cache, pcs, index)) if lost else ()
 
     async def _replica(self, pcs: PodCliqueSet, index: int) -> Step | None:
         held, components = self._maps.at(pcs, index), self._maps.components(pcs, index)
         generation, step = update_progress.generation(pcs), None
         if held is None:
-            if not self._gangs(pcs, index):
+            if not self._maps.gangs(pcs, index):
                 await self._write(pcs, index, None, bootstrap(components, generation, self._names(pcs, index)))
             return None
         if update.running(pcs):
@@ -112,21 +112,14 @@ class CoherentSets:
         if update.running(pcs) and maps.outdated(pcs, held, present):
             components = self._maps.components(pcs, index)
             await self._write(pcs, index, held, bootstrap(components, present.generation, self._names(pcs, index)))
-        await together(self._writer.delete(self._cache.gangs, gang) for gang in self._gangs(pcs, index))
+        await together(self._writer.delete(self._cache.gangs, gang) for gang in self._maps.gangs(pcs, index))
 
     def _names(self, pcs: PodCliqueSet, index: int) -> NameSource:
         """Names for new gangs of a replica."""
         prefix, held = names.replica(pcs.metadata.name, index), self._maps.at(pcs, index)
-        taken = [gang.metadata.name for gang in self._gangs(pcs, index)]
+        taken = [gang.metadata.name for gang in self._maps.gangs(pcs, index)]
         taken += [entry.name for entry in held.layout] if held is not None else []
         return lambda count: self._maps.names.take(prefix, count, taken)
-
-    def _gangs(self, pcs: PodCliqueSet, index: int) -> list[PodGang]:
-        return [
-            gang
-            for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid)
-            if gang.metadata.deletion_timestamp is None and replica_index(pcs, gang) == index
-        ]
 
     def _scope(self, pcs: PodCliqueSet, components: Iterable[Component]) -> list[Component]:
         scope = update.scope_of(update_progress.of_set(pcs))
@@ -218,14 +211,6 @@ class CoherentSets:
             and (held := self._maps.at(pcs, index)) is not None
             and maps.outdated(pcs, held, templates) & scope
         ]
-
-
-def replica_index(pcs: PodCliqueSet, gang: PodGang) -> int:
-    """The replica that a gang belongs to. Gangs of other implementations may have no label for it (COH-271)."""
-    text = gang.metadata.label(labels.REPLICA_INDEX)
-    if not text:
-        text = gang.metadata.name.removeprefix(f"{pcs.metadata.name}-").partition("-")[0]
-    return int(text) if text.isdigit() else -1
 
 
 def gang_layout(pcs: PodCliqueSet) -> GangLayout:

@@ -7,7 +7,7 @@ import time
 from kube.objects import Key as ObjectKey
 from kube.objects import Object
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
-from reference_impl.control.cache import MAPPED, OWNER, Cache
+from reference_impl.control.cache import MAPPED, NO_REPLICA, OWNER, REPLICA, Cache, key_text
 from reference_impl.plan import children, labels, names, pods, update_group_replicas, update_progress
 from reference_impl.plan.coherent import components, layout, maps, update
 from reference_impl.plan.coherent import gangs as map_gangs
@@ -35,6 +35,28 @@ class GangMaps:
             return True
         return bool(self._cache.gangs.indexed(MAPPED, pcs.metadata.uid))
 
+    def missing(self, pcs: PodCliqueSet) -> bool:
+        """Whether the gangs of a set come from maps, and a replica has none."""
+        return self.used_by(pcs) and any(self.at(pcs, index) is None for index in range(pcs.spec.replicas))
+
+    def gangs(self, pcs: PodCliqueSet, index: int) -> list[PodGang]:
+        """The gangs of a replica that are not terminating. Those of other implementations may not name their replica
+        (COH-271)."""
+        name = names.replica(pcs.metadata.name, index)
+        found = self._cache.gangs.indexed(REPLICA, key_text(pcs.metadata.namespace, name))
+        unnamed = [
+            gang
+            for gang in self._cache.gangs.indexed(NO_REPLICA, pcs.metadata.uid)
+            if gang.metadata.name == name or gang.metadata.name.startswith(f"{name}-")
+        ]
+        return [
+            gang
+            for gang in (*found, *unnamed)
+            if gang.metadata.deletion_timestamp is None
+            and (controller := gang.metadata.controller) is not None
+            and controller.uid == pcs.metadata.uid
+        ]
+
     def at(self, pcs: PodCliqueSet, index: int) -> ReplicaMap | None:
         """The map of a replica of a set."""
         return self._at(pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index))
@@ -48,6 +70,7 @@ class GangMaps:
     def _at(self, namespace: str, name: str) -> ReplicaMap | None:
         found = self._cache.maps.get(namespace, name)
         if found is None or found.metadata.deletion_timestamp is not None:
+            self._read.pop((namespace, name), None)
             return None
         version, known = found.metadata.resource_version or "", self._read.get((namespace, name))
         if known is not None and known[0] == version:
@@ -113,15 +136,10 @@ class GangMaps:
         for config in children.group_configs(pcs):
             live = group(names.scaling_group(pcs.metadata.name, index, config.name))
             replicas[config.name] = {} if live is None else self._replicas(pcs, live)
-        prefix = f"{names.replica(pcs.metadata.name, index)}"
         return Observed(
             standalone,
             replicas,
-            frozenset(
-                gang.metadata.name
-                for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid)
-                if gang.metadata.name.startswith(prefix) and map_gangs.ever_ready(gang)
-            ),
+            frozenset(gang.metadata.name for gang in self.gangs(pcs, index) if map_gangs.ever_ready(gang)),
             maps.same(pcs, held, present) if (held := self.at(pcs, index)) is not None else {},
         )
 

@@ -203,8 +203,10 @@ class CliqueReconciler:
     async def _release(self, clique: PodClique, gang: PodGang) -> None:
         """Remove Grove's gate from the pods that may be scheduled."""
         namespace = clique.metadata.namespace
-        if (held := self._maps.of(clique)) is not None:
-            await self._ungate_all(self._gangs.removable(clique, held))
+        pcs = self._cache.set_of(clique)
+        if pcs is not None and self._maps.used_by(pcs):
+            held = self._maps.of(clique)
+            await self._ungate_all(self._gangs.removable(clique, held) if held is not None else ())
             return
         ready = gates.removable(
             clique,

@@ -144,6 +144,8 @@ class SetReconciler:
     async def _children(self, pcs: PodCliqueSet) -> None:
         """Create what is missing, correct what differs, delete what should not exist."""
         namespace, levels = pcs.metadata.namespace, self._topology(pcs)
+        if self._maps.missing(pcs):
+            return  # nothing may be deleted because of that; the next pass restores the map
         target = desired.of_set(
             pcs,
             lambda group: self._group_replicas(namespace, group),
