@@ -35,7 +35,7 @@ def reason(namespace: str, pcs: str) -> str:
 
 def scales(request: Mapping[str, Any]) -> bool:
     """Whether a request changes `spec.replicas`, directly or through the subresource `scale`."""
-    return _replicas(request.get("object")) != _replicas(request.get("oldObject"))
+    return bool(_replicas(request.get("object")) != _replicas(request.get("oldObject")))
 
 
 def parent(request: Mapping[str, Any], of_scaled: Mapping[str, Any] | None) -> str | None:
