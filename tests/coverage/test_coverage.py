@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import data
+from conformance import data, specification
 from conformance.errors import UsageError
 from conformance.suite import coverage, requirement
 from conformance.suite.coverage import Reason, Rows, Scenario
@@ -102,3 +102,16 @@ def test_a_broken_file_names_file_line_and_field(tmp_path: Path):
     path.write_text(head + "- {id: X-S1, title: something, check: [AA-001]}\n")
     with pytest.raises(UsageError, match=r"scenarios.yaml:4: scenarios\[0\]"):
         coverage.scenarios(path)
+
+
+def test_no_scenario_and_no_binding_row_of_coherent_updates_is_missing():
+    """The universe is the specification itself: rows that are marked `contract`, and all scenarios."""
+    rows = {id: row for id, row in specification.load().items() if id.startswith("COH-")}
+    binding = {id for id, row in rows.items() if row.file == "coherent.md" and _mark(row).startswith("contract")}
+    assert binding - set(coverage.rows().binding["coherent"]["contract"]) == set()
+    stories = {id for id in rows if id.startswith("COH-S")}
+    assert stories - {story.id for story in coverage.scenarios()} == set()
+
+
+def _mark(row: specification.Row) -> str:
+    return next((text for heading, text in row.cells if heading == "Mark"), "")
