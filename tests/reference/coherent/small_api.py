@@ -1,0 +1,275 @@
+"""An API server in memory, for an operator in the same process: create, patch, delete with finalizers and owners, list
+and watch. Pods whose gates are gone run at once. It validates nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+
+from kube.client import Client
+from kube.errors import ApiError
+
+Object = dict[str, Any]
+Address = tuple[str, str, str]
+"""Plural, namespace and name."""
+NEVER_READY = "never-ready"
+"""Annotation of pods that stay unready."""
+LEAVING_SECONDS = 0.01
+
+
+class SmallApi:
+    """The objects, and who watches them."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Address, Object] = {}
+        self.writes: list[tuple[str, Address]] = []
+        self.history: list[tuple[str, str, Object]] = []
+        """Plural, kind of event and object, in order."""
+        self.held_back = False
+        """Whether pods wait for a node."""
+        self._versions = itertools.count(1)
+        self._version = 0
+        self._events: dict[str, list[tuple[int, bytes]]] = {}
+        self._news = asyncio.Condition()
+
+    def all(self, plural: str) -> list[Object]:
+        return [item for (kind, _, _), item in self.objects.items() if kind == plural]
+
+    def get(self, plural: str, name: str, namespace: str = "ns") -> Object | None:
+        return self.objects.get((plural, namespace, name))
+
+    # -- writes
+
+    async def create(self, plural: str, namespace: str, body: Object) -> Object:
+        item = copy.deepcopy(body)
+        meta = item["metadata"]
+        if not meta.get("name"):
+            meta["name"] = f"{meta['generateName']}{uuid.uuid4().hex[:5]}"
+        address = plural, namespace, meta["name"]
+        if address in self.objects:
+            raise refused(409, "AlreadyExists")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta |= {"uid": uuid.uuid4().hex, "creationTimestamp": now, "generation": 1, "namespace": namespace}
+        if plural == "pods":
+            item["status"] = {"phase": "Pending"}
+        else:
+            item.pop("status", None)
+        self.objects[address] = item
+        await self._publish("ADDED", address)
+        return item
+
+    async def patch(self, address: Address, body: Any, content_type: str, status: bool) -> Object:
+        old = self.objects.get(address)
+        if old is None:
+            raise refused(404, "NotFound")
+        new = copy.deepcopy(old)
+        if isinstance(body, list):
+            _json_patch(new, body)
+        else:
+            given = body.get("metadata", {})
+            for field in ("uid", "resourceVersion"):
+                if field in given and given[field] != old["metadata"][field]:
+                    raise refused(409, "Conflict")
+            if content_type.startswith("application/strategic"):
+                _strategic(new, body)
+            else:
+                _merge(
+                    new, {"status": body.get("status")} if status else {k: v for k, v in body.items() if k != "status"}
+                )
+        _prune(new)
+        if new == old:
+            return old
+        if new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] += 1
+        self.objects[address] = new
+        await self._publish("MODIFIED", address)
+        if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
+            await self._remove(address)
+        return new
+
+    async def delete(self, address: Address, uid: str | None = None) -> None:
+        item = self.objects.get(address)
+        if item is None:
+            raise refused(404, "NotFound")
+        if uid is not None and item["metadata"]["uid"] != uid:
+            raise refused(409, "Conflict")
+        if "deletionTimestamp" in item["metadata"]:
+            return
+        if item["metadata"].get("finalizers") or address[0] == "pods":
+            item = self.objects[address] = copy.deepcopy(item)
+            item["metadata"]["deletionTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            await self._publish("MODIFIED", address)
+            if address[0] == "pods":
+                await asyncio.sleep(LEAVING_SECONDS)
+                await self._remove(address)
+        else:
+            await self._remove(address)
+
+    async def _remove(self, address: Address) -> None:
+        item = self.objects.get(address)
+        if item is None:
+            return
+        await self._publish("DELETED", address)
+        self.objects.pop(address, None)
+        uid = item["metadata"]["uid"]
+        for other, each in list(self.objects.items()):
+            if any(owner["uid"] == uid for owner in each["metadata"].get("ownerReferences", ())):
+                await self.delete(other)
+
+    async def _publish(self, kind: str, address: Address) -> None:
+        item, self._version = self.objects[address], next(self._versions)
+        item["metadata"]["resourceVersion"] = str(self._version)
+        line = orjson.dumps({"type": kind, "object": item}) + b"\n"
+        self._events.setdefault(address[0], []).append((self._version, line))
+        self.writes.append((kind, address))
+        self.history.append((address[0], kind, copy.deepcopy(item)))
+        async with self._news:
+            self._news.notify_all()
+
+    # -- reads
+
+    def listed(self, plural: str, selector: str) -> Object:
+        found = [item for item in self.all(plural) if _selected(item, selector)]
+        return {"items": found, "metadata": {"resourceVersion": str(self._version)}}
+
+    async def watch(self, plural: str, since: int, selector: str) -> AsyncIterator[bytes]:
+        seen = since
+        while True:
+            for version, line in list(self._events.get(plural, ())):
+                if version > seen:
+                    seen = version
+                    if _selected(orjson.loads(line)["object"], selector):
+                        yield line
+            async with self._news:
+                if not any(version > seen for version, _ in self._events.get(plural, ())):
+                    await self._news.wait()
+
+    # -- a scheduler and kubelets
+
+    async def run_pods(self) -> None:
+        """Bind pods without gates, and make them Ready a moment later."""
+        while True:
+            for address, pod in list(self.objects.items()):
+                if address[0] != "pods" or pod["spec"].get("schedulingGates") or "deletionTimestamp" in pod["metadata"]:
+                    continue
+                if not pod["spec"].get("nodeName"):
+                    if self.held_back:
+                        continue
+                    await self.patch(address, {"spec": {"nodeName": "node"}}, "merge", False)
+                elif not pod["status"].get("conditions") and NEVER_READY not in (
+                    pod["metadata"].get("annotations") or {}
+                ):
+                    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+                    await self.patch(address, {"status": ready}, "merge", True)
+            await asyncio.sleep(0.01)
+
+
+class SmallClient(Client):
+    """A client of an API server in memory."""
+
+    def __init__(self, api: SmallApi) -> None:
+        self._api = api
+        self.before_write = self.on_answer = None
+
+    async def request(self, method: str, path: str, **options: Any) -> bytes:
+        plural, namespace, name, subresource = _parts(path)
+        params, body = options.get("params") or {}, options.get("body")
+        await asyncio.sleep(0)
+        if method == "GET" and not name:
+            return orjson.dumps(self._api.listed(plural, params.get("labelSelector", "")))
+        address = plural, namespace, name
+        if method == "GET":
+            found = self._api.objects.get(address)
+            if found is None:
+                raise refused(404, "NotFound")
+            return orjson.dumps(found)
+        body = orjson.loads(orjson.dumps(body))
+        if method == "POST":
+            return orjson.dumps(await self._api.create(plural, namespace, body))
+        if method == "PATCH":
+            kind = options.get("content_type", "")
+            return orjson.dumps(await self._api.patch(address, body, kind, subresource == "status"))
+        await self._api.delete(address, (body.get("preconditions") or {}).get("uid"))
+        return b"{}"
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[Any]:
+        plural = _parts(path)[0]
+
+        lines = self._api.watch(plural, int(params["resourceVersion"]), params.get("labelSelector", ""))
+        yield SimpleNamespace(iter_any=lambda: lines)
+
+
+def refused(status: int, reason: str) -> ApiError:
+    return ApiError.of(
+        status, orjson.dumps({"kind": "Status", "code": status, "reason": reason, "message": reason}), None
+    )
+
+
+def _parts(path: str) -> tuple[str, str, str, str]:
+    """Plural, namespace, name and subresource of a request path."""
+    words = path.strip("/").split("/")
+    rest = words[2:] if words[0] == "api" else words[3:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    return (rest[0], namespace, *[*rest[1:], "", ""][:2])  # type: ignore[return-value]
+
+
+def _selected(item: Object, selector: str) -> bool:
+    tags = item["metadata"].get("labels") or {}
+    return all(
+        tags.get(key) == value for key, _, value in (part.partition("=") for part in selector.split(",") if part)
+    )
+
+
+def _merge(old: Object, patch: Mapping[str, Any]) -> None:
+    for key, value in patch.items():
+        if isinstance(value, dict):
+            if not isinstance(old.get(key), dict):
+                old[key] = {}
+            _merge(old[key], value)
+        elif value is None:
+            old.pop(key, None)
+        else:
+            old[key] = value
+
+
+def _strategic(old: Object, patch: Object) -> None:
+    gone = {each["name"] for each in patch["spec"]["schedulingGates"] if each.get("$patch") == "delete"}
+    old["spec"]["schedulingGates"] = [gate for gate in old["spec"]["schedulingGates"] if gate["name"] not in gone]
+
+
+def _json_patch(item: Object, operations: list[Object]) -> None:
+    for operation in operations:
+        *way, last = [part.replace("~1", "/") for part in operation["path"].strip("/").split("/")]
+        place: Any = item
+        for part in way:
+            place = place[int(part)] if isinstance(place, list) else place[part]
+        key = int(last) if isinstance(place, list) else last
+        match operation["op"]:
+            case "test":
+                if place[key] != operation["value"]:
+                    raise refused(422, "Invalid")
+            case "remove":
+                del place[key]
+            case "add":
+                place[key] = operation["value"]
+
+
+def _prune(value: Any) -> None:
+    """Remove nulls, as the API server does with fields that are not nullable."""
+    if isinstance(value, dict):
+        for key in [key for key, inner in value.items() if inner is None]:
+            del value[key]
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _prune(inner)

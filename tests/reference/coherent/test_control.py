@@ -1,0 +1,248 @@
+"""Coherent updates by the whole operator, on an API server in memory: traces, scaling, failures, restarts, switches of
+the strategy."""
+
+from __future__ import annotations
+
+import asyncio
+
+from reference_impl.plan import labels
+from tests.reference.coherent.world import shape, the_set, world
+
+FPD = {"F": (5, 2), "P": (4, 1), "D": (3, 1)}
+FIRST = ["F5 P0 D0", "P1", "P2", "P3", "D1", "D2"]
+
+
+async def test_first_layout_and_update_of_all_components():
+    async with world(the_set(**FPD), 12) as w:
+        assert w.gangs() == FIRST
+        gangs = w.api.all("podgangs")
+        minimums = {g["name"]: g["minReplicas"] for gang in gangs for g in gang["spec"]["podgroups"]}
+        assert minimums["s-0-f"] == 0 and minimums["s-0-p-0-pw"] == 1
+        before = len(w.api.history)
+        await w.change(the_set("v1", **FPD))
+        await w.until(w.ended, "updated")
+        assert [shape(item) for plural, _, item in w.api.history[before:] if plural == "podgangmaps"] == [
+            ["F3", "P1", "P2", "P3", "D1", "D2", "F2 P0 D0"],
+            ["F3", "P2", "P3", "D1", "D2", "F2 P0 D0", "P1"],
+            ["F1", "P3", "D2", "F2 P0 D0", "P1", "F2 P2 D1"],
+            ["F1", "D2", "F2 P0 D0", "P1", "F2 P2 D1", "P3"],
+            ["F2 P0 D0", "P1", "F3 P2 D1", "P3", "D2"],
+        ]
+        assert w.images() == {"x:v1"} and w.mixed() == []
+        assert w.status()["updatedReplicas"] == 1
+        assert sorted(w.progress()["updatedPodCliqueScalingGroups"]) == ["d", "p"]
+
+
+async def test_scaling_after_an_update():
+    async with world(the_set(**FPD), 12) as w:
+        await w.change(the_set("v1", **FPD))
+        await w.until(w.ended, "updated")
+        await w.scale("podcliquescalinggroups", "s-0-p", 6)
+        await w.until(lambda: w.serving(14), "P 6")
+        assert w.gangs()[-2:] == ["P4", "P5"]
+        await w.scale("podcliquescalinggroups", "s-0-p", 3)
+        await w.until(lambda: w.serving(11), "P 3")
+        assert w.gangs() == ["F2 P0 D0", "P1", "F3 P2 D1", "D2"]
+        await w.scale("podcliquescalinggroups", "s-0-d", 1)
+        await w.until(lambda: w.serving(9), "D 1")
+        await w.scale("podcliquescalinggroups", "s-0-p", 2)
+        await w.scale("podcliques", "s-0-f", 7)
+        await w.until(lambda: w.serving(10), "F 7")
+        assert w.gangs() == ["F2 P0 D0", "P1", "F5"]
+        await w.scale("podcliques", "s-0-f", 2)
+        await w.until(lambda: w.serving(5), "F 2")
+        assert sum(int(part[1:]) for gang in w.gangs() for part in gang.split() if part[0] == "F") == 2
+        assert {len(held) for held in w.held().values()} <= {1, 2, 3}
+
+
+async def test_a_partial_update_leaves_the_rest_alone():
+    async with world(the_set(**FPD), 12) as w:
+        others = w.uids("f") | w.uids("pw")
+        await w.change(the_set({"D": "v1"}, **FPD))
+        await w.until(w.ended, "D updated")
+        assert others <= w.uids() and w.images("dw") == {"x:v1"}
+        assert w.gangs() == ["F5 P0", "P1", "P2", "P3", "D0", "D1", "D2"]
+        await w.scale("podcliques", "s-0-f", 6)
+        await w.until(lambda: w.serving(13), "F 6")
+        assert w.gangs()[0] == "F6 P0"
+        rest = w.uids("dw") | w.uids("pw")
+        await w.change(the_set({"D": "v1", "F": "v1"}, **FPD))
+        await w.until(w.ended, "F updated")
+        assert rest <= w.uids() and w.images("s-0-f") == {"x:v1"} and w.mixed() == []
+
+
+async def test_a_change_that_is_taken_back_keeps_what_was_not_touched():
+    sizes = {"P": (4, 1)}
+    async with world(the_set(**sizes), 4) as w:
+        old = w.uids()
+        await w.change(the_set("v1", **sizes))
+        await w.soon(lambda: [pod["spec"]["containers"][0]["image"] for pod in w.pods()].count("x:v1") == 2)
+        await w.change(the_set("v0", **sizes))
+        await w.until(w.ended, "reverted")
+        assert w.images() == {"x:v0"} and len(old & w.uids()) >= 1 and w.mixed() == []
+        assert sorted(part for gang in w.gangs() for part in gang.split()) == ["P0", "P1", "P2", "P3"]
+
+
+async def test_a_version_that_is_never_ready_stops_at_its_first_step_and_can_be_fixed():
+    sizes = {"F": (4, 2), "P": (4, 2)}
+    async with world(the_set(**sizes), 8) as w:
+        await w.change(the_set("v1", broken=True, **sizes))
+        await w.until(lambda: w.gangs() == ["F2", "P2", "P3", "F2 P0 P1"], "stopped")
+        turn = w.progress()["currentlyUpdating"][0]
+        assert len(turn["inFlightPodGangs"]) == 1 and turn["inFlightPodGangs"][0] in turn["errorMessage"]
+        assert w.ready("s-0-f") == (2, 4) and w.ready("pw") == (2, 4)
+        await w.change(the_set("v2", **sizes))
+        await w.until(w.ended, "fixed")
+        assert w.images() == {"x:v2"} and w.gangs() == ["F2 P0 P1", "F2 P2 P3"] and w.mixed() == []
+
+
+async def test_lost_pods_of_the_old_version_do_not_come_back_as_new_ones():
+    sizes = {"F": (4, 2), "P": (4, 2)}
+    async with world(the_set(**sizes), 8) as w:
+        await w.change(the_set("v1", broken=True, **sizes))
+        await w.until(lambda: len(w.gangs()) == 4, "stopped")
+        old = next(pod for pod in w.pods("s-0-f") if pod["spec"]["containers"][0]["image"] == "x:v0")
+        await w.api.delete(("pods", "ns", old["metadata"]["name"]))
+        await asyncio.sleep(0.5)
+        assert len(w.pods("s-0-f")) == 3 and w.mixed() == []
+        await w.change(the_set("v2", **sizes))
+        await w.until(w.ended, "updated")
+        assert w.images() == {"x:v2"} and w.serving(8) and w.mixed() == []
+
+
+async def test_replicas_of_the_set_follow_one_after_the_other():
+    sizes = {"F": (2, 1), "P": (2, 1)}
+    async with world(the_set(replicas=2, **sizes), 8) as w:
+        await w.change(the_set("v1", replicas=2, **sizes))
+        await w.until(w.ended, "updated")
+        turns = [
+            turn["replicaIndex"]
+            for plural, _, item in w.api.history
+            if plural == "podcliquesets"
+            for turn in ((item.get("status") or {}).get("updateProgress") or {}).get("currentlyUpdating") or ()
+        ]
+        assert turns == sorted(turns) and set(turns) == {0, 1}
+        assert w.gangs(0) == w.gangs(1) == ["F1 P0", "F1 P1"]
+
+
+async def test_sets_that_become_coherent_and_leave_it_again_are_not_restarted():
+    async with world(the_set(strategy="RollingRecreate", F=(3, 1), P=(2, 1), D=(1, 1)), 6) as w:
+        assert w.gangs() == []
+        old = w.uids()
+        await w.change(the_set(F=(3, 1), P=(2, 1), D=(1, 1)))
+        await w.until(lambda: w.gangs() == ["F3 P0 D0", "P1"], "adopted")
+        assert w.uids() == old and {g["metadata"]["name"] for g in w.api.all("podgangs")} == {"s-0", "s-0-p-0"}
+        assert all(g["metadata"]["labels"].get(labels.GENERATION_HASH) for g in w.api.all("podgangs"))
+        assert labels.PODGANG not in w.api.get("podcliques", "s-0-f")["metadata"]["labels"]
+        assert not any(labels.BASE_PODGANG in c["metadata"]["labels"] for c in w.api.all("podcliques"))
+        await w.scale("podcliquescalinggroups", "s-0-p", 3)
+        await w.until(lambda: w.serving(7), "P 3")
+        assert w.gangs() == ["F3 P0 D0", "P1", "P2"]
+        await w.change(the_set("v1", F=(3, 1), P=(2, 1), D=(1, 1)))
+        await w.until(w.ended, "updated")
+        assert w.images() == {"x:v1"} and w.mixed() == []
+        names = {g["metadata"]["name"] for g in w.api.all("podgangs")}
+        await w.change(the_set("v2", strategy="RollingRecreate", F=(3, 1), P=(2, 1), D=(1, 1)))
+        await w.until(lambda: w.ended() and w.images() == {"x:v2"}, "rolled")
+        assert {g["metadata"]["name"] for g in w.api.all("podgangs")} == names
+        old = w.uids()
+        await w.change(the_set("v2", F=(3, 1), P=(2, 1), D=(1, 1)))
+        await w.until(lambda: True, "coherent again")
+        assert w.uids() == old and w.ended()
+
+
+async def test_an_update_that_stops_being_coherent_ends_pod_by_pod():
+    sizes = {"F": (4, 2), "P": (4, 1)}
+    async with world(the_set(**sizes), 8) as w:
+        await w.change(the_set("v1", **sizes))
+        await w.soon(lambda: "x:v1" in w.images())
+        await w.change(the_set("v1", strategy="RollingRecreate", **sizes))
+        await w.until(w.ended, "ended")
+        assert w.images() == {"x:v1"} and "updatedStandalonePodCliques" not in w.progress()
+        old = w.uids()
+        await w.change(the_set("v1", **sizes))
+        await w.until(lambda: True, "coherent again")
+        assert w.uids() == old
+        await w.change(the_set("v2", **sizes))
+        await w.until(w.ended, "coherent")
+        assert w.images() == {"x:v2"} and w.gangs() == ["F2 P0", "P1", "F2 P2", "P3"]
+
+
+async def test_a_deleted_map_is_restored_and_no_pod_is_touched():
+    async with world(the_set(**FPD), 12) as w:
+        await w.change(the_set("v1", **FPD))
+        await w.until(w.ended, "updated")
+        found, old = w.gangs(), w.uids()
+        await w.api.delete(("podgangmaps", "ns", "s-0"))
+        await w.until(lambda: w.gangs() == found, "restored")
+        assert w.uids() == old
+        await w.change(the_set("v2", **FPD))
+        await w.soon(lambda: "x:v2" in w.images())
+        await w.api.delete(("podgangmaps", "ns", "s-0"))
+        await w.until(w.ended, "updated")
+        assert w.images() == {"x:v2"} and w.serving(12)
+
+
+async def test_an_operator_that_restarts_at_any_time_continues():
+    async with world(the_set(**FPD), 12) as w:
+        await w.change(the_set("v1", **FPD))
+        for _ in range(8):
+            await asyncio.sleep(0.15)
+            await w.stop()
+            await w.start()
+        await w.until(w.ended, "updated")
+        assert w.images() == {"x:v1"} and w.mixed() == [] and w.serving(12)
+        assert w.gangs() == ["F2 P0 D0", "P1", "F3 P2 D1", "P3", "D2"]
+
+
+async def test_one_anchor_only():
+    async with world(the_set(**FPD), 12) as w:
+        body = the_set("v1", **FPD)
+        body["spec"]["updateStrategy"]["coherent"] = {"gangLayout": "SingleAnchor"}
+        await w.change(body)
+        await w.until(w.ended, "updated")
+        assert sorted(w.gangs()) == sorted(FIRST) and w.images() == {"x:v1"} and w.mixed() == []
+
+
+async def test_a_terminated_replica_comes_back_in_the_gangs_of_its_map():
+    sizes = {"F": (2, 2), "P": (2, 1)}
+    body = the_set(**sizes)
+    body["spec"]["template"]["terminationDelay"] = "1s"
+    async with world(body, 4) as w:
+        found, old = w.gangs(), w.uids()
+        lost = w.pods("s-0-f")[0]["metadata"]["name"]
+        w.api.held_back = True
+        await w.api.delete(("pods", "ns", lost))
+        await w.until(lambda: not w.uids() & old, "terminated")
+        w.api.held_back = False
+        await w.until(lambda: w.serving(4), "recovered")
+        assert w.gangs() == found
+        bound: dict[str, int] = {}
+        for place, (plural, _, item) in enumerate(w.api.history):
+            if plural == "pods" and item["spec"].get("nodeName") and item["metadata"]["uid"] not in old:
+                bound.setdefault(item["metadata"]["labels"][labels.PODCLIQUE], place)
+        assert bound["s-0-p-1-pw"] > max(bound["s-0-f"], bound["s-0-p-0-pw"])
+
+
+async def test_pods_start_after_parents_of_their_own_gang():
+    sizes = {"F": (2, 1), "P": (2, 1)}
+    body = the_set(**sizes)
+    body["spec"]["template"]["cliqueStartupType"] = "CliqueStartupTypeInOrder"
+    async with world(body, 4) as w:
+        changed = the_set({"P": "v1"}, **sizes)
+        changed["spec"]["template"]["cliqueStartupType"] = "CliqueStartupTypeInOrder"
+        await w.change(changed)
+        await w.until(w.ended, "updated")
+        assert w.gangs() == ["F2", "P0", "P1"]
+        assert not any(pod["spec"].get("initContainers") for pod in w.pods("pw"))
+
+
+async def test_the_set_is_scaled_and_deleted():
+    sizes = {"F": (2, 1), "P": (2, 1)}
+    async with world(the_set(replicas=2, **sizes), 8) as w:
+        await w.scale("podcliquesets", "s", 3)
+        await w.until(lambda: w.serving(12) and len(w.api.all("podgangmaps")) == 3, "scaled out")
+        await w.scale("podcliquesets", "s", 1)
+        await w.until(lambda: w.serving(4) and len(w.api.all("podgangmaps")) == 1, "scaled in")
+        await w.api.delete(("podcliquesets", "ns", "s"))
+        await w.until(lambda: not w.api.all("podgangmaps") and not w.pods() and not w.api.all("podgangs"), "deleted")

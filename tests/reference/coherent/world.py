@@ -1,0 +1,187 @@
+"""A small world: the operator on an API server in memory, a set of F, P and D, and what can be seen of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from reference_impl.api.models import PodGangMap
+from reference_impl.control.features import Features
+from reference_impl.control.operator import Operator
+from reference_impl.plan import labels
+from reference_impl.plan.coherent.naming import order
+from tests.reference.coherent.small_api import NEVER_READY, SmallApi, SmallClient
+
+PATIENCE = 20.0
+Shape = list[str]
+"""Gangs in order of creation, such as `F2 P0 D0`."""
+
+
+def the_set(
+    tags: dict[str, str] | str = "v0",
+    strategy: str = "Coherent",
+    replicas: int = 1,
+    broken: bool = False,
+    **sizes: tuple[int, ...],
+) -> dict[str, Any]:
+    """A standalone clique F and scaling groups P and D of one clique each, with (replicas, minAvailable[,
+    maxUnavailable]). `tags` are the images."""
+    cliques, groups = [], []
+    for name, size in sizes.items():
+        own, alone = name.lower(), name == "F"
+        tag = tags if isinstance(tags, str) else tags.get(name, "v0")
+        containers = [{"name": "main", "image": f"x:{tag}"}]
+        count, minimum = (size[0], size[1]) if alone else (1, 1)
+        spec = {"roleName": own, "replicas": count, "minAvailable": minimum, "podSpec": {"containers": containers}}
+        clique = {"name": own if alone else f"{own}w", "spec": spec}
+        if broken:
+            clique["annotations"] = {NEVER_READY: "yes"}
+        budget = {"rollingUpdate": {"maxUnavailable": size[2]}} if len(size) > 2 else {}
+        cliques.append(clique | budget if alone else clique)
+        if not alone:
+            groups.append(
+                {"name": own, "cliqueNames": [f"{own}w"], "replicas": size[0], "minAvailable": size[1]} | budget
+            )
+    return {
+        "metadata": {"name": "s"},
+        "spec": {
+            "replicas": replicas,
+            "updateStrategy": {"type": strategy},
+            "template": {"cliques": cliques, "podCliqueScalingGroups": groups},
+        },
+    }
+
+
+class World:
+    def __init__(self) -> None:
+        self.api = SmallApi()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> None:
+        async def run() -> None:
+            await Operator(SmallClient(self.api), scheduler_name="gangs", features=Features(maps=True)).run()
+
+        self._tasks["operator"] = asyncio.create_task(run())
+
+    async def stop(self, what: str = "operator") -> None:
+        task = self._tasks.pop(what)
+        task.cancel()
+        with suppress(asyncio.CancelledError, BaseExceptionGroup):
+            await task
+
+    async def create(self, body: dict[str, Any]) -> None:
+        await self.api.create("podcliquesets", "ns", body)
+
+    async def change(self, body: dict[str, Any]) -> None:
+        await self.api.patch(("podcliquesets", "ns", "s"), {"spec": body["spec"]}, "merge", False)
+
+    async def scale(self, plural: str, name: str, replicas: int) -> None:
+        await self.api.patch((plural, "ns", name), {"spec": {"replicas": replicas}}, "merge", False)
+
+    async def until(self, seen: Callable[[], Any], why: str = "") -> None:
+        """Wait until something is seen, and nothing more happens."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + PATIENCE
+        while not seen():
+            for task in self._tasks.values():
+                if task.done():
+                    task.result()
+            assert loop.time() < end, f"{why}: {self.gangs()} {self.progress()} {self.ready()}"
+            await asyncio.sleep(0.02)
+        before = -1
+        while before != len(self.api.writes):
+            before = len(self.api.writes)
+            await asyncio.sleep(0.5)
+        assert seen(), f"{why}: no longer so: {self.gangs()} {self.progress()} {self.ready()}"
+
+    async def soon(self, seen: Callable[[], bool]) -> None:
+        """Wait for a moment that may pass."""
+        for _ in range(round(PATIENCE / 0.005)):
+            if seen():
+                return
+            await asyncio.sleep(0.005)
+        raise AssertionError(f"never seen: {self.gangs()} {self.progress()}")
+
+    # -- what there is
+
+    def gangs(self, index: int = 0) -> Shape:
+        found = self.api.get("podgangmaps", f"s-{index}")
+        return [] if found is None else shape(found)
+
+    def status(self) -> dict[str, Any]:
+        found = self.api.get("podcliquesets", "s")
+        return (found or {}).get("status") or {}
+
+    def progress(self) -> dict[str, Any]:
+        return self.status().get("updateProgress") or {}
+
+    def pods(self, clique: str = "") -> list[dict[str, Any]]:
+        return [
+            pod
+            for pod in self.api.all("pods")
+            if clique in pod["metadata"]["labels"][labels.PODCLIQUE] and "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def uids(self, clique: str = "") -> set[str]:
+        return {pod["metadata"]["uid"] for pod in self.pods(clique)}
+
+    def images(self, clique: str = "") -> set[str]:
+        return {pod["spec"]["containers"][0]["image"] for pod in self.pods(clique)}
+
+    def ready(self, clique: str = "") -> tuple[int, int]:
+        found = self.pods(clique)
+        return sum(bool(pod["status"].get("conditions")) for pod in found), len(found)
+
+    def serving(self, pods: int) -> bool:
+        return self.ready() == (pods, pods)
+
+    def ended(self) -> bool:
+        ready, all_of = self.ready()
+        return "updateEndedAt" in self.progress() and ready == all_of and "currentlyUpdating" not in self.progress()
+
+    def held(self) -> dict[str, dict[str, int]]:
+        """Gang → clique → its pods, as the pods' labels say."""
+        found: dict[str, dict[str, int]] = {}
+        for pod in self.pods():
+            tags = pod["metadata"]["labels"]
+            own = found.setdefault(tags[labels.PODGANG], {})
+            own[tags[labels.PODCLIQUE]] = own.get(tags[labels.PODCLIQUE], 0) + 1
+        return found
+
+    def mixed(self) -> list[str]:
+        """Gangs that ever had pods of a clique in two versions."""
+        seen: dict[tuple[str, str], set[str]] = {}
+        for plural, _, item in self.api.history:
+            if plural == "pods":
+                tags = item["metadata"]["labels"]
+                own = seen.setdefault((tags[labels.PODGANG], tags[labels.PODCLIQUE]), set())
+                own.add(tags[labels.TEMPLATE_HASH])
+        return [f"{gang} {clique}" for (gang, clique), hashes in seen.items() if len(hashes) > 1]
+
+
+def shape(found: dict[str, Any] | PodGangMap) -> Shape:
+    entries = found["spec"]["entries"]  # type: ignore[index]
+    result = []
+    for entry in sorted(entries, key=lambda entry: order(entry["name"])):
+        parts = [f"{name.upper()}{count}" for name, count in sorted((entry.get("podCliques") or {}).items())]
+        groups = sorted((entry.get("pcsgReplicaIndices") or {}).items(), reverse=True)
+        parts += [f"{name.upper()}{index}" for name, indices in groups for index in indices]
+        result.append(" ".join(parts))
+    return result
+
+
+@asynccontextmanager
+async def world(body: dict[str, Any], pods: int) -> AsyncIterator[World]:
+    """A world in which the set serves."""
+    made = World()
+    made._tasks["pods"] = asyncio.create_task(made.api.run_pods())
+    await made.start()
+    try:
+        await made.create(body)
+        await made.until(lambda: made.serving(pods) and made.status().get("availableReplicas"), "made")
+        yield made
+    finally:
+        for name in list(made._tasks):
+            await made.stop(name)
