@@ -9,6 +9,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.dry_run import Request
 from conformance.testing import predicates
+from conformance.testing.observed import all_of
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import CLIQUES, GROUPS, SECONDS, SETS
@@ -26,22 +27,26 @@ SCALED = {
 
 
 class NeverReady(Scene):
-    """A set with two replicas, f4/2 p4/2 d2/1, terminationDelay 2s. Pods of the new version of f and p never become
-    Ready. Meanwhile one tries to scale, and pods are lost: one of the old version, one of a new gang, one of d. Then a
-    third version is fine, and the set is scaled."""
+    """A set with two replicas, f4/2 p4/2 d2/1. Pods of the new version of f and p never become Ready. Meanwhile one
+    tries to scale, and pods are lost: one of the old version, one of a new gang, one of d. Then a third version is
+    fine, and the set is scaled. Beside it `tight` with f2/2 and terminationDelay 2s, all of whose pods are replaced by
+    such that are never Ready."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         groups = {"p": (4, 2), "d": (2, 1)}
-        self.workload = sets.coherent(env, "s", {"f": (4, 2)}, groups, replicas=2, delay="2s")
+        self.workload = sets.coherent(env, "s", {"f": (4, 2)}, groups, replicas=2)
+        tight = sets.coherent(env, "tight", {"f": (2, 2)}, delay="2s")
         env.create(self.workload)
-        env.wait_for("deployed", sets.deployed("s", 2), SECONDS)
+        env.create(tight)
+        env.wait_for("deployed", all_of(sets.deployed("s", 2), sets.deployed("tight")), SECONDS)
         env.quiet(1)
         self.first = sets.uids(sets.of_set(env.history.view(), "s"))
         env.mark("change")
         before = sets.change(env, self.workload, "f", "pl", "pw", tag="2", hold=True)
+        sets.change(env, tight, "f", tag="2", hold=True)
         # Two pods of f, and two replicas of p with two pods each: the least of the first anchor.
-        env.wait_for("first sub-step", sets.held("s", 6, "2"), SECONDS)
+        env.wait_for("first sub-step", all_of(sets.held("s", 6, "2"), sets.held("tight", 2, "2")), SECONDS)
         env.settle("reason reported", _reason, 30)
         env.quiet(4, real=True)
         env.mark("stuck")

@@ -52,7 +52,7 @@ SHAPES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "grouped": ({}, {"g": (5, 2), "d": (4, 2)}),
     "whole": ({"f": (2, 2)}, {"g": (2, 2)}),
     "uneven": ({"f": (7, 3)}, {"g": (5, 2)}),
-    "skewed": ({"f": (2, 1)}, {"g": (8, 2)}),
+    "skewed": ({"f": (2, 1)}, {"g": (12, 2)}),
 }
 """Standalone cliques and scaling groups of the sets of the next scene: replicas, and minAvailable."""
 

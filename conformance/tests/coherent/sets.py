@@ -97,8 +97,11 @@ def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str, hol
         if each["name"] in cliques:
             container = each["spec"]["podSpec"]["containers"][0]
             container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
-            annotations = {key: value for key, value in each.get("annotations", {}).items() if key != HELD}
-            each["annotations"] = {**annotations, **({HELD: "yes"} if hold else {})}
+            annotations = {key: value for key, value in each.pop("annotations", {}).items() if key != HELD}
+            if hold:
+                annotations[HELD] = "yes"
+            if annotations:
+                each["annotations"] = annotations
     template = {"cliques": copy.deepcopy(workload["spec"]["template"]["cliques"])}
     env.patch(SETS, name(workload), {"spec": {"template": template}})
     return before

@@ -41,9 +41,9 @@ def test_the_reason_is_reported(run: Recorded[NeverReady]) -> None:
 def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
     """The operator MUST NOT terminate a gang for Pods that an update has replaced and that are not Ready yet."""
     run.reached("first sub-step")
-    at_first = sets.uids(sets.of_set(run.at("first sub-step"), "s"))
-    later = sets.uids(sets.of_set(run.at("stuck"), "s"))
-    run.same("pods, two termination delays later", at_first, later)
+    at_first = sets.uids(sets.of_set(run.at("first sub-step"), "tight"))
+    later = sets.uids(sets.of_set(run.at("stuck"), "tight"))
+    run.same("pods of tight, two termination delays later", at_first, later)
 
 
 @requirement("COHR-050")
