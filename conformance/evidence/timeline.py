@@ -18,6 +18,7 @@ from conformance.history.summary import state
 LANES = {
     "podcliquesets": "set",
     "podcliquescalinggroups": "group",
+    "podgangmaps": "map",
     "podgangs": "gang",
     "podcliques": "clique",
     "pods": "pod",

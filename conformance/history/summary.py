@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from conformance.grove import pods
+from conformance.grove.coherent import shapes
 from conformance.grove.fields import Document, condition_is, count, items, number, terminating, text
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
@@ -24,6 +25,13 @@ def _gang(gang: Document) -> str:
     )
     initialized = condition_is(gang, "Initialized")
     return ("initialized " if initialized == "True" else "not initialized ") + (sizes or "no podgroups")
+
+
+def _map(found: Document) -> str:
+    """The gangs of a PodGangMap, each with the end of its generation hash."""
+    layout = shapes.entries(found)
+    told = (f"{'anchor ' if entry.anchor else ''}{entry.content()}@{entry.generation[-4:]}" for entry in layout)
+    return " ".join(told) or "no entries"
 
 
 def _clique(clique: Document) -> str:
@@ -54,6 +62,7 @@ def _nothing(_: Document) -> str:
 _WORDS: dict[str, Callable[[Document], str]] = {
     "pods": _pod,
     "podgangs": _gang,
+    "podgangmaps": _map,
     "podcliques": _clique,
     "podcliquescalinggroups": _available,
     "podcliquesets": _available,

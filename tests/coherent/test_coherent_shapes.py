@@ -9,6 +9,8 @@ import pytest
 
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import shape
+from conformance.history.summary import state
+from tests.history.story import Story
 
 SELECTOR = {"matchLabels": {"scheduling.grove.io/anchor": "true"}}
 HASH = "podCliqueSetGenerationHash"
@@ -177,3 +179,10 @@ def test_broken_objects_raise_nothing() -> None:
     for broken in (None, {}, {"spec": {"entries": [3, {"podCliques": [], "pcsgReplicaIndices": {"P": "x"}}]}}):
         assert shapes.entries(broken) == ()
         assert shapes.in_flight(broken) == {} == shapes.stalls(broken)
+
+
+def test_a_timeline_shows_what_a_map_holds() -> None:
+    story = Story()
+    record = story.tell("podgangmaps", "s-0", {"spec": MERGED["spec"]})
+    assert state(record) == "anchor {F5, D[0], P[0]}@h1 {P[1]}@h1 {P[2]}@h1 {D[1]}@h1"
+    assert state(story.tell("podgangmaps", "s-0", {"spec": {"entries": []}})) == "no entries"
