@@ -22,12 +22,19 @@ class Played:
     """One replica of the set `s`. Each scaling group has one clique of its own name in lower case, with one pod."""
 
     def __init__(
-        self, trace: Trace, faults: Sequence[str] = (), replicas: int = 1, after: Mapping[int, Fault] | None = None
+        self,
+        trace: Trace,
+        faults: Sequence[str] = (),
+        replicas: int = 1,
+        after: Mapping[int, Fault] | None = None,
+        owners: bool = False,
     ) -> None:
-        """`after`: what goes wrong after a write of the last replica, by the number of the write."""
+        """`after`: what goes wrong after a write of the last replica, by the number of the write. `owners`: pods have
+        the clique that exists when they are made as their controller."""
         self.log = Scripted()
         self.story, self.trace, self.faults, self.replicas = Story(self.log), trace, set(faults), replicas
         self.strategy, self.frozen = "Coherent", frozenset[str]()
+        self._owners = owners
         self.index, self._after = 0, dict(after or {})
         self.layout: dict[int, Layout] = {}
         self.running, self.generation, self.turns = False, "v0", [0]
@@ -213,4 +220,6 @@ class Played:
     def _pod(self, name: str, **how: Any) -> None:
         pod = self._pods[name]
         pod["ready"] = how.get("ready", False)
-        self.story.pod(name, gang=pod["gang"], clique=pod["clique"], extra=pod["tags"], after=0.01, **how)
+        owner = ("podcliques", pod["clique"]) if self._owners else None
+        told = {"gang": pod["gang"], "clique": pod["clique"], "extra": pod["tags"], "owner": owner}
+        self.story.pod(name, after=0.01, **told, **how)

@@ -127,3 +127,15 @@ def test_changes_in_the_middle_of_an_update(name: str) -> None:
     played.frozen = frozenset({"v1"} if name == "broken-then-fixed" else ())
     found = verdicts(played.play())
     assert {id: str(verdict) for id, verdict in found.items() if verdict.holds is False} == {}
+
+
+def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
+    """The garbage collector deletes them when the next clique of that name has its pods already."""
+
+    def recreated(played: Played) -> None:
+        story = played.story
+        story.gone("podcliques", "s-0-P-1-p")
+        story.owned("podcliques", "s-0-P-1-p", None, replicas=1)
+        pod(played, "M1", P, "P-1-p")
+
+    assert verdicts(Played(ALL, after={5: recreated}, owners=True).play())["INV-021"].holds is True

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from conformance.grove import labels, pods, template, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Key, Layout
-from conformance.grove.fields import Document, at, condition, label, number, terminating, text
+from conformance.grove.fields import Document, at, condition, controller, label, number, terminating, text
 from conformance.grove.template import SetTemplate
 from conformance.history.record import DELETED, Record
 
@@ -34,6 +34,8 @@ class Pod:
     index: int
     """Replica of the scaling group; -1 for a standalone clique."""
     clique: str
+    owner: str
+    """Uid of the clique object; of a deleted one, pods only wait for the garbage collector."""
     gang: str
     hash: str
     created: float
@@ -90,6 +92,8 @@ class State:
     """Member clique → `group/index`, as the adapter wants it."""
     began: bool = False
     """Whether an update began with the present record."""
+    ended: set[str] = field(default_factory=set)
+    """Uids of cliques that are deleted, or being deleted."""
     removed: dict[str, float] = field(default_factory=dict)
     """When an entry was removed from its map, by key."""
     _seq: int = 0
@@ -130,8 +134,9 @@ class State:
         return found is not None and found.coherent and found.running
 
     def of_clique(self, clique: str) -> Iterator[Pod]:
-        """The pods of a clique that are not being deleted."""
-        return (self.pods[uid] for uid in self._by_clique[clique] if not self.pods[uid].going)
+        """The pods of a clique that are not being deleted, nor is the clique object that made them."""
+        found = (self.pods[uid] for uid in self._by_clique[clique])
+        return (pod for pod in found if not pod.going and pod.owner not in self.ended)
 
     def available(self, place: Place, gangs: Collection[str] | None = None) -> int:
         """How many pods of a clique are Ready, or replicas of a scaling group available; in these gangs only."""
@@ -199,6 +204,8 @@ class State:
         group = label(record.object, labels.GROUP)
         if record.resource == "podcliques":
             self.cliques[record.name] = record.object
+            if record.kind == DELETED or terminating(record.object):
+                self.ended.add(record.uid)
             if group:
                 index = label(record.object, labels.GROUP_INDEX)
                 self.members[record.name] = f"{group.removeprefix(f'{pcs}-{replica}-')}/{index}"
@@ -250,6 +257,7 @@ class State:
             place=Place(pcs, int(replica), key),
             index=int(index) if group and index.isdigit() else -1,
             clique=clique,
+            owner=text(controller(document), "uid"),
             gang=label(document, labels.GANG),
             hash=label(document, labels.TEMPLATE_HASH),
             created=self.before.created if self.before else record.at,
