@@ -89,10 +89,13 @@ class CliqueGangs:
 
         counts = layout.pods_of_clique(held.layout, template.name)
         found = gang_pods.difference(counts, self._cache.pods_of(clique), own, may_create)
-        await together(self._writer.delete(self._cache.pods, pod) for pod in found.surplus)
+        # A map that does not hold all pods is about to be rebuilt or repaired: nothing is deleted because of it.
+        whole = sum(counts.values()) == clique.spec.replicas
+        surplus = [pod for pod in found.surplus if whole or pod.finished]
+        await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
         await together(self._writer.create(self._cache.pods, manifest) for manifest in build(found.missing))
 
-    def removable(self, clique: PodClique, held: ReplicaMap) -> list[Any]:
+    def removable(self, pcs: PodCliqueSet, clique: PodClique, held: ReplicaMap) -> list[Any]:
         """The pods of a clique, standalone or in a scaling group, whose gate may be removed now."""
         namespace = clique.metadata.namespace
         by_gang: dict[str, list[Any]] = {}
@@ -102,6 +105,6 @@ class CliqueGangs:
         return [
             pod
             for name, found in by_gang.items()
-            if self._maps.may_start(namespace, held, name)
+            if self._maps.may_start(pcs, held, name)
             for pod in gates.removable(clique, found, self._cache.gangs.get(namespace, name), None, lambda _: 0)
         ]

@@ -30,7 +30,7 @@ from reference_impl.plan.coherent import scope as scopes
 from reference_impl.plan.coherent.adoption import adopted
 from reference_impl.plan.coherent.bootstrap import bootstrap
 from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Key, Layout
+from reference_impl.plan.coherent.layout import Entry, Key, Layout
 from reference_impl.plan.coherent.maps import ReplicaMap
 from reference_impl.plan.coherent.naming import NameSource
 from reference_impl.plan.coherent.planner import Step
@@ -87,13 +87,13 @@ class CoherentSets:
             return None
         if update.running(pcs):
             observed = self._maps.observed(pcs, index)
-            gangs = repaired(
-                held.layout, components, observed, generation, self._names(pcs, index), self._lost(pcs, index, held)
-            )
+            gangs = self._whole(pcs, index, held, generation)
             if index == update_progress.turn(pcs):
                 scope = self._scope(pcs, components)
                 step = planner.next_step(gangs, scope, observed, generation, gang_layout(pcs), self._names(pcs, index))
                 gangs = step.layout if isinstance(step, planner.Advance) else gangs
+                if isinstance(step, planner.Complete):
+                    gangs = maps.renewed(pcs, replace(held, layout=gangs), self._maps.templates(pcs))
         else:
             gangs = self._rebuilt(pcs, index, held)
             if not update.coherent(pcs) and not update_progress.running(pcs):
@@ -186,18 +186,28 @@ class CoherentSets:
             isinstance(step, planner.Complete)
             and held is not None
             and update_set_replicas.done(found, index, generation.hash)
-            and self._rebuilt(pcs, index, held) == held.layout
+            and set_of(self._rebuilt(pcs, index, held)) == set_of(held.layout)
         )
 
     def scope(self, pcs: PodCliqueSet, generation: Revision) -> frozenset[Key]:
         """The components that an update to this generation rolls: those that have changed, and those that the update
         which it interrupts has not finished."""
         present = maps.templates(pcs, generation.hash, self._maps.policy)
-        held = [(index, found) for index in range(pcs.spec.replicas) if (found := self._maps.at(pcs, index))]
+        held = [
+            (index, replace(found, layout=self._whole(pcs, index, found, generation.hash)))
+            for index in range(pcs.spec.replicas)
+            if (found := self._maps.at(pcs, index))
+        ]
         changed = {key for _, found in held for key in maps.outdated(pcs, found, present)}
         previous = update.scope_of(update_progress.of_set(pcs)) if update_progress.running(pcs) else set()
         states = [scopes.ReplicaState(found.layout, self._maps.observed(pcs, index)) for index, found in held]
         return scopes.scope(changed, previous, states, generation.hash)
+
+    def _whole(self, pcs: PodCliqueSet, index: int, held: ReplicaMap, generation: str) -> Layout:
+        """The gangs of a replica, with each member in one of them."""
+        components, observed = self._maps.components(pcs, index), self._maps.observed(pcs, index)
+        lost = self._lost(pcs, index, held)
+        return repaired(held.layout, components, observed, generation, self._names(pcs, index), lost)
 
     def _waiting(
         self, pcs: PodCliqueSet, generation: Revision, present: SetUpdateProgress, done: int | None
@@ -211,6 +221,11 @@ class CoherentSets:
             and (held := self._maps.at(pcs, index)) is not None
             and maps.outdated(pcs, held, templates) & scope
         ]
+
+
+def set_of(gangs: Layout) -> dict[str, Entry]:
+    """The gangs by name: their order does not matter."""
+    return {entry.name: entry for entry in gangs}
 
 
 def gang_layout(pcs: PodCliqueSet) -> GangLayout:

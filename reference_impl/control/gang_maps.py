@@ -95,12 +95,13 @@ class GangMaps:
         entries = [entry for entry in held.layout if entry.count(key)]
         return not entries or any(maps.settled(pcs, held, entry, key, present) for entry in entries)
 
-    def may_start(self, namespace: str, held: ReplicaMap, gang: str) -> bool:
+    def may_start(self, pcs: PodCliqueSet, held: ReplicaMap, gang: str) -> bool:
         """Whether the gangs that a gang depends on have been scheduled (COH-090)."""
-        entry = layout.find(held.layout, gang)
-        return entry is not None and map_gangs.may_start(
-            held.layout, entry, lambda name: self._cache.gangs.get(namespace, name)
-        )
+        entry, namespace = layout.find(held.layout, gang), pcs.metadata.namespace
+        if entry is None:
+            return False
+        given_up = maps.abandoned(pcs, held, entry, self.templates(pcs))
+        return map_gangs.may_start(held.layout, entry, lambda name: self._cache.gangs.get(namespace, name), given_up)
 
     def entry_of(self, gang: PodGang) -> Entry | None:
         held = self.of(gang)

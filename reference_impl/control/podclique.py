@@ -112,7 +112,7 @@ class CliqueReconciler:
                 if not update.coherent(pcs):
                     await self._update(clique, pcs)
             finally:
-                await self._ungate_all(self._gangs.removable(clique, held))
+                await self._ungate_all(self._gangs.removable(pcs, clique, held))
         except ReconcileError as problem:
             return await self.last_errors.tell(key, problem)
         except ApiError as error:
@@ -206,7 +206,7 @@ class CliqueReconciler:
         pcs = self._cache.set_of(clique)
         if pcs is not None and self._maps.used_by(pcs):
             held = self._maps.of(clique)
-            await self._ungate_all(self._gangs.removable(clique, held) if held is not None else ())
+            await self._ungate_all(self._gangs.removable(pcs, clique, held) if held is not None else ())
             return
         ready = gates.removable(
             clique,

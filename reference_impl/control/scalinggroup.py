@@ -145,9 +145,11 @@ class GroupReconciler:
 
         found = map_members.difference(target.cliques, present, may_create)
         renewed = self._renewed(pcs, present, target)
+        # A map that does not hold all replicas is about to be rebuilt or repaired: nothing is deleted because of it.
+        whole = sorted(placed) == list(range(group.spec.replicas))
         await together(
             [
-                *(self._writer.delete(self._cache.cliques, clique) for clique in found.surplus),
+                *(self._writer.delete(self._cache.cliques, clique) for clique in found.surplus if whole),
                 *(self._writer.patch(self._cache.cliques, clique, change) for clique, change in found.relabelled),
             ]
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, PodGang, PodGroup, TopologyGroup
 from reference_impl.plan import children, gangs, labels, names
@@ -88,9 +88,10 @@ def dependencies(layout: Layout, entry: Entry) -> list[str]:
     return [anchor.name for anchor in same or others]
 
 
-def may_start(layout: Layout, entry: Entry, gang: GangOf) -> bool:
-    """Whether all gangs that a gang depends on have been scheduled."""
-    found = [gang(name) for name in dependencies(layout, entry)]
+def may_start(layout: Layout, entry: Entry, gang: GangOf, abandoned: Container[str] = ()) -> bool:
+    """Whether all gangs that a gang depends on have been scheduled. `abandoned` are gangs of another generation that
+    may never be scheduled."""
+    found = [gang(name) for name in dependencies(layout, entry) if name not in abandoned]
     return all(anchor is not None and ever_scheduled(anchor) for anchor in found)
 
 

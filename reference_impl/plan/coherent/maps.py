@@ -9,7 +9,7 @@ old one are never replaced by new ones in the same gang (COH-210).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -152,6 +152,28 @@ def same(pcs: PodCliqueSet, held: ReplicaMap, present: Templates) -> dict[Key, f
 def _keys(entry: Entry) -> list[Key]:
     """The components that a gang holds."""
     return [*(Key(Kind.CLIQUE, name) for name in entry.cliques), *(Key(Kind.GROUP, name) for name in entry.groups)]
+
+
+def abandoned(pcs: PodCliqueSet, held: ReplicaMap, entry: Entry, present: Templates) -> set[str]:
+    """The gangs of other generations than that of `entry` that hold an old version: they get no new pods any more, and
+    nothing may wait for them."""
+    return {
+        other.name
+        for other in held.layout
+        if other.generation != entry.generation
+        and not all(settled(pcs, held, other, key, present) for key in _keys(other))
+    }
+
+
+def renewed(pcs: PodCliqueSet, held: ReplicaMap, present: Templates) -> Layout:
+    """The gangs after an update, all members of which have the present templates. A gang that is recorded as older got
+    them one by one, before the set was updated coherently; it is of the new generation from now on."""
+    return tuple(
+        entry
+        if all(settled(pcs, held, entry, key, present) for key in _keys(entry))
+        else replace(entry, generation=present.generation)
+        for entry in held.layout
+    )
 
 
 def outdated(pcs: PodCliqueSet, held: ReplicaMap, present: Templates) -> set[Key]:
