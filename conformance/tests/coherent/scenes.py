@@ -57,19 +57,23 @@ SHAPES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
 """Standalone cliques and scaling groups of the sets of the next scene: replicas, and minAvailable."""
 
 
-CONSTRAINED = "constrained"
+CONSTRAINED, SINGLE = "constrained", "single"
 LEVELS = {"zone": "topology.kubernetes.io/zone", "host": "kubernetes.io/hostname"}
 
 
 class SetsOfEveryShape(Scene):
-    """A set for each shape that a plan can have (see SHAPES), and one with a priority class and, where they are
-    supported, topology constraints. All are changed at once, and nothing is scarce."""
+    """A set for each shape that a plan can have (see SHAPES), one with a priority class and, where they are supported,
+    topology constraints, and one with the gang layout SingleAnchor, where that is supported. All are changed at once,
+    and nothing is scarce."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         self.workloads = {each: sets.coherent(env, each, *sizes) for each, sizes in SHAPES.items()}
         binding = env.namespace if "topology" in env.implementation.features else ""
         self.workloads[CONSTRAINED] = _constrained(env, binding)
+        if "single-anchor" in env.implementation.features:
+            self.workloads[SINGLE] = sets.coherent(env, SINGLE, {"f": (5, 2)}, {"g": (4, 1), "d": (3, 1)})
+            self.workloads[SINGLE]["metadata"]["annotations"] = {"grove.io/coherent-gang-layout": "SingleAnchor"}
         self.scheduler = env.implementation.scheduler_name
         if binding:
             env.create(topology_binding(binding, LEVELS))

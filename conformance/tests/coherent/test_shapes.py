@@ -10,7 +10,7 @@ from conformance.grove.coherent.model import shape
 from conformance.grove.fields import at, text
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.scenes import CONSTRAINED, SetsOfEveryShape
+from conformance.tests.coherent.scenes import CONSTRAINED, SINGLE, SetsOfEveryShape
 
 
 def shaped(run: Recorded[SetsOfEveryShape], each: str) -> list[Change]:
@@ -78,6 +78,19 @@ def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShap
         schedulers = {text(pod, "spec", "schedulerName") for pod in sets.of_set(run.at(step), CONSTRAINED)}
         run.expect(f"{step}: scheduler", [run.scene.scheduler], sorted(schedulers))
     run.expect("constraints of the new gangs", sorted(seen["change"]), sorted(seen["end"]))
+
+
+@requirement("COHR-097")
+def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
+    """With the gang layout SingleAnchor, an update SHOULD open one anchor, and end with the gangs of a first one."""
+    run.reached("deployed")
+    run.reached(f"{SINGLE}: updated")
+    found = change.changes(sets.layouts(run.between("change", "end"), SINGLE))
+    wanted = plan.readings(sets.components(run.scene.workloads[SINGLE]), single_anchor=True)
+    texts, seen = [[str(batch) for batch in reading] for reading in wanted], [str(step.batch) for step in found]
+    run.expect("sub-steps", seen if seen in texts else texts[0], seen)
+    before, after = (shape(sets.layout(run.at(step), SINGLE)) for step in ("change", "end"))
+    run.expect("gangs in the end", before, after)
 
 
 @invariants("INV-011", "INV-012", "INV-017", "INV-019")
