@@ -42,7 +42,7 @@ class CliqueGangs:
         if progress != old_progress and progress is not None:
             body["updateProgress"] = msgspec.to_builtins(progress)
         if body:
-            await self._writer.patch(self._cache.cliques, clique, {"status": body}, status=True, guard=True)
+            await self._writer.patch(self._cache.cliques, clique, {"status": body}, status=True)
 
     def _mapping(
         self, pcs: PodCliqueSet, clique: PodClique, held: ReplicaMap, template: CliqueTemplate

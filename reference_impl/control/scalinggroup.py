@@ -173,7 +173,7 @@ class GroupReconciler:
         if progress is not None and progress != (status.update_progress if status else None):
             body["updateProgress"] = msgspec.to_builtins(progress)
         if body:
-            await self._writer.patch(self._cache.groups, group, {"status": body}, status=True, guard=True)
+            await self._writer.patch(self._cache.groups, group, {"status": body}, status=True)
 
     def _mapping(
         self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, held: ReplicaMap, name: str
