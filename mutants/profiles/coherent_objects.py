@@ -11,8 +11,8 @@ from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.admission import scaling
 from reference_impl.admission.errors import FieldError
+from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.rules import coherent as rules
-from reference_impl.admission.verdict import Verdict
 from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.control import coherent as control
 from reference_impl.plan import defaults, labels, update_progress
@@ -200,8 +200,8 @@ def _scaling_not_blocked() -> None:
 def _scale_door_open() -> None:
     right = scaling.judge
 
-    def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> Verdict:
-        return Verdict() if request.get("subResource") == scaling.SCALE else right(request, pcs)
+    def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
+        return AdmissionResult() if request.get("subResource") == scaling.SCALE else right(request, pcs)
 
     replace(scaling, "judge", judge)
 

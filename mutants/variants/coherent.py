@@ -54,9 +54,7 @@ def _further_map_labels() -> None:
     replace(maps, "manifest", manifest)
 
 
-@variant(
-    "waits-for-all-anchors", "operator", "lets gangs wait for all anchors", "COHR-020", "INV-018"
-)
+@variant("waits-for-all-anchors", "operator", "lets gangs wait for all anchors", "COHR-020", "INV-018")
 def _waits_for_all_anchors() -> None:
     def dependencies(layout: Layout, entry: Entry) -> list[str]:
         return [] if entry.anchor else [other.name for other in layout if other.anchor]

@@ -42,6 +42,7 @@ class ClusterLookup:
         return None if found is None else orjson.loads(found)
 
     async def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """The labels of an object that can be scaled; None if there is no such object."""
         if resource not in _SCALED:
             return None
         found = await self._client.get_or_none(_SCALED[resource], namespace, quote(name, safe=""))

@@ -20,6 +20,8 @@ class GangLayout(StrEnum):
 
 
 class CoherentOptions(Model):
+    """`spec.updateStrategy.coherent` of a PodCliqueSet."""
+
     gang_layout: GangLayout | None = None
 
 
@@ -43,6 +45,8 @@ class MapEntry(Model):
 
 
 class PodGangMapSpec(Model):
+    """`spec` of a PodGangMap (COH-054)."""
+
     pod_clique_set_replica_index: Annotated[int, crd(required=True, format="int32", minimum=0)] = 0
     entries: Annotated[list[MapEntry], crd(required=True, list_map="name")] = []
 

@@ -25,6 +25,8 @@ Build = Callable[[list[tuple[int, str]]], list[Manifest]]
 
 
 class CliqueGangs:
+    """Brings the pods of standalone cliques to the gangs of their map."""
+
     def __init__(self, cache: Cache, writer: Writer, held: GangMaps) -> None:
         self._cache, self._writer, self._maps = cache, writer, held
 

@@ -40,6 +40,8 @@ from reference_impl.plan.revisions import Revision
 
 
 class CoherentSets:
+    """Writes the PodGangMaps of sets, and reports how far an update is."""
+
     def __init__(self, cache: Cache, writer: Writer, held: GangMaps) -> None:
         self._cache, self._writer, self._maps = cache, writer, held
 

@@ -21,6 +21,8 @@ from reference_impl.plan.revisions import Revision
 
 
 class GangMaps:
+    """Reads PodGangMaps, and what there is of their gangs, from the cache."""
+
     def __init__(self, cache: Cache, policy: Policy = STANDARD) -> None:
         self._cache, self.policy = cache, policy
         self.names = Names(time.time_ns)
@@ -104,6 +106,7 @@ class GangMaps:
         return map_gangs.may_start(held.layout, entry, lambda name: self._cache.gangs.get(namespace, name), given_up)
 
     def entry_of(self, gang: PodGang) -> Entry | None:
+        """The entry of a gang; None if it has none."""
         held = self.of(gang)
         return None if held is None else layout.find(held.layout, gang.metadata.name)
 
@@ -210,5 +213,6 @@ class GangMaps:
 
     @staticmethod
     def index_of(item: PodGang | PodClique | PodCliqueScalingGroup) -> int:
+        """The replica of the set that an object belongs to; -1 if it does not say."""
         index = item.metadata.label(labels.REPLICA_INDEX)
         return int(index) if index.isdigit() else -1

@@ -31,6 +31,7 @@ class Live:
         return [clique for clique in found if clique.metadata.label(labels.SCALING_GROUP) in self._configs]
 
     def gang(self, gang: PodGang) -> LiveGang:
+        """What a gang that exists holds."""
         groups: dict[str, set[int]] = {}
         members = self._members(gang.metadata.name)
         for member in members:

@@ -7,7 +7,7 @@ import pytest
 from conformance import invariants
 from conformance.grove.coherent import traces
 from conformance.grove.coherent.model import Entry, Key
-from conformance.invariants.verdict import Verdict
+from conformance.invariants.result import RuleResult
 from tests.coherent.playing import Played
 
 TRACES = {each.name: each for each in traces.traces()}
@@ -15,7 +15,7 @@ ALL, GROUPS = TRACES["all-components"], TRACES["groups-only"]
 IDS = [f"INV-{number:03}" for number in range(11, 23)]
 
 
-def verdicts(played: Played) -> dict[str, Verdict]:
+def verdicts(played: Played) -> dict[str, RuleResult]:
     return {verdict.id: verdict for verdict in invariants.judge(played.story.history, IDS)}
 
 

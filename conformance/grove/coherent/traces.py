@@ -44,6 +44,7 @@ class Trace:
 
     @property
     def in_scope(self) -> list[Component]:
+        """The components that the updates of the trace change."""
         return [each for each in self.components if each.key in self.changed]
 
 
@@ -57,6 +58,7 @@ class Plan:
 
 
 def folder() -> Path:
+    """Where the traces are."""
     return data.folder("fixtures") / "coherent"
 
 
@@ -67,6 +69,7 @@ def traces() -> list[Trace]:
 
 
 def plans() -> list[Plan]:
+    """The worked plans. Raises UsageError with file, line and field."""
     document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
     return [
         Plan(entry["id"], _components(entry), tuple(entry["batches"]))

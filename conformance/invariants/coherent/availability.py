@@ -46,6 +46,7 @@ class Floor(CoherentRule):
         self._losses = _Losses(state)
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         self._losses.see(record)
         pod = _taken_in_update(self.state, record)
         if pod is None or pod.place in self._losses:
@@ -74,6 +75,7 @@ class ServingUnit(CoherentRule):
         self._losses = _Losses(state)
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         self._losses.see(record)
         pod = _taken_in_update(self.state, record)
         if pod is None or self.state.sets[pod.place.set].interrupted:

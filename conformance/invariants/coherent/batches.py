@@ -24,6 +24,7 @@ class OneBatchAtATime(CoherentRule):
         """The most pods of a clique that were Ready at once in a gang."""
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         pod = self.state.pods.get(record.uid)
         if record.resource == "pods" and pod is not None and pod.ready and pod.index < 0:
             ready = sum(each.ready and each.gang == pod.gang for each in self.state.of_clique(pod.clique))
@@ -69,12 +70,14 @@ class AnchorsFirst(CoherentRule):
         """Gangs all of whose PodGroups have had minReplicas bound, by name."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge a record, and note which gangs have their minimum bound."""
         name = record.name if record.resource == "podgangs" else self._gang(record)
         if name and gangs[name].admitted:
             self._placed.add(name)
         super().see(record, gangs)
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         if self.state.written is not None:
             self._learn(self.state.maps[self.state.written])
         pod, before = self.state.pods.get(record.uid), self.state.before

@@ -15,6 +15,7 @@ class Partition(CoherentRule):
     nothing = "no PodGangMap was written during an update"
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
             return
         self.judged += 1
@@ -31,6 +32,7 @@ class OneGangForAReplica(CoherentRule):
     nothing = "no gang held a replica of a scaling group"
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         if self.state.written is not None and (twice := repeated(self.state.maps[self.state.written])):
             self._violate(f"map {record.name} has {', '.join(twice)} in more than one entry", record)
         pod = self.state.pods.get(record.uid)

@@ -23,6 +23,7 @@ class NoSurge(CoherentRule):
     nothing = "no pod was bound during an update"
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         pod, before = self.state.pods.get(record.uid), self.state.before
         if record.resource != "pods" or pod is None or not pod.bound or (before is not None and before.bound):
             return
@@ -48,6 +49,7 @@ class PodsFollowTheMap(CoherentRule):
         self._changed: dict[str, float] = {}
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         pod, before = self.state.pods.get(record.uid), self.state.before
         if record.resource == "podgangmaps":
             self._changed = dict.fromkeys(self.state.sets, record.at)

@@ -29,6 +29,7 @@ class SteadyState(CoherentRule):
         self._gangs: dict[str, Record] = {}
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         pcs = record.name if record.resource == "podcliquesets" else label(record.object, PART_OF)
         if record.resource != "podcliquesets" or self.state.began:
             self._moved[pcs] = record.at

@@ -19,6 +19,7 @@ class CoherentRule(Invariant):
         self.judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
+        """Move the shared state on by a record, and judge it."""
         self.state.apply(record)
         if self.state.sets:
             self.look(record)

@@ -16,6 +16,7 @@ class OutOfScope(CoherentRule):
     nothing = "no update left a component out of its scope"
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)):
             keys = {component.key for component in self.state.components(record.name, 0)}
             self.judged += found.coherent and found.running and bool(found.scope and keys - found.scope)
@@ -40,6 +41,7 @@ class OneReplicaAtATime(CoherentRule):
         self._turns: dict[tuple[str, str], list[int]] = {}
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)):
             if found.coherent and len(updates.turns(record.object)) > 1:
                 self._violate(f"replicas {updates.turns(record.object)} are being updated at once", record)

@@ -151,7 +151,7 @@ class State:
         group = next((each for each in wanted.groups if each.name == place.key.name), None)
         if group is None:
             return 0
-        floors = {each: wanted.clique(each).floor for each in group.cliques}
+        floors = {each: wanted.clique(each).min_available for each in group.cliques}
         return sum(
             all(ready(f"{prefix}-{index}-{each}") >= floor for each, floor in floors.items())
             for index in range(self.sizes.get(place, group.replicas))
@@ -274,9 +274,15 @@ class State:
 
 def _components(wanted: SetTemplate) -> Iterator[tuple[Key, int, int, int]]:
     for clique in wanted.standalone:
-        yield Key("clique", clique.name), clique.replicas, clique.floor, _budget(clique.entry, clique.floor)
+        yield (
+            Key("clique", clique.name),
+            clique.replicas,
+            clique.min_available,
+            _budget(clique.entry, clique.min_available),
+        )
     for group in wanted.groups:
-        yield Key("group", group.name), group.replicas, group.floor, _budget(group.entry, group.floor)
+        least = group.min_available
+        yield Key("group", group.name), group.replicas, least, _budget(group.entry, least)
 
 
 def _budget(entry: Mapping[str, object], minimum: int) -> int:

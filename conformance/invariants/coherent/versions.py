@@ -22,6 +22,7 @@ class OneVersionInAGang(CoherentRule):
         self._mixed: set[str] = set()
 
     def look(self, record: Record) -> None:
+        """Judge the state after a record."""
         if record.resource == "podcliquesets" and (found := self.state.sets.get(record.name)) and not found.coherent:
             self._mixed |= {pod.gang for pod in self.state.pods.values() if pod.place.set == record.name}
         pod = self.state.pods.get(record.uid)

@@ -21,10 +21,12 @@ def layouts(run: Run, each: str) -> list[Layout]:
 
 
 def generation(run: Run, each: str) -> str:
+    """The generation hash that an update led to."""
     return updates.generation(run.at(f"{each}: at rest").get(SETS, "s"))
 
 
 def batches(run: Run, each: str) -> list[str]:
+    """The sub-steps of an update, as texts."""
     return [str(found.batch) for found in change.changes(layouts(run, each))]
 
 

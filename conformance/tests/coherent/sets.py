@@ -129,6 +129,7 @@ def map_of(view: View, set_name: str, replica: int = 0) -> Document | None:
 
 
 def layout(view: View, set_name: str, replica: int = 0) -> Layout:
+    """The gangs that the map of a replica asks for."""
     return shapes.entries(map_of(view, set_name, replica))
 
 
@@ -172,6 +173,7 @@ def tags(view: View, set_name: str) -> dict[str, list[str]]:
 
 
 def tag(pod: Mapping[str, Any]) -> str:
+    """The tag of a pod's image."""
     return str(pod["spec"]["containers"][0]["image"]).rpartition(":")[2]
 
 
@@ -275,6 +277,7 @@ def newest(view: View, clique: str) -> str:
 
 
 def uid_of(view: View, pod: str) -> str:
+    """The uid of a pod."""
     return uid(view.get("pods", pod))
 
 

@@ -45,6 +45,7 @@ def exhausted(components: Sequence[Component], places: Slots, wanted: Mapping[Ke
 
 
 def available(slots: Sequence[Slot]) -> int:
+    """How many members in these slots are available."""
     return sum(slot.available for slot in slots)
 
 

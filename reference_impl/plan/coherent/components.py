@@ -51,8 +51,10 @@ def _component(kind: Kind, name: str, replicas: int, min_available: int, max_una
 
 
 def cliques(components: Iterable[Component]) -> list[Component]:
+    """The standalone cliques."""
     return [component for component in components if component.key.kind is Kind.CLIQUE]
 
 
 def groups(components: Iterable[Component]) -> list[Component]:
+    """The scaling groups."""
     return [component for component in components if component.key.kind is Kind.GROUP]

@@ -71,10 +71,12 @@ def of_a_map(gang: PodGang) -> bool:
 
 
 def ever_scheduled(gang: PodGang) -> bool:
+    """Whether a gang has been scheduled."""
     return gang.status is not None and gang.status.last_scheduled is not None
 
 
 def ever_ready(gang: PodGang) -> bool:
+    """Whether a gang has been Ready."""
     return gang.status is not None and gang.status.last_ready is not None
 
 

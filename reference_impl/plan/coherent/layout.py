@@ -53,6 +53,7 @@ class Entry:
 
     @property
     def empty(self) -> bool:
+        """Whether the gang holds nothing."""
         return not self.cliques and not self.groups
 
     def count(self, key: Key) -> int:
@@ -81,6 +82,7 @@ def tail(name: str, generation: str, group: str, index: int) -> Entry:
 
 
 def find(layout: Layout, gang: str) -> Entry | None:
+    """The entry of a gang; None if it has none."""
     return next((entry for entry in layout if entry.name == gang), None)
 
 
@@ -105,6 +107,7 @@ def gang_of_index(layout: Layout, group: str, index: int) -> str | None:
 
 
 def anchors(layout: Layout) -> Layout:
+    """The anchors."""
     return tuple(entry for entry in layout if entry.anchor)
 
 

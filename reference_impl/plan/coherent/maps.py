@@ -51,10 +51,12 @@ class Templates:
 
     @property
     def hashes(self) -> dict[str, str]:
+        """The template hash of each clique template."""
         return {name: revision.hash for name, revision in self.revisions.items()}
 
 
 def templates(pcs: PodCliqueSet, generation: str, policy: Policy = STANDARD) -> Templates:
+    """The present templates of a set, of this generation."""
     found = {each.name: revisions.of_template(pcs, each, policy) for each in pcs.spec.template.cliques}
     return Templates(generation, found)
 

@@ -51,4 +51,5 @@ def difference(
 
 
 def gang_of(manifest: Manifest) -> str:
+    """The gang in a clique's manifest."""
     return str(manifest["metadata"]["labels"].get(labels.PODGANG, ""))

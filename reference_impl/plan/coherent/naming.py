@@ -21,6 +21,7 @@ def order(gang: str) -> tuple[int, str]:
 
 
 def newest(gangs: Iterable[str]) -> str | None:
+    """The gang that was created last; None if there is none."""
     return max(gangs, key=order, default=None)
 
 

@@ -28,6 +28,8 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class SubStep:
+    """What the next sub-step should move."""
+
     phase: Phase
     wanted: dict[Key, int]
     """Members to move of each component, before the budget is applied."""
