@@ -5,7 +5,10 @@ from __future__ import annotations
 from conformance.grove import updates
 from conformance.grove.coherent.model import indices
 from conformance.grove.fields import uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
 from conformance.testing.observed import all_of
+from conformance.testing.predicates import Predicate
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import SECONDS, SETS
@@ -27,11 +30,11 @@ class ChangedAgain(Scene):
         env.mark("change")
         first = sets.change(env, back, "dm", tag="2", hold=True)
         before = sets.change(env, sick, "f", tag="2")
-        env.wait_for("first replica", sets.held("back", 1, "2"), 60)
+        env.wait_for("first replica", all_of(updated(1), sets.held("back", 1, "2")), 60)
         sets.release(env, "back")
-        env.wait_for("second replica", sets.held("back", 1, "2"), 60)
+        env.wait_for("second replica", all_of(updated(2), sets.held("back", 1, "2")), 60)
         sets.release(env, "back")
-        env.wait_for("third replica", sets.held("back", 1, "2"), 60)
+        env.wait_for("third replica", all_of(updated(3), sets.held("back", 1, "2")), 60)
         self.untouched = {uid(pod) for pod in sets.of_set(env.history.view(), "back") if sets.tag(pod) == "1"}
         env.mark("taken back")
         middle = updates.generation(env.history.view().get(SETS, "back"))
@@ -41,6 +44,16 @@ class ChangedAgain(Scene):
         env.quiet(5.5, real=True)
         env.mark("end")
         self.first = first
+
+
+def updated(count: int) -> Predicate:
+    """So many pods of the set `back` are of its second version, whether Ready or not."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = sum(sets.tag(pod) == "2" for pod in sets.of_set(view, "back"))
+        return found == count or Unmet(f"{found} of {count} pods are of the second version")
+
+    return seen
 
 
 @requirement("COHR-065")
