@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mutants.profiles.admission_served_kinds import spoil
@@ -123,36 +123,6 @@ def _added_replicas_share_a_gang() -> None:
     replace(steady, "scaled_group", scaled_group)
 
 
-@mutant("first-replica-removed", "operator", "removes the replicas with the lowest indices", "COHR-082")
-def _first_replica_removed() -> None:
-    right = steady.scaled_group
-
-    def scaled_group(mapping: IndexMapping, replicas: int, names: NameSource) -> dict[str, tuple[int, ...]]:
-        held = sorted(index for own in mapping.values() for index in own)
-        if replicas >= len(held):
-            return right(mapping, replicas, names)
-        kept = set(held[len(held) - replicas :])
-        found = {gang: tuple(index for index in own if index in kept) for gang, own in mapping.items()}
-        return {gang: own for gang, own in found.items() if own}
-
-    replace(steady, "scaled_group", scaled_group)
-
-
-@mutant("added-pods-join-the-oldest", "operator", "lets added pods join the oldest gang", "COHR-081")
-def _added_pods_join_the_oldest() -> None:
-    replace(steady, "newest", lambda gangs: min(gangs, key=order, default=None))
-
-
-@mutant("ready-pods-removed-first", "operator", "removes Ready pods before those that are not", "COHR-083")
-def _ready_pods_removed_first() -> None:
-    right = steady._removed_first
-
-    def removed_first(mapping: Mapping[str, int], pods: Sequence[Any]) -> list[str]:
-        return right(mapping, pods)[::-1]
-
-    replace(steady, "_removed_first", removed_first)
-
-
 @mutant("lost-map-starts-over", "operator", "makes a deleted PodGangMap from the template", "COHR-094")
 def _lost_map_starts_over() -> None:
     async def adopt(self: control.CoherentSets, pcs: PodCliqueSet) -> None:
@@ -209,11 +179,6 @@ def _scale_door_open() -> None:
 @mutant("refusal-without-reason", "operator", "refuses changes of replicas without a word why", "COHR-054")
 def _refusal_without_reason() -> None:
     replace(scaling, "reason", lambda namespace, pcs: "no")
-
-
-@mutant("every-change-blocked", "operator", "refuses any change of cliques and groups during an update", "COHR-053")
-def _every_change_blocked() -> None:
-    replace(scaling, "scales", lambda request: True)
 
 
 @mutant("maps-without-a-key", "operator", "serves PodGangMaps whose entries have no key", "COHR-001", "COHR-002")
