@@ -123,6 +123,26 @@ def _added_replicas_share_a_gang() -> None:
     replace(steady, "scaled_group", scaled_group)
 
 
+@mutant("first-replica-removed", "operator", "removes the replicas with the lowest indices", "COHR-082")
+def _first_replica_removed() -> None:
+    right = steady.scaled_group
+
+    def scaled_group(mapping: IndexMapping, replicas: int, names: NameSource) -> dict[str, tuple[int, ...]]:
+        held = sorted(index for own in mapping.values() for index in own)
+        if replicas >= len(held):
+            return right(mapping, replicas, names)
+        kept = set(held[len(held) - replicas :])
+        found = {gang: tuple(index for index in own if index in kept) for gang, own in mapping.items()}
+        return {gang: own for gang, own in found.items() if own}
+
+    replace(steady, "scaled_group", scaled_group)
+
+
+@mutant("added-pods-join-the-oldest", "operator", "lets added pods join the oldest gang", "COHR-081")
+def _added_pods_join_the_oldest() -> None:
+    replace(steady, "newest", lambda gangs: min(gangs, key=order, default=None))
+
+
 @mutant("lost-map-starts-over", "operator", "makes a deleted PodGangMap from the template", "COHR-094")
 def _lost_map_starts_over() -> None:
     async def adopt(self: control.CoherentSets, pcs: PodCliqueSet) -> None:
