@@ -10,7 +10,7 @@ from conformance.invariants.invariant import Invariant
 
 STALE = 5.0
 """Seconds for which an operator may act on an earlier state: a gang that was complete or scheduled so shortly before
-the gate was removed, and has lost a pod since, is no violation (GS-06)."""
+the gate was removed, and has lost a pod since, is no violation: watches deliver changes with a delay."""
 
 
 class Gates:
