@@ -119,6 +119,7 @@ class ClusterEnvironment:
         self._implementation("install", self.driver.install)
         if cluster:
             cluster.learn_new_kinds()
+            self._watcher.look()  # this restart is over before the implementation starts, and not taken for an outage
         self._phase(f"starting {judged.name}")
         self._implementation("start", self.driver.start)
         self._phase("recording")

@@ -92,16 +92,18 @@ OWN_USER = Answer(b'{"status": {"userInfo": {"username": "operator"}}}')
 async def test_the_operator_outlives_an_api_server_that_is_not_ready(
     tmp_path: Path, webhooks: bool, path: str, answer: Answer
 ) -> None:
-    server = Scripted([refusal(429, "TooManyRequests"), refusal(503), answer])
+    maps = Answer(b"{}")
+    server = Scripted([maps, refusal(429, "TooManyRequests"), refusal(503), answer])
     async with server.serve():
         process = await _started(tmp_path, server.address, webhooks=webhooks)
-        while len(server.requests) < 4 and process.returncode is None:  # the check is answered, the informers list
+        while len(server.requests) < 5 and process.returncode is None:  # the check is answered, the informers list
             with suppress(TimeoutError):
-                await server.until_asked(4)
+                await server.until_asked(5)
         process.send_signal(signal.SIGTERM)
         _, said = await process.communicate()
     assert process.returncode == 0, said.decode()
-    assert all(request.path.endswith(path) for request in server.requests[:3])
+    assert server.requests[0].path.endswith("/podgangmaps")
+    assert all(request.path.endswith(path) for request in server.requests[1:4])
     assert len(re.findall(rb"does not answer yet", said)) == 1
     assert b"Traceback" not in said
 
