@@ -51,7 +51,7 @@ class Health:
         return "" if status == 200 else "serviceaccount default/default is not there yet"
 
     def ask(self, port: Port) -> str:
-        """Return what is wrong with one component; empty if it is healthy. Takes at most two seconds."""
+        """Return why one component is unhealthy; empty if it is healthy. Takes at most two seconds."""
         try:
             status, body = self._get(port, _PATHS[port])
         except (OSError, http.client.HTTPException) as error:

@@ -66,8 +66,10 @@ class Driver:
         start_all(self._players[role] for role in roles or tuple(self._players) if role in self._players)
 
     def stop(self, *roles: Role) -> None:
-        """Stop the processes of these roles, or everything including a second operator. Stopping what is not running is
-        no error."""
+        """Stop the processes of these roles; without roles, all processes, including a second operator.
+
+        It is no error if a process is not running.
+        """
         for role in roles or tuple(self._players):
             if role in self._players:
                 self._players[role].stop()

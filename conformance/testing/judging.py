@@ -140,7 +140,7 @@ def _takes(id: str, breach: Breach, home: str | None) -> bool:
 
 
 def breaches_of(played: PlayedScenario, *, at_once: bool = True) -> list[Breach]:
-    """Return what is wrong while a scenario is played and at its end."""
+    """Return the breaches of the rules during a scenario and at its end."""
     found = history.judged(played.instance, [move.step for move in played.moves])
     found += [*_torn_for_long(played), *_nominated(played), *_unloved(played)]
     return counted(found, played.instance, gates=played.gates, at_once=at_once)

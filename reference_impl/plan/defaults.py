@@ -75,7 +75,7 @@ def _template(template: dict[str, Any]) -> Iterator[Operation]:
 
 def _rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
     """Default `maxUnavailable` of standalone cliques and scaling groups (COH-062). A set that names no strategy gets
-    none, nor does an older one that is updated otherwise: nobody has asked for it (COH-278)."""
+    none, and neither does a stored set with another strategy: it never opted in (COH-278)."""
     coherent = strategy == UpdateStrategyType.COHERENT
     if not coherent and not (created and strategy == UpdateStrategyType.ROLLING_RECREATE):
         return

@@ -1,4 +1,4 @@
-"""One model of a PodGangMap, whatever the version of the proposal by which it is written."""
+"""The common model of PodGangMaps in the forms of all published versions of the proposal."""
 
 from __future__ import annotations
 

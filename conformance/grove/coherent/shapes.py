@@ -95,11 +95,6 @@ def scope(found: Document | None) -> set[tuple[str, str]]:
     return {("clique", each) for each in cliques} | {("group", each) for each in groups}
 
 
-def has_scope(found: Document | None) -> bool:
-    """Whether a set says what its update is to roll."""
-    return bool(scope(found))
-
-
 def in_flight(found: Document | None) -> dict[int, list[str]]:
     """What a set says to be under way, by replica: names of gangs, or epochs (COH-011)."""
     return {index: _in_flight(entry) for entry, index in _turns(found)}

@@ -203,7 +203,7 @@ def admitted(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
 
 
 def free(instance: Instance, outcome: Outcome) -> dict[str, dict[str, int]]:
-    """Return what is left of each node's capacity; negative if it is exceeded."""
+    """Return the free capacity of each node; negative if it is exceeded."""
     left = {node.name: dict(node.capacity) for node in instance.nodes}
     for pod in (*instance.running, *bound(instance, outcome)):
         if pod.holds and pod.name not in outcome.evicted and pod.node in left:

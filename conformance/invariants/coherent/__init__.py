@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from conformance.invariants.coherent.availability import Floor, ServingUnit
+from conformance.invariants.coherent.availability import Availability, ServingUnit
 from conformance.invariants.coherent.batches import AnchorsFirst, OneBatchAtATime
 from conformance.invariants.coherent.maps import OneGangForAReplica, Partition
 from conformance.invariants.coherent.members import NoSurge, PodsFollowTheMap
@@ -19,7 +19,7 @@ def rules(excused: Collection[str] = ()) -> list[CoherentRule]:
     """A fresh copy of every rule, over one state."""
     state = State(excused)
     return [
-        Floor(state),
+        Availability(state),
         ServingUnit(state),
         Partition(state),
         OneVersionInAGang(state),

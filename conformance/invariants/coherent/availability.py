@@ -34,7 +34,7 @@ class _Losses:
         return place in self._lacking
 
 
-class Floor(CoherentRule):
+class Availability(CoherentRule):
     """INV-011 (COH-I01)."""
 
     id = "INV-011"
@@ -97,8 +97,8 @@ class ServingUnit(CoherentRule):
             for version, gangs in versions.items()
         }  # fmt: skip
         if all(lacks.values()):
-            told = "; ".join(f"the {version} one lacks {', '.join(names)}" for version, names in lacks.items())
-            reason = f"after the deletion of pod {record.name}, no version has its minimum of everything: {told}"
+            lacking = "; ".join(f"the {version} one lacks {', '.join(names)}" for version, names in lacks.items())
+            reason = f"after the deletion of pod {record.name}, no version has its minimum of everything: {lacking}"
             self._violate(reason, record)
 
     def _generation(self, gang: str) -> str:

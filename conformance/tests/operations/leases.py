@@ -29,7 +29,7 @@ def led(view: View) -> str | Unmet:
 
 
 def renewed(by: str) -> Predicate:
-    """Its holder has renewed the Lease since this predicate was asked for the first time."""
+    """The holder has renewed the Lease since the first evaluation of this predicate."""
     first: list[str] = []
 
     def seen(view: View) -> bool | Unmet:

@@ -3,8 +3,6 @@ the strategy."""
 
 from __future__ import annotations
 
-import asyncio
-
 from reference_impl.plan import labels
 from tests.reference.coherent.world import shape, the_set, world
 
@@ -103,8 +101,8 @@ async def test_lost_pods_of_the_old_version_do_not_come_back_as_new_ones():
         await w.until(lambda: len(w.gangs()) == 4, "stopped")
         old = next(pod for pod in w.pods("s-0-f") if pod["spec"]["containers"][0]["image"] == "x:v0")
         await w.api.delete(("pods", "ns", old["metadata"]["name"]))
-        await asyncio.sleep(0.5)
-        assert len(w.pods("s-0-f")) == 3 and w.mixed() == []
+        await w.until(lambda: len(w.pods("s-0-f")) == 3, "one pod lost, and not replaced")
+        assert w.mixed() == []
         await w.change(the_set("v2", **sizes))
         await w.until(w.ended, "updated")
         assert w.images() == {"x:v2"} and w.serving(8) and w.mixed() == []
@@ -187,7 +185,8 @@ async def test_an_operator_that_restarts_at_any_time_continues():
     async with world(the_set(**FPD), 12) as w:
         await w.change(the_set("v1", **FPD))
         for _ in range(8):
-            await asyncio.sleep(0.15)
+            before = len(w.api.writes)
+            await w.soon(lambda before=before: len(w.api.writes) > before + 8 or bool(w.ended()))
             await w.stop()
             await w.start()
         await w.until(w.ended, "updated")
