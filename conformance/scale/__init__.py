@@ -1,1 +1,1 @@
-"""Scale scenarios: markers from watch events, raw floors measured in the same run, counted API writes."""
+"""Scale runs: scenarios with phases, markers from watch events, floors of the same run, counted API requests."""

@@ -1,150 +1,156 @@
-"""Timing markers from watch events: when how many pods were created, bound, ready, gone, and the set available.
+"""Timing markers: what each is called, when it is reached, and with which raw floor it is compared.
 
-A marker is the time at which the event arrived: timestamps of objects have whole seconds. Each record is read once, so
-that watching costs little compared with what is measured.
+A name that Grove's own scale tests use has their definition (spec E2E-311 … E2E-316). A stricter or an additional
+marker has a name of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-import msgspec
-
-from conformance.history.log import Log
-from conformance.history.record import DELETED, Record
-
-GROVE = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "services"})
+from conformance.scale.phases import Phase, Until
+from conformance.scale.tracker import Tracker
 
 
-class _Condition(msgspec.Struct):
-    type: str = ""
-    status: str = ""
+@dataclass(frozen=True)
+class Target:
+    """What a phase aims at, and what there was when it began."""
+
+    pods: int
+    replicas: int
+    generation: int
+    """The generation of the set after the action of the phase."""
+    pods_seen: int
+    """Pods that had ever been created before the phase."""
+    pods_deleted: int
+    """Pods that had been deleted before the phase."""
 
 
-class _PodSpec(msgspec.Struct):
-    nodeName: str = ""  # noqa: N815 - the API's own word
+@dataclass(frozen=True)
+class Marker:
+    """One marker. `floor` is the raw floor's time that it is compared with; None for none."""
+
+    about: str
+    floor: str | None
+    upstream: bool
+    reached: Callable[[Tracker, Target], bool]
 
 
-class _PodStatus(msgspec.Struct):
-    conditions: list[_Condition] = []
+MARKERS: dict[str, Marker] = {
+    "first-pod-created": Marker(
+        "the first pod of the phase exists", None, False, lambda now, target: len(now.pods) > target.pods_seen
+    ),
+    "pods-created": Marker(
+        "as many pods as wanted exist, in any state",
+        "pods-created",
+        True,
+        lambda now, target: now.present >= target.pods,
+    ),
+    "pods-scheduled": Marker(
+        "as many pods as wanted are bound", "pods-ready", False, lambda now, target: now.bound >= target.pods
+    ),
+    "pods-ready": Marker(
+        "as many pods as wanted are Ready", "pods-ready", True, lambda now, target: now.ready >= target.pods
+    ),
+    "pcs-available": Marker(
+        "availableReplicas is at least 1: the first replica, not all",
+        "pods-ready",
+        True,
+        lambda now, target: now.set_exists and now.status.available_replicas >= 1,
+    ),
+    "pcs-all-available": Marker(
+        "availableReplicas is the number of replicas",
+        "pods-ready",
+        False,
+        lambda now, target: now.set_exists and now.status.available_replicas >= target.replicas,
+    ),
+    "pods-at-target": Marker(
+        "no more pods exist than wanted; terminating ones count",
+        "pods-deleted",
+        True,
+        lambda now, target: now.present <= target.pods,
+    ),
+    "first-pod-deleted": Marker(
+        "the first pod was deleted in the phase", None, False, lambda now, target: now.deleted > target.pods_deleted
+    ),
+    "pcs-observed": Marker(
+        "observedGeneration is the generation of the set",
+        None,
+        False,
+        lambda now, target: now.set_exists and now.status.observed_generation >= target.generation,
+    ),
+    "pcs-still-available": Marker(
+        "availableReplicas is at least 1 after a trigger that changes nothing",
+        None,
+        True,
+        lambda now, target: now.set_exists and now.status.available_replicas >= 1,
+    ),
+    "pcs-updated": Marker(
+        "observedGeneration is current, updatedReplicas is the number of replicas, and the update has ended",
+        "pods-ready",
+        False,
+        lambda now, target: _updated(now, target),
+    ),
+    "pcs-deleted": Marker("the set is gone; pods may exist", None, True, lambda now, target: not now.set_exists),
+    "pods-deleted": Marker("the last pod is gone", "pods-deleted", False, lambda now, target: not now.present),
+    "all-deleted": Marker(
+        "the last pod, Grove object and Service is gone", "pods-deleted", False, lambda now, target: not now.left
+    ),
+}
+
+UP = ("first-pod-created", "pods-created", "pods-scheduled", "pods-ready", "pcs-available", "pcs-all-available")
+DOWN = ("pods-at-target",)
+OF_UNTIL = {
+    Until.UPDATED: ("first-pod-deleted", "pcs-observed", "pcs-updated"),
+    Until.OBSERVED: ("pcs-observed", "pcs-still-available"),
+    Until.GONE: ("pcs-deleted", "pods-deleted", "all-deleted"),
+}
 
 
-class _Pod(msgspec.Struct):
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+def markers_of(phase: Phase) -> tuple[str, ...]:
+    """Return the names of the markers that a phase reports."""
+    if phase.until == Until.SETTLED:
+        return DOWN if phase.replicas < phase.previous else UP
+    return OF_UNTIL[phase.until]
 
 
-class _SetStatus(msgspec.Struct):
-    availableReplicas: int = 0  # noqa: N815
+def conditions(phase: Phase, target: Target) -> Mapping[str, Callable[[Tracker], bool]]:
+    """Return marker → condition for a phase with this target."""
+
+    def bound(marker: Marker) -> Callable[[Tracker], bool]:
+        return lambda now: marker.reached(now, target)
+
+    return {name: bound(MARKERS[name]) for name in markers_of(phase)}
 
 
-class _Set(msgspec.Struct):
-    status: _SetStatus = msgspec.field(default_factory=_SetStatus)
+def over(phase: Phase, now: Tracker, target: Target) -> bool:
+    """Return whether a phase has reached its end."""
+    match phase.until:
+        case Until.SETTLED:
+            return _settled(now, target)
+        case Until.UPDATED:
+            return _updated(now, target) and _settled(now, target)
+        case Until.OBSERVED:
+            return now.set_exists and now.status.observed_generation >= target.generation
+        case Until.GONE:
+            return not now.left
 
 
-_pods, _sets = msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Set)
+def _settled(now: Tracker, target: Target) -> bool:
+    return (
+        now.set_exists
+        and now.present == now.ready == target.pods
+        and not now.terminating
+        and now.status.available_replicas == target.replicas
+    )
 
 
-@dataclass
-class PodTimes:
-    """Seconds of the recorder's clock at which each state of one pod was first seen."""
-
-    created: float
-    scheduled: float | None = None
-    ready: float | None = None
-    deleted: float | None = None
-
-
-@dataclass
-class Tracker:
-    """Follows one namespace of a log."""
-
-    log: Log
-    namespace: str
-    pods: dict[str, PodTimes] = field(default_factory=dict)
-    available: int = 0
-    first_available_at: float | None = None
-    available_at: float | None = None
-    set_gone_at: float | None = None
-    children_gone_at: float | None = None
-    scheduled: int = 0
-    ready: int = 0
-    deleted: int = 0
-    _seq: int = 0
-    _grove: set[tuple[str, str]] = field(default_factory=set)
-
-    def until(self, done: Callable[[Tracker], bool], timeout: float, progress: Callable[[Tracker], None]) -> bool:
-        """Process records until `done` returns True; return False after `timeout` seconds. `progress` is called once a
-        second."""
-        deadline, told = self.log.now() + timeout, self.log.now()
-        while not done(self):
-            left = deadline - self.log.now()
-            if left <= 0:
-                return False
-            for record in self.log.beyond(self.namespace, self._seq, min(left, 1.0)):
-                self._seq = record.seq
-                self._take(record)
-            if self.log.now() - told >= 1.0:
-                told = self.log.now()
-                progress(self)
-        return True
-
-    def _take(self, record: Record) -> None:
-        if record.namespace != self.namespace:
-            return
-        if record.resource == "pods":
-            self._take_pod(record)
-        elif record.resource in GROVE:
-            self._take_grove(record)
-
-    def _take_pod(self, record: Record) -> None:
-        times = self.pods.get(record.uid)
-        if times is None:
-            times = self.pods[record.uid] = PodTimes(record.at)
-        if record.kind == DELETED:
-            times.deleted = record.at
-            self.deleted += 1
-            return
-        pod = _pods.decode(record.raw)
-        if times.scheduled is None and pod.spec.nodeName:
-            times.scheduled = record.at
-            self.scheduled += 1
-        if times.ready is None and any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions):
-            times.ready = record.at
-            self.ready += 1
-
-    def _take_grove(self, record: Record) -> None:
-        key = (record.resource, record.name)
-        if record.kind == DELETED:
-            self._grove.discard(key)
-            if record.resource == "podcliquesets":
-                self.set_gone_at = record.at
-            if not self._grove:
-                self.children_gone_at = record.at
-            return
-        self._grove.add(key)
-        if record.resource == "podcliquesets":
-            available = _sets.decode(record.raw).status.availableReplicas
-            if available > self.available:
-                self.available_at = record.at
-            if available and self.first_available_at is None:
-                self.first_available_at = record.at
-            self.available = available
-
-    @property
-    def left(self) -> int:
-        """Return how many pods and Grove objects still exist."""
-        return len(self.pods) - self.deleted + len(self._grove)
-
-
-def percentiles(seconds: list[float]) -> dict[str, float]:
-    """Return median, 90th and 99th percentile and maximum (nearest rank); empty for no values."""
-    if not seconds:
-        return {}
-    ordered = sorted(seconds)
-
-    def rank(share: float) -> float:
-        return round(ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered)) - 1))], 3)
-
-    return {"p50": rank(0.5), "p90": rank(0.9), "p99": rank(0.99), "max": round(ordered[-1], 3)}
+def _updated(now: Tracker, target: Target) -> bool:
+    status = now.status
+    return (
+        now.set_exists
+        and status.observed_generation >= target.generation
+        and status.updated_replicas == target.replicas
+        and status.update_ended
+    )

@@ -1,34 +1,56 @@
-"""Scale scenarios: data in `fixtures/scale/`, and the manifests that a run creates from them."""
+"""Scale scenarios: data in `fixtures/scale/` or in a file of the user, and the manifests that a run creates."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from conformance import documents
+from conformance.cluster import nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
+from conformance.grove.expected import Expected, expected
+from conformance.scale.phases import DEFAULT, Phase, phases_of
+
+STAGES = "fast"
+"""The KWOK stages of scale runs."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One shape of load. `pods` counts all pods of the set."""
+    """One shape of load: a PodCliqueSet, its nodes, and what happens to it."""
 
     name: str
     description: str
     replicas: int
-    pods_per_replica: int
     node_profile: str
     node_count: int
     manifest: Mapping[str, Any]
+    phases: tuple[Phase, ...]
+    digest: str
+    """`sha256:` over all that decides about the load: nodes, set, phases, and the stages of pods. Its name and its
+    description do not count."""
+
+    @property
+    def pods_per_replica(self) -> int:
+        """Return how many pods a replica of the set has."""
+        return self.expected(1).pods
+
+    @property
+    def peak(self) -> int:
+        """Return the greatest number of replicas that a phase aims at."""
+        return max(self.replicas, *(phase.replicas or 0 for phase in self.phases))
 
     @property
     def pods(self) -> int:
-        """Return how many pods the set has."""
-        return self.replicas * self.pods_per_replica
+        """Return how many pods the set has at its peak."""
+        return self.peak * self.pods_per_replica
 
     def pod_clique_set(self, namespace: str, scheduler_name: str | None) -> dict[str, Any]:
         """Return the PodCliqueSet. Its pods set `scheduler_name`, or none if the implementation should choose."""
@@ -41,14 +63,25 @@ class Scenario:
         return manifest
 
     def plain_pods(self, namespace: str, scheduler_name: str) -> list[dict[str, Any]]:
-        """Return the same pods without any operator, for kube-scheduler by that name: the raw floor."""
+        """Return the pods at the peak without any operator, for kube-scheduler by that name: the raw floor."""
         result = []
-        for clique in self.manifest["spec"]["template"]["cliques"]:
-            for index in range(self.replicas * clique["spec"]["replicas"]):
-                spec = {**clique["spec"]["podSpec"], "schedulerName": scheduler_name}
-                metadata = {"name": f"{clique['name']}-{index}", "namespace": namespace}
+        for clique in self.expected(self.peak).cliques.values():
+            for index in range(clique.template.replicas):
+                spec = {**clique.template.pod_spec, "schedulerName": scheduler_name}
+                metadata = {"name": f"{clique.name}-{index}", "namespace": namespace}
                 result.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         return result
+
+    def expected(self, replicas: int) -> Expected:
+        """Return the objects that an operator creates for so many replicas."""
+        spec = {**self.manifest["spec"], "replicas": replicas}
+        return expected({**self.manifest, "spec": spec})
+
+    @property
+    def coherent(self) -> bool:
+        """Return whether PodGangMaps, not the template, say which PodGangs there are (COH-001)."""
+        strategy: Mapping[str, Any] = self.manifest["spec"].get("updateStrategy") or {}
+        return strategy.get("type") == "Coherent"
 
 
 def names() -> list[str]:
@@ -56,11 +89,14 @@ def names() -> list[str]:
     return sorted(path.stem for path in (folder("fixtures") / "scale").glob("*.yaml"))
 
 
-def load(name: str) -> Scenario:
-    """Return the scenario in `fixtures/scale/<name>.yaml`. Raises UsageError."""
-    path = folder("fixtures") / "scale" / f"{name}.yaml"
+def load(name_or_path: str) -> Scenario:
+    """Return the scenario in `fixtures/scale/<name>.yaml`, or in a file of the user. Raises UsageError."""
+    given = Path(name_or_path)
+    if given.suffix in (".yaml", ".yml"):
+        return read(given)
+    path = folder("fixtures") / "scale" / f"{name_or_path}.yaml"
     if not path.is_file():
-        raise UsageError(f'unknown scale scenario "{name}"', hint=documents.suggestion(name, names()))
+        raise UsageError(f'unknown scale scenario "{name_or_path}"', hint=documents.suggestion(name_or_path, names()))
     return read(path)
 
 
@@ -68,20 +104,62 @@ def read(path: Path) -> Scenario:
     """Read and check one scenario file. Raises UsageError with file, line and field."""
     document = documents.read(path, folder("fixtures") / "scale" / "scenario.schema.json")
     data = document.value
-    cliques = data["manifest"]["spec"]["template"]["cliques"]
-    pods = sum(clique["spec"]["replicas"] for clique in cliques)
-    if pods != data["podsPerReplica"]:
-        raise UsageError(
-            f"is {data['podsPerReplica']}, but the cliques have {pods} pods",
-            where=document.where("podsPerReplica"),
-            hint="make them agree",
-        )
+    try:
+        profile = nodes.profile(data["nodes"]["profile"])
+    except UsageError as error:
+        raise UsageError(error.what, where=document.where("nodes", "profile"), hint=error.hint) from error
+    manifest = _manifest(document)
+    phases = phases_of(document, data.get("phases", DEFAULT))
+    decisive = {
+        "replicas": data["replicas"],
+        "manifest": manifest,
+        "phases": data.get("phases", DEFAULT),
+        "nodes": {"count": data["nodes"]["count"], "profile": vars(profile) | {"description": "", "name": ""}},
+        "stages": stages.load(STAGES),
+    }
+    canonical = orjson.dumps(decisive, option=orjson.OPT_SORT_KEYS)
     return Scenario(
         name=data["name"],
         description=data["description"],
         replicas=data["replicas"],
-        pods_per_replica=data["podsPerReplica"],
         node_profile=data["nodes"]["profile"],
         node_count=data["nodes"]["count"],
-        manifest=data["manifest"],
+        manifest=manifest,
+        phases=phases,
+        digest=f"sha256:{hashlib.sha256(canonical).hexdigest()}",
     )
+
+
+def _manifest(document: documents.Document) -> Mapping[str, Any]:
+    """Return the PodCliqueSet of a scenario: its own, or that of another file. Raises UsageError."""
+    manifest: Mapping[str, Any]
+    if "manifest" in document.value:
+        manifest, where = document.value["manifest"], document.where("manifest")
+    else:
+        path = _set_path(document)
+        manifest, where = documents.parse(path).value, documents.shown(path)
+    # A run reads only this much of it. The API server checks the rest.
+    try:
+        cliques = manifest["spec"]["template"]["cliques"]
+        valid = bool(cliques and manifest["metadata"]["name"]) and all(
+            c["name"] and c["spec"]["podSpec"] for c in cliques
+        )
+    except (KeyError, TypeError):
+        valid = False
+    if not valid:
+        raise UsageError(
+            "is not a PodCliqueSet with cliques",
+            where=where,
+            hint="give metadata.name and spec.template.cliques, each with a name and spec.podSpec",
+        )
+    return manifest
+
+
+def _set_path(document: documents.Document) -> Path:
+    name = document.value["set"]
+    sets = folder("fixtures") / "scale" / "sets"
+    for path in (document.path.parent / name, sets / f"{name}.yaml"):
+        if path.is_file():
+            return path
+    known = [path.stem for path in sets.glob("*.yaml")]
+    raise UsageError(f'unknown set "{name}"', where=document.where("set"), hint=documents.suggestion(name, known))

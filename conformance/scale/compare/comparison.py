@@ -1,0 +1,145 @@
+"""The comparison of two sides as a document: verdict, estimates, counts, unused rounds, warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from conformance.errors import Exit, UsageError
+from conformance.scale.compare import metrics, validity
+from conformance.scale.compare.rounds import Round
+from conformance.scale.compare.statistics import ALPHA, estimate
+from conformance.scale.compare.verdicts import Counted, CountVerdict, Timed, Verdict, counted, timed
+from conformance.scale.results import Result
+
+API_VERSION, KIND = "conformance.grove.io/v1alpha1", "ScaleComparison"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked. Effects and thresholds are fractions; None: the exit code does not depend on it."""
+
+    metric: str = ""
+    minimum_effect: float = 0.05
+    count_effect: float = 0.02
+    threshold: float | None = None
+    count_threshold: float | None = 0.05
+    alpha: float = ALPHA
+    seed: int = 0
+    force: bool = False
+
+
+def compare(
+    rounds: Sequence[Round], question: Question, names: tuple[str, str], warnings: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the document. Raises UsageError if the results cannot be compared."""
+    if not rounds:
+        raise UsageError("there is no round to compare", hint="give at least one result of each side")
+    results = [result for each in rounds for result in (each.base, each.head)]
+    wrong = validity.differences(results)
+    wrong += [f"base: {what}" for what in validity.mixed([each.base for each in rounds])]
+    wrong += [f"head: {what}" for what in validity.mixed([each.head for each in rounds])]
+    if wrong and not question.force:
+        raise UsageError(
+            f"the results are not comparable: {'; '.join(wrong)}", hint="measure both sides alike, or use --force"
+        )
+    used = [each for each in rounds if not each.unused]
+    unused = [{"round": each.number, "failed": each.failed, "reasons": each.unused} for each in rounds if each.unused]
+    metric = metrics.primary(_most_complete(results), question.metric)
+    primary = timed(*_columns(used, metric), question.minimum_effect, seed=question.seed, alpha=question.alpha)
+    counts = {name: _count(rounds, name, question.count_effect) for name in metrics.COUNTS}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "scenario": rounds[0].base["scenario"],
+        "binder": rounds[0].base["binder"],
+        "environment": rounds[0].base["environment"],
+        "base": {"name": names[0], "implementation": rounds[0].base["implementation"]},
+        "head": {"name": names[1], "implementation": rounds[0].head["implementation"]},
+        "question": asdict(question) | {"metric": metric},
+        "rounds": {
+            "played": len(rounds),
+            "used": len(used),
+            "unused": unused,
+        },
+        "warnings": [*warnings, *wrong],
+        "verdict": primary.verdict.value,
+        "why": primary.why,
+        "primary": _described(metric, used, question),
+        "counts": {name: _counted(name, rounds, each) for name, each in counts.items()},
+        "times": {name: _described(name, used, question) for name in _common(used) if name != metric},
+        "gate": _gate(primary, counts[metrics.GATED], rounds, question),
+    }
+
+
+def exit_code(document: dict[str, Any]) -> int:
+    """Return the exit code of a comparison."""
+    if document["gate"]:
+        return Exit.NOT_CONFORMANT
+    return Exit.HARNESS if document["verdict"] == Verdict.INVALID else Exit.CONFORMANT
+
+
+def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Question) -> list[str]:
+    """Return why the comparison fails; empty if it does not."""
+    reasons = []
+    if primary.verdict == Verdict.SLOWER and question.threshold is not None and primary.estimate is not None:
+        change = primary.estimate.ratio - 1
+        if change > question.threshold:
+            reasons.append(f"slower by {change:.1%}, beyond the threshold of {question.threshold:.0%}")
+    if writes.verdict == CountVerdict.MORE and question.count_threshold is not None and writes.band is not None:
+        change = writes.band.ratio - 1
+        if change > question.count_threshold:
+            reasons.append(f"{change:.1%} more writes, beyond the threshold of {question.count_threshold:.0%}")
+    if failed := [str(each.number) for each in rounds if each.failed]:
+        reasons.append(f"the head did not do its work in round {', '.join(failed)}")
+    return reasons
+
+
+def _most_complete(results: Sequence[Result]) -> Result:
+    return max(results, key=lambda result: len(metrics.times(result)))
+
+
+def _common(used: Sequence[Round]) -> list[str]:
+    """Return the times that every run has, in the order of the first one."""
+    if not used:
+        return []
+    measured = [metrics.times(result) for each in used for result in (each.base, each.head)]
+    return [name for name in measured[0] if all(name in times for times in measured)]
+
+
+def _columns(used: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
+    values = [(metrics.times(each.base).get(name), metrics.times(each.head).get(name)) for each in used]
+    pairs = [(base, head) for base, head in values if base and head]
+    return [base for base, _ in pairs], [head for _, head in pairs]
+
+
+def _described(name: str, used: Sequence[Round], question: Question) -> dict[str, Any]:
+    base, head = _columns(used, name)
+    found = estimate(base, head, question.minimum_effect, seed=question.seed, alpha=question.alpha) if base else None
+    return {"base": base, "head": head, "estimate": None if found is None else asdict(found)}
+
+
+def _count(rounds: Sequence[Round], name: str, least: float) -> Counted:
+    """Judge a count of the rounds in which both sides did their work: load of others does not change counts."""
+    return counted(*_count_columns(rounds, name), least)
+
+
+def _count_columns(rounds: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
+    done = [each for each in rounds if not validity.failures(each.base) and not validity.failures(each.head)]
+    return [metrics.counts(each.base)[name] for each in done], [metrics.counts(each.head)[name] for each in done]
+
+
+def _counted(name: str, rounds: Sequence[Round], each: Counted) -> dict[str, Any]:
+    base, head = _count_columns(rounds, name)
+    ratio = each.band.ratio if each.band is not None and math.isfinite(each.band.ratio) else None
+    noise = each.band.noise if each.band is not None else None
+    return {
+        "base": [round(value, 4) for value in base],
+        "head": [round(value, 4) for value in head],
+        "ratio": ratio,
+        "noise": noise,
+        "verdict": each.verdict.value,
+        "why": each.why,
+    }

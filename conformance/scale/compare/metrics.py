@@ -1,0 +1,58 @@
+"""The metrics of a result: times that are tested or described, and counts."""
+
+from __future__ import annotations
+
+from conformance.documents import suggestion
+from conformance.errors import UsageError
+from conformance.scale.results import Result
+
+PRIMARY = "pods-ready"
+"""The marker that is tested unless another metric is named: that of the first phase that has it."""
+COUNTS = ("writes", "reads", "refused", "conflicts")
+GATED = "writes"
+"""The count that a threshold applies to."""
+
+
+def times(result: Result) -> dict[str, float]:
+    """Return `phase/marker` → seconds, and `phase/marker×floor` → multiples of the raw floor, as far as measured."""
+    found: dict[str, float] = {}
+    for phase in result["phases"]:
+        name = phase["name"]
+        found |= {f"{name}/{marker}": value for marker, value in phase["markers"].items() if value}
+        found |= {f"{name}/{marker}×floor": value for marker, value in phase.get("timesFloor", {}).items() if value}
+        for step, spread in phase["perPod"].items():
+            found |= {f"{name}/{step}-{rank}": value for rank, value in spread.items() if value and rank != "max"}
+        found |= {
+            f"{name}/cpu-{process}": cost["cpuSeconds"]
+            for process, cost in phase["processes"].items()
+            if cost["cpuSeconds"]
+        }
+    return found
+
+
+def counts(result: Result) -> dict[str, float]:
+    """Return the counts of a whole run, per pod."""
+    pods = max(result["scenario"]["pods"], 1)
+    phases = result["phases"]
+    sums = {
+        "writes": sum(phase["writes"]["total"] for phase in phases),
+        "reads": sum(phase["reads"]["total"] for phase in phases),
+        "refused": sum(phase["writes"]["refused"] + phase["reads"]["refused"] for phase in phases),
+        "conflicts": sum(phase["writes"]["conflicts"] for phase in phases),
+    }
+    return {name: total / pods for name, total in sums.items()}
+
+
+def primary(result: Result, wanted: str) -> str:
+    """Return the tested metric: the wanted one, or pods-ready of the first phase that has it. Raises UsageError."""
+    known = times(result)
+    if wanted:
+        if wanted not in known:
+            raise UsageError(f'no run has the metric "{wanted}"', where="--metric", hint=suggestion(wanted, known))
+        return wanted
+    usual = next((name for name in known if name.endswith(f"/{PRIMARY}")), None)
+    if usual is None:
+        raise UsageError(
+            f"no phase has the marker {PRIMARY}", hint=f"name a metric with --metric: {suggestion('', known)}"
+        )
+    return usual

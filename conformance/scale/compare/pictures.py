@@ -1,0 +1,82 @@
+"""Pictures of a comparison as SVG: every round's ratios with their intervals, and the phases of both sides in time."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from typing import Any
+
+from conformance.scale.svg import BASE, FAINT, GROUND, HEAD, INK, element, figure
+
+Document = dict[str, Any]
+
+ROW = 0.3
+"""Height of a row in inches."""
+TIMELINE = re.compile(r"[^/]+/(?!cpu-|created-to-)[^×]+")
+"""Names of the times that are markers in seconds."""
+
+
+def ratios(document: Document, names: list[str]) -> str:
+    """Return a strip plot: for each metric a point per round, the median and its interval, and the minimum effect."""
+    rows = [(name, each) for name in names if (each := _metric(document, name))["estimate"] is not None]
+    drawn, axes = figure(1.0 + ROW * max(len(rows), 1))
+    least = document["question"]["minimum_effect"]
+    axes.axvspan(1 / (1 + least), 1 + least, color=GROUND, linewidth=0)
+    axes.axvline(1, color=FAINT, linewidth=1)
+    for row, (_, each) in enumerate(rows):
+        found = each["estimate"]
+        points = [head / base for base, head in zip(each["base"], each["head"], strict=True)]
+        axes.plot(points, [row] * len(points), "o", color=FAINT, markersize=4, markerfacecolor="none", zorder=3)
+        axes.plot([found["low"], found["high"]], [row, row], color=HEAD, linewidth=3, solid_capstyle="butt")
+        axes.plot([found["ratio"]], [row], "D", color=INK, markersize=5, zorder=4)
+    axes.set_xscale("log")
+    _label_rows(axes, [name for name, _ in rows])
+    _plain_ratios(axes)
+    axes.set_xlabel("head / base; left of 1: the head is faster")
+    return element(drawn)
+
+
+def timeline(document: Document) -> str:
+    """Return the phases one below the other: the medians of all markers of both sides, in seconds since the request."""
+    marks: dict[str, list[tuple[str, float, float]]] = {}
+    for name in [document["question"]["metric"], *document["times"]]:
+        if TIMELINE.fullmatch(name):
+            each, (phase, marker) = _metric(document, name), name.split("/", 1)
+            if each["base"]:
+                medians = statistics.median(each["base"]), statistics.median(each["head"])
+                marks.setdefault(phase, []).append((marker, *medians))
+    rows = [(phase, mark) for phase, found in marks.items() for mark in sorted(found, key=lambda mark: mark[1])]
+    drawn, axes = figure(1.0 + ROW * max(len(rows), 1))
+    for row, (_, (_, base, head)) in enumerate(rows):
+        axes.plot([base, head], [row, row], color=FAINT, linewidth=2)
+        axes.plot([base], [row], "o", color=BASE, markersize=7, label="base" if row == 0 else None)
+        axes.plot([head], [row], "D", color=HEAD, markersize=6, label="head" if row == 0 else None)
+    _label_rows(axes, [f"{phase}/{marker}" for phase, (marker, _, _) in rows])
+    axes.set_xlim(left=0)
+    axes.set_xlabel("seconds since the request of the phase, median of the rounds")
+    if rows:
+        axes.legend(frameon=False, labelcolor=INK, loc="lower right")
+    return element(drawn)
+
+
+def _metric(document: Document, name: str) -> Document:
+    found: Document = document["primary"] if name == document["question"]["metric"] else document["times"][name]
+    return found
+
+
+def _label_rows(axes: Any, names: list[str]) -> None:
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
+
+
+def _plain_ratios(axes: Any) -> None:
+    """Write 0.8 and 1.25 on a logarithmic axis, not powers of ten."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, 0.9), max(high, 1.11))
+    axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,92 @@
+"""Git refs as sides: a work tree for each commit, built once per commit and command.
+
+    <folder>/<commit>/             the work tree, detached at the commit
+    <folder>/<commit>.complete     written when the work tree is
+    <folder>/<commit>.<key>.built  written when the build command `key` has succeeded there
+    <folder>/<commit>.<key>.log    its output
+
+The command is the user's own and runs in the work tree; the repository itself is not touched, except that git notes the
+work trees in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance import disk, documents
+from conformance.cluster import locks
+from conformance.cluster.progress import Report
+from conformance.errors import UsageError
+
+PLACEHOLDER = "${worktree}"
+"""Stands for the folder of the work tree in the values of parameters."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository, and where its work trees are kept. `build` is a shell command; empty if nothing is to be built."""
+
+    path: Path
+    folder: Path
+    build: str
+
+    def commit(self, ref: str) -> str:
+        """Return the commit of a ref. Raises UsageError."""
+        done = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        if done.returncode:
+            inside = self._git("rev-parse", "--git-dir").returncode == 0
+            what, hint = (f'unknown ref "{ref}"', "give a branch, a tag or a commit")
+            if not inside:
+                what, hint = "is not a git repository", "give the folder of one"
+            raise UsageError(what, where=f"--repo {self.path}", hint=hint)
+        return done.stdout.strip()
+
+    def built(self, commit: str, report: Report) -> Path:
+        """Return a work tree in which a commit is built. Raises UsageError."""
+        disk.make(self.folder, where=str(self.folder), hint="give another --dir")
+        tree = (self.folder / commit).absolute()
+        key = hashlib.sha256(self.build.encode()).hexdigest()[:12]
+        done = self.folder / f"{commit}.{key}.built"
+        with locks.held(self.folder / f"{commit}.lock", report, within=locks.BUILD):
+            if not self._complete(tree).exists():
+                self._add(tree, commit)
+            if self.build and not done.exists():
+                report("build", f"{commit[:12]}: {self.build}")
+                self._run(tree, self.folder / f"{commit}.{key}.log")
+            done.touch()
+        return tree
+
+    def _add(self, tree: Path, commit: str) -> None:
+        shutil.rmtree(tree, ignore_errors=True)  # one that was killed while it was written
+        self._git("worktree", "prune")
+        added = self._git("worktree", "add", "--detach", str(tree), commit)
+        if added.returncode:
+            lines = added.stderr.strip().splitlines() or ["git failed"]
+            raise UsageError(lines[-1], where=f"--repo {self.path}", hint="is the repository writable?")
+        self._complete(tree).touch()
+
+    def _complete(self, tree: Path) -> Path:
+        return tree.with_name(f"{tree.name}.complete")
+
+    def _run(self, tree: Path, log: Path) -> None:
+        with log.open("wb") as output:
+            code = subprocess.run(
+                ["/bin/sh", "-c", self.build], cwd=tree, stdout=output, stderr=subprocess.STDOUT, check=False
+            ).returncode
+        if code:
+            lines = log.read_text(errors="replace").strip().splitlines()
+            last = lines[-1] if lines else "no output"
+            raise UsageError(f"exit code {code}: {last}", where="--build", hint=f"see {documents.shown(log)}")
+
+    def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["git", "-C", str(self.path), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def settings_in(settings: dict[str, str], tree: Path) -> dict[str, str]:
+    """Return the values of parameters with the folder of the work tree filled in."""
+    return {name: value.replace(PLACEHOLDER, str(tree)) for name, value in settings.items()}

@@ -1,0 +1,62 @@
+"""Rounds: one run of each side, in an order that is balanced over the rounds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from conformance.scale.compare.validity import Limits, disturbances, failures
+from conformance.scale.results import Result
+
+
+class Side(StrEnum):
+    """One of the two things that are compared."""
+
+    BASE = "base"
+    HEAD = "head"
+
+
+@dataclass(frozen=True)
+class Round:
+    """The results of one round, and why it is not used; `unused` is empty if it is."""
+
+    number: int
+    base: Result
+    head: Result
+    unused: list[str] = field(default_factory=list)
+    failed: bool = False
+    """Whether the head, and not a disturbance, made the round unusable."""
+
+
+def order(count: int, seed: int) -> list[tuple[Side, Side]]:
+    """Return which side begins in each round: in every two rounds each side once, drawn by the seed."""
+    chance = random.Random(seed)
+    orders: list[tuple[Side, Side]] = []
+    while len(orders) < count:
+        block = [(Side.BASE, Side.HEAD), (Side.HEAD, Side.BASE)]
+        chance.shuffle(block)
+        orders += block
+    return orders[:count]
+
+
+def paired(base: Sequence[Result], head: Sequence[Result], limits: Limits) -> list[Round]:
+    """Return the rounds of results in the order in which they were measured; results without a partner are left out."""
+    return [
+        judged(number, before, after, limits)
+        for number, (before, after) in enumerate(zip(base, head, strict=False), start=1)
+    ]
+
+
+def judged(number: int, base: Result, head: Result, limits: Limits) -> Round:
+    """Return a round, with the reasons for which it cannot be used."""
+    sides = ((Side.BASE, base), (Side.HEAD, head))
+    reasons = [f"{side}: {why}" for side, result in sides for why in [*failures(result), *disturbances(result, limits)]]
+    return Round(number, base, head, reasons, bool(failures(head)))
+
+
+def interleaved(base: Sequence[Result], head: Sequence[Result]) -> bool:
+    """Return whether the runs of both sides alternate in time, as pairs require."""
+    runs = sorted([(r["startedAt"], Side.BASE) for r in base] + [(r["startedAt"], Side.HEAD) for r in head])
+    return all({runs[i][1], runs[i + 1][1]} == {Side.BASE, Side.HEAD} for i in range(0, len(runs) - 1, 2))

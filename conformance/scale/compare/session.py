@@ -1,0 +1,175 @@
+"""Play the rounds of a comparison: each run is a process of its own on a new cluster, and its result a file.
+
+The folder of a comparison has all that is needed to go on after a kill: `plan.json`, and two results for each finished
+round. Results of the warm-up are kept, but not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+
+from conformance import disk, documents
+from conformance.cluster.progress import Report
+from conformance.errors import Exit, HarnessError, UsageError
+from conformance.scale import results
+from conformance.scale.compare.rounds import Round, Side, judged, order
+from conformance.scale.compare.sides import Measured
+from conformance.scale.compare.validity import Limits
+from conformance.scale.results import Result
+
+PLAN = "plan.json"
+CLEANUP_SECONDS = 60.0
+"""How long a run that was interrupted may take to end."""
+Runner = Callable[[Measured, Path], None]
+"""Measures a side once and writes the result to a path. Raises HarnessError if there is none."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a session plays. A round with a disturbance is played again, at most `spare` times in all."""
+
+    base: Measured
+    head: Measured
+    scenario: str
+    scheduler: str
+    rounds: int
+    warm_up: int
+    spare: int
+    seed: int
+    digest: str
+    """The digest of the scenario."""
+
+    def side(self, side: Side) -> Measured:
+        """Return what is measured for a side."""
+        return self.base if side == Side.BASE else self.head
+
+
+def remember(plan: Plan, folder: Path) -> None:
+    """Write the plan into a new folder, or check that a folder that is continued has the same. Raises UsageError."""
+    disk.require(folder, 0, where=f"--dir {folder}", hint="give another folder")
+    path, written = folder / PLAN, orjson.loads(orjson.dumps(asdict(plan)))
+    if not path.exists():
+        if any(folder.iterdir()):
+            raise UsageError("is not empty, and has no plan", where=documents.shown(folder), hint="give a new folder")
+        with disk.errors(where=f"--dir {folder}", hint="give another folder"):
+            path.write_bytes(orjson.dumps(written, option=orjson.OPT_INDENT_2))
+        return
+    try:
+        known = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"is not JSON: {error}", where=documents.shown(path), hint="give a new folder") from error
+    changed = [name for name in written if not isinstance(known, dict) or known.get(name) != written[name]]
+    if changed := [name for name in changed if name not in ("rounds", "spare")]:
+        raise UsageError(
+            f"was begun with another {', '.join(changed)}", where=documents.shown(folder), hint="give a new folder"
+        )
+
+
+class Session:
+    """Plays the rounds that are not finished yet."""
+
+    def __init__(self, plan: Plan, folder: Path, run: Runner, limits: Limits, report: Report) -> None:
+        self._plan, self._folder, self._run, self._limits, self._report = plan, folder, run, limits, report
+        self._durations: list[float] = []
+        self._left = 0
+
+    def play(self) -> list[Round]:
+        """Play until enough rounds are usable or no spare is left, and return all rounds."""
+        plan = self._plan
+        most = plan.rounds + plan.spare
+        orders = order(most, plan.seed)
+        self._left = 2 * (plan.rounds + plan.warm_up)
+        for number in range(1, plan.warm_up + 1):
+            self._pair(f"warm-up {number} of {plan.warm_up}", f"warm-up-{number:02}", orders[0])
+        rounds: list[Round] = []
+        while len(rounds) < most and self._usable(rounds) < plan.rounds:
+            number = len(rounds) + 1
+            self._left = 2 * (plan.rounds - self._usable(rounds))
+            found = self._pair(f"round {number} of {plan.rounds}", f"round-{number:02}", orders[number - 1])
+            each = judged(number, found[Side.BASE], found[Side.HEAD], self._limits)
+            for reason in each.unused:
+                self._report(f"round {number}", f"not used: {reason}")
+            rounds.append(each)
+        return rounds
+
+    def heads(self, count: int) -> list[Result]:
+        """Measure only the head, for a comparison with a stored base, and return the results."""
+        self._left = count
+        found = []
+        for number in range(1, count + 1):
+            path = self._folder / f"round-{number:02}-{Side.HEAD}.json"
+            if not path.exists():
+                self._timed(f"round {number} of {count}", Side.HEAD, path)
+            found.append(results.read(path))
+        return found
+
+    def _usable(self, rounds: list[Round]) -> int:
+        """Return how many rounds need no repetition. A failure of the implementation would only repeat itself."""
+        return sum(not each.unused or each.failed for each in rounds)
+
+    def _pair(self, subject: str, stem: str, sides: tuple[Side, Side]) -> Mapping[Side, Result]:
+        """Return the results of a round: those of a finished one, or new ones."""
+        paths = {side: self._folder / f"{stem}-{side}.json" for side in Side}
+        if all(path.exists() for path in paths.values()):
+            return {side: results.read(path) for side, path in paths.items()}
+        for path in paths.values():  # half a round is no pair: its partner would be measured much later
+            path.unlink(missing_ok=True)
+        for side in sides:
+            self._timed(subject, side, paths[side])
+        return {side: results.read(path) for side, path in paths.items()}
+
+    def _timed(self, subject: str, side: Side, path: Path) -> None:
+        self._report(subject, f"{side}{self._remaining()}")
+        begin = time.monotonic()
+        self._run(self._plan.side(side), path)
+        self._durations.append(time.monotonic() - begin)
+        self._left = max(0, self._left - 1)
+
+    def _remaining(self) -> str:
+        if not self._durations:
+            return ""
+        minutes = self._left * sum(self._durations) / len(self._durations) / 60
+        return f", about {minutes:.0f} min left" if minutes >= 1 else ", less than a minute left"
+
+
+def subprocess_runner(scenario: str, scheduler: str) -> Runner:
+    """Return a runner that starts `grove-conformance scale`, whose output it writes beside the result."""
+
+    def run(side: Measured, path: Path) -> None:
+        command = [sys.executable, "-m", "conformance", "scale", *side.arguments()]
+        command += ["--scenario", scenario, "--scheduler", scheduler, "--result", str(path)]
+        log = path.with_suffix(".log")
+        with log.open("wb") as output:
+            code = _waited(subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT))
+        if code not in (Exit.CONFORMANT, Exit.NOT_CONFORMANT) or not path.exists():
+            path.unlink(missing_ok=True)
+            said = log.read_text(errors="replace").strip().splitlines()
+            last = said[-1] if said else f"exit code {code}"
+            raise _error(code)(last, where=documents.shown(log))
+
+    return run
+
+
+def _waited(child: subprocess.Popen[bytes]) -> int:
+    """Return the exit code of a run. Ctrl-C reaches the run as well: give it the time to remove its cluster."""
+    try:
+        return child.wait()
+    except KeyboardInterrupt:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(CLEANUP_SECONDS)
+        raise
+    finally:
+        child.kill()
+        child.wait()
+
+
+def _error(code: int) -> type[UsageError] | type[HarnessError]:
+    return UsageError if code == Exit.USAGE else HarnessError

@@ -1,0 +1,157 @@
+"""Statistics of paired measurements. Pure: numbers in, numbers out.
+
+A pair is one measurement of each side, taken one after the other, so that what changes slowly cancels. The unit is the
+natural logarithm of head / base: a factor and its inverse are equally far from no change. scipy is imported where it is
+needed: everything else of the suite works without it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.errors import UsageError
+
+ALPHA = 0.05
+"""Share of comparisons of two equal sides that may be called different."""
+POWER = 0.8
+"""Chance with which the smallest visible effect is detected."""
+CONFIDENCE = 0.95
+RESAMPLES = 9999
+MOST_ROUNDS = 1000
+"""More rounds than anybody would play: the answer is that many or more."""
+SIGNED_RANK = math.pi / 3
+"""What the signed-rank test needs of a normal sample, compared with the t-test."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What pairs say about one metric. Ratios are head / base."""
+
+    pairs: int
+    ratio: float
+    """The median of the ratios."""
+    low: float
+    high: float
+    """The bootstrap interval of the median."""
+    p: float
+    """Two-sided p value of the exact signed-rank test."""
+    smallest: float | None
+    """The smallest change (0.1 is a tenth) that so many pairs of this spread show in four of five comparisons; None if
+    so few pairs cannot show any."""
+    needed: int
+    """How many pairs would show a change of the minimum effect."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """What two sides of counts say. Ratios are head / base, of medians."""
+
+    ratio: float
+    noise: float
+    """The largest relative difference between two runs of the same side."""
+    separate: bool
+    """Whether all runs of one side have more than all runs of the other one."""
+
+
+def fewest_pairs(alpha: float = ALPHA) -> int:
+    """Return how many pairs the exact test needs before it can call anything different: six for 0.05."""
+    return math.ceil(math.log2(2 / alpha))
+
+
+def estimate(
+    base: Sequence[float], head: Sequence[float], minimum_effect: float, *, seed: int, alpha: float = ALPHA
+) -> Estimate:
+    """Compare pairs of positive measurements. Raises UsageError if scipy is not installed."""
+    logs = [math.log(after / before) for before, after in zip(base, head, strict=True)]
+    low, high = _interval(logs, seed)
+    return Estimate(
+        pairs=len(logs),
+        ratio=math.exp(statistics.median(logs)),
+        low=math.exp(low),
+        high=math.exp(high),
+        p=_signed_rank(logs),
+        smallest=_smallest(logs, alpha),
+        needed=_needed(logs, minimum_effect, alpha),
+    )
+
+
+def band(base: Sequence[float], head: Sequence[float]) -> Band:
+    """Compare counts of two sides with their own scatter."""
+    middle = statistics.median(base)
+    ratio = statistics.median(head) / middle if middle else (1.0 if not any(head) else math.inf)
+    return Band(
+        ratio=ratio,
+        noise=max(_scatter(base), _scatter(head)),
+        separate=min(head) > max(base) or max(head) < min(base),
+    )
+
+
+def _scatter(values: Sequence[float]) -> float:
+    middle = statistics.median(values)
+    return (max(values) - min(values)) / middle if middle else 0.0
+
+
+def scipy_stats() -> Any:
+    """Import scipy.stats. Raises UsageError if it is not installed."""
+    try:
+        from scipy import stats
+    except ImportError as error:
+        raise UsageError(
+            "comparisons need scipy, which is not installed", hint="pip install 'grove-conformance[scale]'"
+        ) from error
+    return stats
+
+
+def _interval(logs: Sequence[float], seed: int) -> tuple[float, float]:
+    """Return the bootstrap interval of the median."""
+    import numpy
+
+    if max(logs) == min(logs):  # one pair, or no scatter
+        return min(logs), max(logs)
+    found = scipy_stats().bootstrap(
+        (numpy.array(logs),),
+        numpy.median,
+        confidence_level=CONFIDENCE,
+        n_resamples=RESAMPLES,
+        method="percentile",
+        rng=numpy.random.default_rng(seed),
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _signed_rank(logs: Sequence[float]) -> float:
+    """Return the two-sided p value of the signed-rank test. It is exact for up to 50 pairs; with ties, for up to 13,
+    and by resampling above."""
+    if len(logs) < 2 or not any(logs):
+        return 1.0
+    stats = scipy_stats()
+    sizes = {round(abs(value), 12) for value in logs}
+    if len(sizes) == len(logs) and 0.0 not in sizes:
+        return float(stats.wilcoxon(logs, method="auto").pvalue)
+    method = stats.PermutationMethod(n_resamples=RESAMPLES, rng=0)
+    return min(1.0, float(stats.wilcoxon(logs, zero_method="zsplit", method=method).pvalue))
+
+
+def _factor(pairs: int, alpha: float) -> float:
+    """Return how many standard errors an effect must have to be detected."""
+    t = scipy_stats().t
+    return float(t.ppf(1 - alpha / 2, pairs - 1) + t.ppf(POWER, pairs - 1)) * math.sqrt(SIGNED_RANK)
+
+
+def _smallest(logs: Sequence[float], alpha: float) -> float | None:
+    if len(logs) < fewest_pairs(alpha):
+        return None
+    return math.expm1(_factor(len(logs), alpha) * statistics.stdev(logs) / math.sqrt(len(logs)))
+
+
+def _needed(logs: Sequence[float], minimum_effect: float, alpha: float) -> int:
+    fewest = fewest_pairs(alpha)
+    if len(logs) < 2:
+        return fewest
+    spread, wanted = statistics.stdev(logs), math.log1p(minimum_effect)
+    enough = (n for n in range(fewest, MOST_ROUNDS) if _factor(n, alpha) * spread / math.sqrt(n) <= wanted)
+    return next(enough, MOST_ROUNDS)

@@ -1,0 +1,107 @@
+"""A comparison for people: tables on a terminal, and Markdown for a pull request."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+Document = dict[str, Any]
+Row = tuple[str, str, str, str, str]
+
+HEADER = ("", "base", "head", "head / base", "verdict")
+SHOWN = ("pods-created", "pods-scheduled", "pods-ready", "available", "updated", "deleted", "at-target", "cpu-operator")
+"""Ends of the names of the times that the tables show. The JSON has all."""
+
+
+def show(document: Document, console: Console) -> None:
+    """Print a comparison."""
+    table = Table(*HEADER, title=title(document))
+    for row in rows(document):
+        table.add_row(*row)
+    console.print(table)
+    for line in notes(document):
+        console.print(line, markup=False, highlight=False)
+    console.print(f"{document['verdict']}: {document['why']}", markup=False, style="bold")
+    for reason in document["gate"]:
+        console.print(f"fails: {reason}", markup=False, style="bold")
+
+
+def markdown(document: Document, command: str) -> str:
+    """Return a comparison as Markdown."""
+    lines = [
+        f"### {title(document)}",
+        "",
+        f"**{document['verdict']}**: {document['why']}",
+        *(f"\n**fails**: {reason}" for reason in document["gate"]),
+        "",
+        "| " + " | ".join(HEADER) + " |",
+        "|" + "---|" * len(HEADER),
+        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows(document)),
+        "",
+        *(f"- {line}" for line in notes(document)),
+        "",
+        "Medians of the rounds; intervals of 95 % by bootstrap. Only the first row is tested. Repeat it with:",
+        "",
+        f"    {command}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def title(document: Document) -> str:
+    """Return what is compared, in one line."""
+    scenario, played = document["scenario"], document["rounds"]
+    return (
+        f"{scenario['name']}: {document['base']['name']} (base) and {document['head']['name']} (head), "
+        f"{played['used']} rounds"
+    )
+
+
+def rows(document: Document) -> Iterator[Row]:
+    """Yield the rows of the table: the tested metric, the counts, the most telling other times."""
+    yield _time(document["question"]["metric"], document["primary"], document["verdict"])
+    for name, each in document["counts"].items():
+        yield (
+            f"{name} a pod",
+            _median(each["base"], 3),
+            _median(each["head"], 3),
+            "" if each["ratio"] is None else f"{each['ratio']:.3f}",
+            f"{each['verdict']} ({each['why']})",
+        )
+    for name, each in document["times"].items():
+        if name.endswith(SHOWN):
+            yield _time(name, each, "")
+
+
+def _time(name: str, each: Document, verdict: str) -> Row:
+    found = each["estimate"]
+    if found is None:
+        return name, "-", "-", "-", verdict
+    ratio = f"{found['ratio']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
+    unit = "" if name.endswith("×floor") else " s"
+    return name, _median(each["base"], 2) + unit, _median(each["head"], 2) + unit, ratio, verdict
+
+
+def _median(values: list[float], digits: int) -> str:
+    return f"{statistics.median(values):.{digits}f}" if values else "-"
+
+
+def notes(document: Document) -> Iterator[str]:
+    """Yield warnings, unused rounds, and what was compared where."""
+    for warning in document["warnings"]:
+        yield f"warning: {warning}"
+    for each in document["rounds"]["unused"]:
+        yield f"round {each['round']} was not used: {'; '.join(each['reasons'])}"
+    machine = document["environment"]
+    for side in ("base", "head"):
+        programs = document[side]["implementation"]["programs"].values()
+        of = "; ".join(
+            f"{each['program']} {(each['commit'] or each['digest'] or '?').removeprefix('sha256:')[:12]}"
+            for each in programs
+        )
+        yield f"{side}: {document[side]['name']}" + (f" ({of})" if of else "")
+    yield f"machine: {machine['cpus']} × {machine['cpuModel']}, {machine['memoryMiB'] // 1024} GiB"

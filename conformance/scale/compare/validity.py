@@ -1,0 +1,90 @@
+"""Which results may be used, and which may be compared with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.scale.results import Result
+
+MACHINE = ("cpus", "cpuModel", "memoryMiB", "architecture")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may have and still be used."""
+
+    foreign_share: float = 0.1
+    """Share of the machine's CPU that processes of others may use in a phase."""
+    clock_jump: float = 0.5
+    """Seconds by which the wall clock may jump in a phase."""
+    floor_ratio: float = 1.3
+    """How much the raw floors before and after may differ."""
+
+
+def failures(result: Result) -> list[str]:
+    """Return why the implementation did not do what it should; empty if it did."""
+    if not result["complete"]:
+        return [f"not complete: {result['reason']}"]
+    return [
+        f"{phase['name']}: final check: {'; '.join(phase['finalCheck'])}"
+        for phase in result["phases"]
+        if phase["finalCheck"]
+    ]
+
+
+def disturbances(result: Result, limits: Limits) -> list[str]:
+    """Return what makes the times of a run worthless although the implementation did its work."""
+    found = list(_floors(result, limits))
+    for phase in result["phases"]:
+        found += [f"{phase['name']}: {what}" for what in _machine(phase["machine"], limits)]
+        if phase["uncertainRecords"]:
+            found.append(f"{phase['name']}: {phase['uncertainRecords']} events were missed by the watch")
+        if phase["throttled"]:
+            found.append(f"{phase['name']}: the API server throttled {phase['throttled']} requests")
+    return found
+
+
+def differences(results: Sequence[Result]) -> list[str]:
+    """Return what makes results incomparable with each other: another load, machine or version of a component."""
+    facts = [
+        {
+            "scenario": result["scenario"]["digest"],
+            "binder": result["binder"],
+            **{name: result["environment"][name] for name in MACHINE},
+            **{f"version of {name}": value for name, value in result["environment"]["versions"].items()},
+        }
+        for result in results
+    ]
+    names = list(dict.fromkeys(name for each in facts for name in each))
+    return [f"{name}: {_values(facts, name)}" for name in names if len({str(each.get(name)) for each in facts}) > 1]
+
+
+def mixed(results: Sequence[Result]) -> list[str]:
+    """Return what differs among the results of one side, which must all be of the same implementation."""
+    identities = {str(result["implementation"]["identity"]) for result in results}
+    return [f"the implementation changed between runs: {', '.join(sorted(identities))}"] if len(identities) > 1 else []
+
+
+def _floors(result: Result, limits: Limits) -> Iterator[str]:
+    before, after = result["floors"]["before"], result["floors"]["after"]
+    if before is None or after is None:
+        return
+    first, second = before["markers"]["pods-ready"], after["markers"]["pods-ready"]
+    if max(first, second) > limits.floor_ratio * min(first, second):
+        yield f"the raw floors before and after differ: {first:.1f} s and {second:.1f} s"
+    for name, floor in (("before", before), ("after", after)):
+        for part in ("creation", "deletion"):
+            yield from (f"raw floor {name}: {what}" for what in _machine(floor[part]["machine"], limits))
+
+
+def _machine(machine: dict[str, Any], limits: Limits) -> Iterator[str]:
+    if machine["foreignShare"] > limits.foreign_share:
+        yield f"other processes used {machine['foreignShare']:.0%} of the CPU"
+    if abs(machine["clockJumpSeconds"]) > limits.clock_jump:
+        yield f"the clock jumped by {machine['clockJumpSeconds']:.1f} s"
+
+
+def _values(facts: Sequence[dict[str, Any]], name: str) -> str:
+    return " and ".join(sorted({str(each.get(name)) for each in facts}))

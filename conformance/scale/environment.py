@@ -1,0 +1,99 @@
+"""What the parts of a scale run share: the cluster, its clients and recordings, and waiting on them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from conformance.cluster.audit import AuditLog
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.progress import Report
+from conformance.errors import HarnessError
+from conformance.history.recorder import Recorder
+from conformance.implementation.driver import Driver, Failure
+from conformance.scale.machine import Meter
+from conformance.scale.tracker import Tracker
+from kube.client import Client
+from kube.resource import NAMESPACES
+
+AGENT = "grove-conformance-scale"
+"""The program of the client of a run."""
+QUIET, QUIET_WITHIN = 0.5, 5.0
+"""Seconds without a request after which a phase has no more of them, and how long to wait for that."""
+
+
+class RunFailed(Exception):
+    """The implementation did not reach the end of a phase: a finding."""
+
+
+@dataclass
+class Environment:
+    """A running cluster with an implementation. `run` is the id of the run."""
+
+    run: str
+    cluster: Cluster
+    driver: Driver
+    recorder: Recorder
+    client: Client
+    report: Report
+    pids: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.audit = AuditLog(self.cluster.audit_log)
+        self.pids.update(self.cluster.monitor.pids())
+        for role in self.driver.descriptor.roles:
+            if (pid := self.driver.pid(role)) is not None:
+                self.pids[str(role)] = pid
+
+    def meter(self) -> Meter:
+        """Begin to measure the processes of the run."""
+        return Meter(self.pids, self.recorder.thread)
+
+    def now(self) -> float:
+        """Return the seconds of the recorder's clock."""
+        return self.recorder.now()
+
+    async def namespace(self, name: str) -> None:
+        """Create a namespace, and wait for the account without which no pod can be created. Raises HarnessError."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await self.client.create(NAMESPACES, body)
+        path = f"/api/v1/namespaces/{name}/serviceaccounts"
+        params = {"watch": "true", "fieldSelector": "metadata.name=default", "timeoutSeconds": "30"}
+        async with self.client.stream(path, params) as stream:
+            async for _ in stream.iter_any():
+                return
+        raise HarnessError(f"namespace {name} has no default service account after 30 s")
+
+    async def follow(
+        self, tracker: Tracker, subject: str, done: Callable[[Tracker], bool], total: int, within: float
+    ) -> None:
+        """Return when `done` holds. Raises RunFailed after `within` seconds, or when a process of the implementation
+        ends."""
+        dead: list[Failure] = []
+
+        def progress(now: Tracker) -> None:
+            dead.extend(self.driver.failures())
+            self.report(subject, _counts(now, total))
+
+        begin = self.now()
+        await asyncio.to_thread(tracker.until, lambda now: done(now) or bool(dead), within, progress)
+        if not done(tracker):
+            raise RunFailed(
+                f"{subject}: not over after {self.now() - begin:.0f} s: {_counts(tracker, total)}"
+                + "".join(f"; {failure}" for failure in dead)
+            )
+
+    async def quiet(self) -> None:
+        """Wait until no request is sent any more, so that the requests of a phase are counted in it."""
+        end, seen = self.now() + QUIET_WITHIN, -1
+        while self.now() < end and (size := self.audit.mark()) != seen:
+            seen = size
+            await asyncio.sleep(QUIET)
+
+
+def _counts(now: Tracker, total: int) -> str:
+    return (
+        f"{len(now.pods)} pods created, {now.bound} bound, {now.ready} ready, {now.deleted} gone; {total} wanted, "
+        f"{now.status.available_replicas} replicas available"
+    )

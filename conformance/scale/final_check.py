@@ -1,0 +1,80 @@
+"""The state after a phase, as Grove's own scale tests check it (spec E2E-331 … E2E-334).
+
+A run whose objects are wrong says nothing about speed, however short its times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.grove.expected import Expected
+from conformance.grove.kinds import PODCLIQUES, PODGANGS, SCALING_GROUPS
+from conformance.scale.markers import Target
+from conformance.scale.tracker import Tracker
+
+WITHIN = 60.0
+"""Seconds that statuses have to become current (E2E-334)."""
+
+
+def objects(now: Tracker, wanted: Expected, target: Target, *, coherent: bool = False) -> list[str]:
+    """Return a sentence for each kind whose number of objects is not the expected one. Of a `coherent` set, PodGangMaps
+    say which PodGangs there are."""
+    counts = {
+        "pods": (now.present - now.terminating, target.pods),
+        PODCLIQUES.plural: (_count(now, PODCLIQUES.plural), len(wanted.cliques)),
+        SCALING_GROUPS.plural: (_count(now, SCALING_GROUPS.plural), len(wanted.groups)),
+    }
+    if not coherent:
+        counts[PODGANGS.plural] = (_count(now, PODGANGS.plural), len(wanted.gangs))
+    wrong = [f"{found} {name} instead of {count}" for name, (found, count) in counts.items() if found != count]
+    dying = now.terminating + sum(each.terminating for each in now.objects.values())
+    return [*wrong, *([f"{dying} objects are being deleted"] if dying else [])]
+
+
+def statuses(now: Tracker, target: Target) -> Iterator[str]:
+    """Yield which statuses are not current, the PodCliqueSet's first."""
+    yield from _set(now, target)
+    yield from _cliques(now)
+
+
+def _count(now: Tracker, resource: str) -> int:
+    return sum(kind == resource for kind, _ in now.objects)
+
+
+def _set(now: Tracker, target: Target) -> Iterator[str]:
+    status = now.status
+    found = {
+        "replicas": status.replicas,
+        "availableReplicas": status.available_replicas,
+        "updatedReplicas": status.updated_replicas,
+    }
+    for name, count in found.items():
+        if count != target.replicas:
+            yield f"{name} of the set is {count} instead of {target.replicas}"
+    if status.observed_generation < target.generation:
+        yield f"observedGeneration of the set is {status.observed_generation} instead of {target.generation}"
+    if status.last_errors:
+        yield f"the set has {len(status.last_errors)} lastErrors"
+
+
+def _cliques(now: Tracker) -> Iterator[str]:
+    """Yield the first clique whose status is not current, and how many there are."""
+    stale = [
+        name
+        for (resource, name), each in now.objects.items()
+        if resource == PODCLIQUES.plural and not _current(each.record.object)
+    ]
+    if stale:
+        yield f"the status of {len(stale)} podcliques is not current, the first is {min(stale)}"
+
+
+def _current(clique: Any) -> bool:
+    status, spec = clique.get("status") or {}, clique["spec"]
+    wanted = spec.get("replicas", 1)
+    return bool(
+        status.get("observedGeneration", 0) >= clique["metadata"].get("generation", 0)
+        and status.get("readyReplicas") == wanted
+        and status.get("updatedReplicas") == wanted
+        and not status.get("lastErrors")
+    )

@@ -1,0 +1,65 @@
+"""The raw floor: the same pods without an operator, created and deleted by one client, bound by kube-scheduler.
+
+Times are only meaningful relative to a raw floor of the same run. It is measured before and after, so that a machine
+whose speed changes is noticed (docs/scale.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from conformance.scale.environment import Environment
+from conformance.scale.phases import TIME_LIMIT
+from conformance.scale.tracker import Tracker
+from kube.resource import PODS
+
+IN_FLIGHT = 32
+"""Concurrent requests (spec OBS-23)."""
+
+
+async def measure(env: Environment, namespace: str, pods: list[dict[str, Any]]) -> dict[str, Any]:
+    """Create these pods, wait until all are Ready, delete them, wait until all are gone; return times and CPU.
+
+    The namespace stays, empty: its deletion would go on in the background of what is measured next.
+    """
+    await env.namespace(namespace)
+    tracker, total = Tracker(env.recorder, namespace), len(pods)
+
+    async def create(pod: dict[str, Any]) -> None:
+        await env.client.create(PODS, pod)
+
+    async def delete(pod: dict[str, Any]) -> None:
+        await env.client.delete(PODS, namespace, pod["metadata"]["name"])
+
+    meter, begin = env.meter(), env.now()
+    tracker.mark(
+        {"pods-created": lambda now: now.present >= total, "pods-ready": lambda now: now.ready >= total}, begin
+    )
+    creating = asyncio.ensure_future(_each(create, pods))
+    await env.follow(tracker, namespace, lambda now: now.ready >= total, total, TIME_LIMIT)
+    await creating
+    times = {name: round(at - begin, 3) for name, at in tracker.times.items()}
+    creation = {"processes": meter.read(), "machine": meter.machine()}
+    await env.quiet()
+
+    meter, begin = env.meter(), env.now()
+    tracker.mark({"pods-deleted": lambda now: not now.present}, begin)
+    deleting = asyncio.ensure_future(_each(delete, pods))
+    await env.follow(tracker, namespace, lambda now: not now.present, 0, TIME_LIMIT)
+    await deleting
+    times["pods-deleted"] = round(tracker.times["pods-deleted"] - begin, 3)
+    deletion = {"processes": meter.read(), "machine": meter.machine()}
+    await env.quiet()
+    return {"markers": times, "creation": creation, "deletion": deletion}
+
+
+async def _each(act: Callable[[dict[str, Any]], Awaitable[None]], items: Iterable[dict[str, Any]]) -> None:
+    limit = asyncio.Semaphore(IN_FLIGHT)
+
+    async def limited(item: dict[str, Any]) -> None:
+        async with limit:
+            await act(item)
+
+    await asyncio.gather(*(limited(item) for item in items))

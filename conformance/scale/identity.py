@@ -1,0 +1,80 @@
+"""Which program was measured: the digest of its files, and the git commit that they come from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from conformance.data import PROJECT
+
+PYTHON = re.compile(r"python[\d.]*$")
+
+
+def of_process(argv: Sequence[str], python_path: str = "") -> dict[str, Any]:
+    """Return the identity of a process by its command line: file name, digest, and commit if it is in a work tree.
+
+    A Python module (`python -m NAME`) counts with all its sources in `PYTHONPATH` or in this project; any other program
+    with its file.
+    """
+    path = Path(argv[0]) if argv else Path()
+    if PYTHON.match(path.name) and "-m" in argv[:-1]:
+        module = argv[argv.index("-m") + 1].replace(".", "/")
+        folders = [*(Path(folder) for folder in python_path.split(os.pathsep) if folder), PROJECT]
+        path = next((folder / module for folder in folders if (folder / module).exists()), PROJECT / module)
+    elif PYTHON.match(path.name):
+        path = next((Path(word) for word in argv[1:] if Path(word).is_file()), path)
+    return {"program": path.name, "digest": _digest(path), **commit_of(path)}
+
+
+def overall(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, str]) -> str | None:
+    """Return one digest for all programs of an implementation and its settings; None if a program is unknown.
+
+    Paths among the settings do not count: the digests stand for what is there.
+    """
+    digests = {role: program["digest"] for role, program in programs.items()}
+    if not digests or None in digests.values():
+        return None
+    values = {name: value for name, value in settings.items() if not Path(value).exists()}
+    return _sha256([orjson.dumps([digests, values], option=orjson.OPT_SORT_KEYS)])
+
+
+def commit_of(path: Path) -> dict[str, Any]:
+    """Return `commit` and `modified` of the work tree that a file or folder is in; None for both if it is in none."""
+    folder = path if path.is_dir() else path.parent
+    head = _git(folder, "rev-parse", "HEAD")
+    if head is None:
+        return {"commit": None, "modified": None}
+    return {"commit": head, "modified": bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _digest(path: Path) -> str | None:
+    """Return the digest of a file, or of all Python files of a folder."""
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    try:
+        return _sha256(part for file in files for part in (str(file.relative_to(path)).encode(), file.read_bytes()))
+    except OSError:
+        return None
+
+
+def _sha256(parts: Iterable[bytes]) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(hashlib.sha256(part).digest())
+    return f"sha256:{found.hexdigest()}"

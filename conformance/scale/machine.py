@@ -1,0 +1,103 @@
+"""The machine of a run: what it is, which processes used its CPU, and how much of it others used."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+
+def description() -> dict[str, Any]:
+    """Return what decides about the speed of this machine, as far as it can be read."""
+    return {
+        "cpus": os.cpu_count() or 0,
+        "cpuModel": _cpu_model(),
+        "memoryMiB": round(psutil.virtual_memory().total / 2**20),
+        "architecture": platform.machine(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def load() -> list[float]:
+    """Return the load averages of the last 1, 5 and 15 minutes."""
+    return [round(value, 2) for value in os.getloadavg()]
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor())
+
+
+class Meter:
+    """Reads the same processes, and the whole machine, at two times. Names → process ids; this process is `suite`, and
+    the recorder is one of its threads."""
+
+    def __init__(self, pids: Mapping[str, int], recorder: int | None = None) -> None:
+        self._recorder = recorder
+        self._recorded = _thread_cpu(recorder)
+        self._processes = {}
+        for name, pid in {**pids, "suite": os.getpid()}.items():
+            try:
+                self._processes[name] = psutil.Process(pid)
+            except psutil.NoSuchProcess:
+                continue
+        self._begin = self._cpu()
+        self._busy, self._stolen = _machine_cpu()
+        self._monotonic, self._wall = time.monotonic(), time.time()
+
+    def _cpu(self) -> dict[str, float]:
+        seconds = {}
+        for name, process in self._processes.items():
+            try:
+                times = process.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            seconds[name] = times.user + times.system
+        return seconds
+
+    def read(self) -> dict[str, dict[str, float]]:
+        """Return for each name the CPU seconds since the beginning and the present resident memory in MiB."""
+        result: dict[str, dict[str, float]] = {}
+        for name, seconds in self._cpu().items():
+            memory = self._processes[name].memory_info().rss / 2**20
+            result[name] = {"cpuSeconds": round(seconds - self._begin[name], 2), "memoryMiB": round(memory)}
+        return result
+
+    def machine(self) -> dict[str, float]:
+        """Return the seconds since the beginning, the CPU seconds of the whole machine, those that no process of the
+        run used, those of the recorder, the load average, and how far the wall clock jumped."""
+        own = sum(seconds - self._begin[name] for name, seconds in self._cpu().items())
+        busy, stolen = _machine_cpu()
+        elapsed = time.monotonic() - self._monotonic
+        foreign = max(0.0, busy - self._busy - own) + stolen - self._stolen
+        return {
+            "seconds": round(elapsed, 3),
+            "busyCpuSeconds": round(busy - self._busy, 2),
+            "foreignCpuSeconds": round(foreign, 2),
+            "foreignShare": round(foreign / max(elapsed * (os.cpu_count() or 1), 0.001), 3),
+            "recorderCpuSeconds": round(_thread_cpu(self._recorder) - self._recorded, 2),
+            "loadAverage": load()[0],
+            "clockJumpSeconds": round(time.time() - self._wall - elapsed, 3),
+        }
+
+
+def _thread_cpu(thread: int | None) -> float:
+    """Return the CPU seconds of a thread of this process; 0 if there is none."""
+    found = (each for each in psutil.Process().threads() if each.id == thread)
+    return sum(float(each.user_time + each.system_time) for each in found)
+
+
+def _machine_cpu() -> tuple[float, float]:
+    """Return the CPU seconds that processes of this machine have used, and those that its host gave to others."""
+    times = psutil.cpu_times()
+    return times.user + times.system + getattr(times, "nice", 0.0), getattr(times, "steal", 0.0)

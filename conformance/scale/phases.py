@@ -1,0 +1,140 @@
+"""The phases of a scale scenario: the change that each makes to the PodCliqueSet, and the condition that ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from conformance.documents import Document
+from conformance.errors import UsageError
+
+TIME_LIMIT = 600.0
+"""Seconds after which a phase that has not ended has failed."""
+DEFAULT: list[dict[str, Any]] = [{"name": "deploy", "create": {}}, {"name": "delete", "delete": {}}]
+"""The phases of a scenario that names none."""
+
+
+class Action(StrEnum):
+    """What a phase does to the PodCliqueSet."""
+
+    CREATE = "create"
+    SCALE = "scale"
+    PATCH = "patch"
+    DELETE = "delete"
+    NOTHING = "nothing"
+
+
+class Until(StrEnum):
+    """When a phase is over."""
+
+    SETTLED = "settled"
+    UPDATED = "updated"
+    OBSERVED = "observed"
+    GONE = "gone"
+
+
+USUAL = {
+    Action.CREATE: Until.SETTLED,
+    Action.SCALE: Until.SETTLED,
+    Action.PATCH: Until.UPDATED,
+    Action.DELETE: Until.GONE,
+    Action.NOTHING: Until.SETTLED,
+}
+"""When the phases of an action are over unless they say otherwise."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase. `replicas` is the number of replicas that the set has or shall have in it."""
+
+    name: str
+    action: Action
+    until: Until
+    replicas: int
+    previous: int
+    """The replicas before the phase."""
+    patch: tuple[Mapping[str, Any], ...] = ()
+    hold: float = 0.0
+    unchanged: bool = False
+    within: float = TIME_LIMIT
+    upstream_names: Mapping[str, str] = field(default_factory=dict)
+
+    def operations(self, run: str) -> list[dict[str, Any]]:
+        """Return the JSON Patch with the id of the run filled in."""
+        return [{key: _filled(value, run) for key, value in operation.items()} for operation in self.patch]
+
+
+def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[Phase, ...]:
+    """Return the phases of a scenario. Raises UsageError for an order that makes no sense."""
+    result: list[Phase] = []
+    exists, replicas = False, 0
+    for entry, place in _unrolled(listed):
+        action = _action(document, entry, place)
+        if (action == Action.CREATE) == exists:
+            raise UsageError(
+                f"the phase {entry['name']} {'creates a set that exists' if exists else 'comes before the creation'}",
+                where=document.where("phases", *place),
+                hint="begin with create, and end with delete",
+            )
+        before = replicas
+        match action:
+            case Action.CREATE:
+                exists, replicas = True, document.value["replicas"]
+            case Action.SCALE:
+                replicas = entry["scale"]
+            case Action.DELETE:
+                exists, replicas = False, 0
+            case _:
+                pass
+        result.append(
+            Phase(
+                name=entry["name"],
+                action=action,
+                until=Until(entry.get("until", USUAL[action])),
+                replicas=replicas,
+                previous=before,
+                patch=tuple(entry.get("patch", ())),
+                hold=float(entry.get("hold", 0.0)),
+                unchanged=entry.get("unchanged", False),
+                within=float(entry.get("within", TIME_LIMIT)),
+                upstream_names=entry.get("upstreamNames", {}),
+            )
+        )
+    called = [phase.name for phase in result]
+    if twice := [name for name in called if called.count(name) > 1]:
+        raise UsageError(f'duplicate phase "{twice[0]}"', where=document.where("phases"), hint="name each differently")
+    return tuple(result)
+
+
+def _action(document: Document, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> Action:
+    given = [action for action in Action if action in entry]
+    if len(given) > 1:
+        raise UsageError(
+            f"the phase {entry['name']} has {' and '.join(given)}",
+            where=document.where("phases", *place),
+            hint="give one action",
+        )
+    return given[0] if given else Action.NOTHING
+
+
+def _unrolled(listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
+    """Yield the phases with their places in the file, cycles written out."""
+    for index, entry in enumerate(listed):
+        if "repeat" not in entry:
+            yield entry, (index,)
+            continue
+        for cycle in range(1, entry["repeat"] + 1):
+            for inner, phase in enumerate(entry["phases"]):
+                yield {**phase, "name": f"{phase['name']}-c{cycle}"}, (index, "phases", inner)
+
+
+def _filled(value: Any, run: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("${run}", run)
+    if isinstance(value, Mapping):
+        return {key: _filled(item, run) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, run) for item in value]
+    return value

@@ -1,0 +1,146 @@
+"""Play the phases of a scenario: act on the PodCliqueSet, follow it until the phase is over, and write down what
+happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from conformance.grove.kinds import PODCLIQUESETS
+from conformance.scale import final_check
+from conformance.scale.environment import Environment, RunFailed
+from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
+from conformance.scale.phases import Action, Phase, Until
+from conformance.scale.requests import counted, throttled
+from conformance.scale.scenario import Scenario
+from conformance.scale.tracker import PodTimes, Tracker, percentiles
+
+NAMESPACE = "scale"
+JSON_PATCH = "application/json-patch+json"
+STATES = ("ungated", "bound", "running", "ready")
+"""The states of a new pod in their order; percentiles count from its creation."""
+
+
+class Play:
+    """The phases of one scenario on one cluster. `results` has the phases so far, also after a failure."""
+
+    def __init__(self, env: Environment, scenario: Scenario, scheduler_name: str | None) -> None:
+        self.results: list[dict[str, Any]] = []
+        self._env, self._scenario = env, scenario
+        self._manifest = scenario.pod_clique_set(NAMESPACE, scheduler_name)
+        self._tracker = Tracker(env.recorder, NAMESPACE)
+        self._generation = 0
+
+    async def all(self) -> None:
+        """Play all phases. Raises RunFailed at the first one that does not reach its end."""
+        await self._env.namespace(NAMESPACE)
+        for phase in self._scenario.phases:
+            await self._phase(phase)
+
+    async def _phase(self, phase: Phase) -> None:
+        env, tracker = self._env, self._tracker
+        tracker.read()
+        started, mark, meter, begin = datetime.now(UTC), env.audit.mark(), env.meter(), env.now()
+        seen, deleted, unclear = set(tracker.pods), tracker.deleted, tracker.unclear
+        reason = ""
+        await self._act(phase)
+        target = self._target(phase, len(seen), deleted)
+        tracker.mark(conditions(phase, target), begin)
+        try:
+            await env.follow(tracker, phase.name, lambda now: over(phase, now, target), target.pods, phase.within)
+        except RunFailed as failure:
+            reason = str(failure)
+        ended = env.now()
+        if phase.hold and not reason:
+            await asyncio.sleep(phase.hold)
+        result: dict[str, Any] = {
+            "name": phase.name,
+            "action": phase.action.value,
+            "until": phase.until.value,
+            "startedAt": started.isoformat(),
+            "seconds": round(ended - begin, 3),
+            "holdSeconds": phase.hold,
+            "processes": meter.read(),
+            "machine": meter.machine(),
+        }
+        await env.quiet()
+        tracker.read()
+        result |= _observed(phase, tracker, begin, [tracker.pods[uid] for uid in set(tracker.pods) - seen])
+        requests = env.audit.requests(mark)
+        result |= counted(requests, self._scenario.pods)
+        result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear
+        wrong = [] if reason else await self._wrong(phase, target, len(seen), deleted)
+        result["finalCheck"] = wrong
+        self.results.append(result)
+        if reason or wrong:
+            result["reason"] = reason or f"{phase.name}: {'; '.join(wrong)}"
+            raise RunFailed(result["reason"])
+
+    async def _act(self, phase: Phase) -> None:
+        client, name = self._env.client, self._manifest["metadata"]["name"]
+        match phase.action:
+            case Action.CREATE:
+                answer = await client.create(PODCLIQUESETS, self._manifest)
+            case Action.SCALE:
+                answer = await client.patch(PODCLIQUESETS, NAMESPACE, name, {"spec": {"replicas": phase.replicas}})
+            case Action.PATCH:
+                operations = orjson.dumps(phase.operations(self._env.run))
+                answer = await client.patch(PODCLIQUESETS, NAMESPACE, name, operations, content_type=JSON_PATCH)
+            case Action.DELETE:
+                await client.delete(PODCLIQUESETS, NAMESPACE, name)
+                return
+            case Action.NOTHING:
+                return
+        self._generation = orjson.loads(answer)["metadata"].get("generation", 0)
+
+    def _target(self, phase: Phase, seen: int, deleted: int) -> Target:
+        pods = phase.replicas * self._scenario.pods_per_replica
+        return Target(pods, phase.replicas, self._generation, seen, deleted)
+
+    async def _wrong(self, phase: Phase, target: Target, seen: int, deleted: int) -> list[str]:
+        """Return what the final check finds wrong. Statuses have a while to become current."""
+        tracker, scenario = self._tracker, self._scenario
+        wrong = [str(failure) for failure in self._env.driver.failures()]
+        if phase.until == Until.GONE:
+            return wrong
+        wrong += final_check.objects(tracker, scenario.expected(target.replicas), target, coherent=scenario.coherent)
+        if phase.unchanged and (len(tracker.pods), tracker.deleted) != (seen, deleted):
+            wrong.append(
+                f"{len(tracker.pods) - seen} pods were created and {tracker.deleted - deleted} deleted, none expected"
+            )
+        if not wrong:
+            current: Callable[[Tracker], bool] = lambda now: not any(final_check.statuses(now, target))  # noqa: E731
+            await asyncio.to_thread(tracker.until, current, final_check.WITHIN, lambda now: None)
+        return [*wrong, *final_check.statuses(tracker, target)]
+
+
+def times_floor(results: Iterable[dict[str, Any]], floor: dict[str, float]) -> None:
+    """Add to each phase its markers as multiples of the raw floor."""
+    for result in results:
+        result["timesFloor"] = {
+            name: round(seconds / floor[of], 3)
+            for name, seconds in result["markers"].items()
+            if seconds is not None and (of := MARKERS[name].floor) is not None and floor.get(of)
+        }
+
+
+def _observed(phase: Phase, now: Tracker, begin: float, created: list[PodTimes]) -> dict[str, Any]:
+    return {
+        "markers": {name: _since(begin, now.times.get(name)) for name in markers_of(phase)},
+        "podsCreated": len(created),
+        "perPod": {f"created-to-{state}": _spread(created, state) for state in STATES},
+    }
+
+
+def _spread(pods: list[PodTimes], state: str) -> dict[str, float]:
+    reached = [(getattr(times, state), times.created) for times in pods]
+    return percentiles([at - created for at, created in reached if at is not None])
+
+
+def _since(begin: float, moment: float | None) -> float | None:
+    """Return the seconds since the request that began a phase. A record may be dated just before it."""
+    return None if moment is None else round(max(0.0, moment - begin), 3)

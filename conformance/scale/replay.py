@@ -1,0 +1,127 @@
+"""Replay the writes of an implementation with one client that knows nothing: the write floor.
+
+A write waits only for what it cannot do without: the previous write to the same object, the creation of objects whose
+UID it names (owners), and a pod for its ServiceAccount. Nothing else is kept of the order in which the implementation
+wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from conformance.cluster.audit_bodies import Write
+from conformance.errors import HarnessError
+from kube.client import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Client
+from kube.errors import ApiError
+
+UID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE"}
+
+
+def dependencies(writes: Sequence[Write]) -> list[set[int]]:
+    """Return for each write the earlier ones that it has to wait for."""
+    last: dict[tuple[str, str, str, str], int] = {}
+    creators: dict[bytes, int] = {}
+    found: list[set[int]] = []
+    for index, write in enumerate(writes):
+        needed = {last[write.target]} if write.target in last else set()
+        needed |= {creators[uid] for uid in UID.findall(write.body) if uid in creators}
+        if write.resource == "pods" and write.verb == "create":
+            account = ("", "serviceaccounts", write.target[2], _account(write.body))
+            needed |= {last[account]} if account in last else set()
+        found.append(needed)
+        last[write.target] = index
+        if write.uid:
+            creators[write.uid.encode()] = index
+    return found
+
+
+def counted(writes: Sequence[Write]) -> Counter[tuple[str, str]]:
+    """Count writes by verb and resource."""
+    return Counter((write.verb, write.resource) for write in writes)
+
+
+def content_type(write: Write) -> str:
+    """Return the content type of a write, which the audit log does not have."""
+    if write.verb != "patch":
+        return JSON
+    body = orjson.loads(write.body)
+    if isinstance(body, list):
+        return JSON_PATCH
+    if "fieldManager=" in write.uri and {"apiVersion", "kind"} <= body.keys():
+        return APPLY_PATCH
+    return MERGE_PATCH if "." in write.group and not write.group.endswith(".k8s.io") else STRATEGIC_PATCH
+
+
+def prepared(write: Write, uids: Mapping[bytes, bytes], version: str) -> bytes | None:
+    """Return the body to send: UIDs are those of the objects that exist now, names of created objects are given, and
+    no write insists on a resource version that this cluster never had. `version` is the object's last known one."""
+    if not write.body or write.verb in ("delete", "deletecollection"):
+        return None  # options of a deletion hold preconditions only
+    body = orjson.loads(UID.sub(lambda match: uids.get(match.group(), match.group()), write.body))
+    if isinstance(body, list):
+        return orjson.dumps([step for step in body if step.get("op") != "test"])
+    metadata: dict[str, Any] = body.get("metadata") or {}
+    metadata.pop("resourceVersion", None)
+    metadata.pop("uid", None)
+    if write.verb == "create":
+        metadata.pop("generateName", None)
+        if "/" not in write.resource:
+            metadata["name"] = write.target[3]
+    if write.verb == "update" and version:
+        metadata["resourceVersion"] = version
+    if metadata:
+        body["metadata"] = metadata
+    return orjson.dumps(body)
+
+
+class Replay:
+    """One replay of writes. `uids` maps UIDs of the recording to those of objects that exist already."""
+
+    def __init__(self, client: Client, writes: Sequence[Write], uids: Mapping[str, str], in_flight: int) -> None:
+        self._client, self._writes = client, writes
+        self._uids = {old.encode(): new.encode() for old, new in uids.items()}
+        self._versions: dict[tuple[str, str, str, str], str] = {}
+        self._limit = asyncio.Semaphore(in_flight)
+
+    async def all(self) -> None:
+        """Send all writes. Raises HarnessError at the first one that is refused."""
+        sent = [asyncio.Event() for _ in self._writes]
+
+        async def one(index: int, needed: set[int]) -> None:
+            for earlier in needed:
+                await sent[earlier].wait()
+            async with self._limit:
+                await self._send(self._writes[index])
+            sent[index].set()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for index, needed in enumerate(dependencies(self._writes)):
+                    group.create_task(one(index, needed))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+
+    async def _send(self, write: Write) -> None:
+        body = prepared(write, self._uids, self._versions.get(write.target, ""))
+        try:
+            answer = await self._client.request(
+                METHODS[write.verb], write.uri, body=body, content_type=content_type(write)
+            )
+        except ApiError as error:
+            raise HarnessError(f"the write floor could not repeat {write.verb} {write.resource}: {error}") from error
+        metadata = orjson.loads(answer).get("metadata") or {}
+        self._versions[write.target] = metadata.get("resourceVersion", "")
+        if write.uid:
+            self._uids[write.uid.encode()] = metadata["uid"].encode()
+
+
+def _account(body: bytes) -> str:
+    name: str = (orjson.loads(body).get("spec") or {}).get("serviceAccountName", "")
+    return name

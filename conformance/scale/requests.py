@@ -1,0 +1,54 @@
+"""API requests of a phase, by program, verb and resource, from the API server's audit log."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from conformance.cluster.audit import READS, AuditKey
+
+NOT_COUNTED = frozenset({"kwok-controller", "kube-scheduler"})
+"""Programs that would send as many requests without any operator: the fake kubelet and the default scheduler."""
+CONTROL_PLANE = frozenset({"kube-apiserver", "kube-controller-manager"})
+"""Programs whose reads depend on time, not on the operator: they are listed, but not in the sums of reads."""
+HARNESS = "grove-conformance"
+
+
+def counted(requests: Counter[AuditKey], pods: int) -> dict[str, dict[str, object]]:
+    """Return `writes` and `reads`: sums and a table each. Sums leave out KWOK, kube-scheduler and the suite."""
+    return {
+        "writes": _table(Counter({key: n for key, n in requests.items() if key.verb not in READS}), pods, NOT_COUNTED),
+        "reads": _table(
+            Counter({key: n for key, n in requests.items() if key.verb in READS}), pods, NOT_COUNTED | CONTROL_PLANE
+        ),
+    }
+
+
+def throttled(requests: Counter[AuditKey]) -> int:
+    """Return how many requests the API server refused because there were too many, whoever sent them."""
+    return sum(count for key, count in requests.items() if key.code == 429)
+
+
+def _table(requests: Counter[AuditKey], pods: int, left_out: frozenset[str]) -> dict[str, object]:
+    rows: Counter[tuple[str, str, str]] = Counter()
+    refused = conflicts = total = 0
+    for key, count in requests.items():
+        rows[key.program, key.verb, key.resource] += count
+        if key.program in left_out or key.program.startswith(HARNESS):
+            continue
+        total += count
+        refused += count if key.code >= 400 else 0
+        conflicts += count if key.code == 409 else 0
+    return {
+        "total": total,
+        "perPod": _per_pod(total, pods),
+        "refused": refused,
+        "conflicts": conflicts,
+        "rows": [
+            {"program": program, "verb": verb, "resource": resource, "count": count, "perPod": _per_pod(count, pods)}
+            for (program, verb, resource), count in sorted(rows.items(), key=lambda item: (-item[1], item[0]))
+        ],
+    }
+
+
+def _per_pod(count: int, pods: int) -> float:
+    return round(count / max(pods, 1), 3)

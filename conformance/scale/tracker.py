@@ -1,0 +1,228 @@
+"""The state of one namespace, followed through watch events: its pods, its Grove objects and its PodCliqueSet.
+
+A time is that at which the event arrived: timestamps of objects have whole seconds. Each record is read once, so that
+watching costs little compared with what is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from conformance.grove.kinds import GROVE, PODCLIQUESETS, PODGANGMAPS
+from conformance.history.log import Log
+from conformance.history.record import DELETED, Record
+from kube.resource import PODS, SERVICES
+
+FOLLOWED = frozenset(resource.plural for resource in (*GROVE, PODGANGMAPS, SERVICES))
+"""The Grove objects and Services whose deletion belongs to that of the set."""
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    generation: int = 0
+    deletion_timestamp: str | None = None
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    scheduling_gates: list[msgspec.Raw] | None = None
+
+
+class _PodStatus(msgspec.Struct):
+    phase: str = ""
+    conditions: list[_Condition] | None = None
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+
+    @property
+    def ready(self) -> bool:
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
+
+
+class _Progress(msgspec.Struct, rename="camel"):
+    update_ended_at: str | None = None
+
+
+class SetStatus(msgspec.Struct, rename="camel"):
+    """What the markers read of the status of a PodCliqueSet."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    available_replicas: int = 0
+    updated_replicas: int = 0
+    update_progress: _Progress | None = None
+    last_errors: list[msgspec.Raw] | None = None
+
+    @property
+    def update_ended(self) -> bool:
+        """Return whether no update is in progress."""
+        return self.update_progress is None or self.update_progress.update_ended_at is not None
+
+
+class _Set(msgspec.Struct):
+    status: SetStatus = msgspec.field(default_factory=SetStatus)
+
+
+class _Any(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_pod, _set, _any = msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Set), msgspec.json.Decoder(_Any)
+
+
+@dataclass
+class PodTimes:
+    """Seconds of the recorder's clock at which each state of one pod was first seen, and its present state."""
+
+    created: float
+    ungated: float | None = None
+    bound: float | None = None
+    running: float | None = None
+    ready: float | None = None
+    deleted: float | None = None
+    is_ready: bool = False
+    is_terminating: bool = False
+
+
+@dataclass(frozen=True)
+class Present:
+    """A Grove object or Service that exists."""
+
+    terminating: bool
+    record: Record
+
+
+@dataclass
+class Tracker:
+    """Follows one namespace of a log. `mark` sets the conditions whose first times are noted."""
+
+    log: Log
+    namespace: str
+    pods: dict[str, PodTimes] = field(default_factory=dict)
+    objects: dict[tuple[str, str], Present] = field(default_factory=dict)
+    """The Grove objects and Services that exist, by resource and name."""
+    status: SetStatus = field(default_factory=SetStatus)
+    set_exists: bool = False
+    bound: int = 0
+    """Present pods that are bound; `ready` and `terminating` count likewise."""
+    ready: int = 0
+    terminating: int = 0
+    deleted: int = 0
+    """Pods that have been deleted since the beginning."""
+    unclear: int = 0
+    """Records that came from a list after the beginning: the watch was interrupted, so times are not exact."""
+    times: dict[str, float] = field(default_factory=dict)
+    """Marker → seconds of the recorder's clock at which its condition first held."""
+    _pending: dict[str, Callable[[Tracker], bool]] = field(default_factory=dict)
+    _seq: int = 0
+
+    @property
+    def present(self) -> int:
+        """Return how many pods exist, those that are being deleted included."""
+        return len(self.pods) - self.deleted
+
+    @property
+    def left(self) -> int:
+        """Return how many pods and Grove objects still exist."""
+        return self.present + len(self.objects)
+
+    def mark(self, conditions: Mapping[str, Callable[[Tracker], bool]], begin: float) -> None:
+        """Forget the times of the last phase, and note from `begin` on when each of these conditions first holds."""
+        self.times, self._pending = {}, dict(conditions)
+        self._check(begin)
+
+    def until(self, done: Callable[[Tracker], bool], timeout: float, progress: Callable[[Tracker], None]) -> bool:
+        """Process records until `done` returns True; return False after `timeout` seconds. `progress` is called once a
+        second."""
+        deadline, reported = self.log.now() + timeout, self.log.now()
+        while not done(self):
+            left = deadline - self.log.now()
+            if left <= 0:
+                return False
+            self.read(min(left, 1.0))
+            if self.log.now() - reported >= 1.0:
+                reported = self.log.now()
+                progress(self)
+        return True
+
+    def read(self, timeout: float = 0.0) -> None:
+        """Process the records that have arrived; wait for one for at most `timeout` seconds."""
+        for record in self.log.beyond(self.namespace, self._seq, timeout):
+            self._seq = record.seq
+            if record.namespace == self.namespace:
+                self.unclear += record.listed
+                self._take(record)
+                self._check(record.at)
+
+    def _check(self, at: float) -> None:
+        for name in [name for name, holds in self._pending.items() if holds(self)]:
+            self.times[name] = at
+            del self._pending[name]
+
+    def _take(self, record: Record) -> None:
+        if record.resource == PODS.plural:
+            self._take_pod(record)
+        elif record.resource in FOLLOWED:
+            self._take_object(record)
+
+    def _take_pod(self, record: Record) -> None:
+        times = self.pods.get(record.uid)
+        if times is None:
+            times = self.pods[record.uid] = PodTimes(record.at)
+        if times.deleted is not None:
+            return
+        if record.kind == DELETED:
+            times.deleted = record.at
+            self.deleted += 1
+            self.bound -= times.bound is not None
+            self.ready -= times.is_ready
+            self.terminating -= times.is_terminating
+            return
+        pod = _pod.decode(record.raw)
+        if times.ungated is None and not pod.spec.scheduling_gates:
+            times.ungated = record.at
+        if times.bound is None and pod.spec.node_name:
+            times.bound = record.at
+            self.bound += 1
+        if times.running is None and pod.status.phase == "Running":
+            times.running = record.at
+        if times.ready is None and pod.ready:
+            times.ready = record.at
+        terminating = pod.metadata.deletion_timestamp is not None
+        self.ready += pod.ready - times.is_ready
+        self.terminating += terminating - times.is_terminating
+        times.is_ready, times.is_terminating = pod.ready, terminating
+
+    def _take_object(self, record: Record) -> None:
+        key = (record.resource, record.name)
+        is_set = record.resource == PODCLIQUESETS.plural
+        if record.kind == DELETED:
+            self.objects.pop(key, None)
+            self.set_exists = self.set_exists and not is_set
+            return
+        if is_set:
+            self.set_exists, self.status = True, _set.decode(record.raw).status
+        self.objects[key] = Present(_any.decode(record.raw).metadata.deletion_timestamp is not None, record)
+
+
+def percentiles(seconds: list[float]) -> dict[str, float]:
+    """Return median, 90th and 99th percentile and maximum (nearest rank); empty for no values."""
+    if not seconds:
+        return {}
+    ordered = sorted(seconds)
+
+    def rank(share: float) -> float:
+        return round(ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered)) - 1))], 3)
+
+    return {"p50": rank(0.5), "p90": rank(0.9), "p99": rank(0.99), "max": round(ordered[-1], 3)}

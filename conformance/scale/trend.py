@@ -1,0 +1,149 @@
+"""Stored results over time and over size, as one HTML page: trend per scenario, and growth with its exponent."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+from conformance.scale import svg
+from conformance.scale.compare import metrics
+from conformance.scale.compare.page import STYLE
+from conformance.scale.results import Result
+from conformance.scale.upstream import PublishedRun
+
+COLORS = (svg.BASE, svg.HEAD, svg.INK, svg.FAINT)
+SHAPES = "oDs^vPX*"
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Scale runs over time</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>Scale runs over time: {metric}</h1>
+<p>Seconds of different machines are not comparable. Each series is one implementation on one kind of machine.</p>
+{sections}
+</body>
+</html>
+"""
+
+
+class Point(NamedTuple):
+    """One run: its time as text, and its value."""
+
+    at: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Time by number of pods. `exponent` is the slope on logarithmic scales: 1 is linear."""
+
+    sizes: Mapping[int, float]
+    exponent: float
+
+
+def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[Point]]]:
+    """Return scenario → series → points in order of time. Incomplete results have no point."""
+    found: dict[str, dict[str, list[Point]]] = {}
+    for result in sorted(results, key=lambda each: each["startedAt"]):
+        value = metrics.times(result).get(metric)
+        if value is not None and result["complete"]:
+            name = f"{result['scenario']['name']}, {result['binder']}"
+            found.setdefault(name, {}).setdefault(_who(result), []).append(Point(result["startedAt"], value))
+    return found
+
+
+def published(runs: Iterable[PublishedRun], metric: str) -> dict[str, dict[str, list[Point]]]:
+    """Return the same of upstream's history."""
+    found: dict[str, dict[str, list[Point]]] = {}
+    for run in sorted(runs, key=lambda each: each.at):
+        if metric in run.seconds:
+            points = found.setdefault(f"{run.test}, published by Grove", {}).setdefault("Grove", [])
+            points.append(Point(run.at, run.seconds[metric]))
+    return found
+
+
+def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
+    """Return series → growth, for series with at least two sizes."""
+    values: dict[str, dict[int, list[float]]] = {}
+    for result in results:
+        value = metrics.times(result).get(metric)
+        if value is not None and result["complete"]:
+            sizes = values.setdefault(f"{_who(result)}, {result['binder']}", {})
+            sizes.setdefault(result["scenario"]["pods"], []).append(value)
+    found = {}
+    for name, sizes in values.items():
+        medians = {pods: statistics.median(each) for pods, each in sorted(sizes.items())}
+        if len(medians) > 1:
+            logs = [math.log(pods) for pods in medians], [math.log(value) for value in medians.values()]
+            found[name] = Growth(medians, statistics.linear_regression(*logs).slope)
+    return found
+
+
+def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -> str:
+    """Return the page. Raises UsageError if matplotlib is not installed."""
+    sections = [
+        f'<h2>{escape(name)}</h2><div class="wide">{_trend(lines)}</div>'
+        for name, lines in {**series(results, metric), **published(runs, metric)}.items()
+    ]
+    if grown := growth(results, metric):
+        rows = "".join(
+            f"<li>{escape(name)}: time grows with pods to the power of {each.exponent:.2f}</li>"
+            for name, each in grown.items()
+        )
+        sections.insert(0, f'<h2>Growth</h2><div class="wide">{_growth(grown)}</div><ul>{rows}</ul>')
+    return PAGE.format(style=STYLE, metric=escape(metric), sections="\n".join(sections) or "<p>No run has it.</p>")
+
+
+def _who(result: Result) -> str:
+    machine = result["environment"]
+    return f"{result['implementation']['name']}, {machine['cpus']} × {machine['cpuModel']}"
+
+
+def _trend(lines: Mapping[str, Sequence[Point]]) -> str:
+    drawn, axes = svg.figure(3.0)
+    days = sorted({point.at for points in lines.values() for point in points})
+    for index, (name, points) in enumerate(lines.items()):
+        places = [days.index(point.at) for point in points]
+        color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
+        axes.plot(places, [point.value for point in points], f"-{shape}", color=color, markersize=5, label=name)
+    shown = sorted({round(place * (len(days) - 1) / 5) for place in range(6)})
+    axes.set_xticks(shown, [days[place][:10] for place in shown])
+    _finish(axes, "")
+    return svg.element(drawn)
+
+
+def _growth(grown: Mapping[str, Growth]) -> str:
+    drawn, axes = svg.figure(3.5)
+    for index, (name, each) in enumerate(grown.items()):
+        color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
+        label = f"{name} (exponent {each.exponent:.2f})"
+        axes.plot(list(each.sizes), list(each.sizes.values()), f"-{shape}", color=color, markersize=5, label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    sizes = sorted({pods for each in grown.values() for pods in each.sizes})
+    axes.set_xticks(sizes, [f"{pods:,}" for pods in sizes])
+    values = [value for each in grown.values() for value in each.sizes.values()]
+    axes.set_yticks([min(values), max(values)], [f"{min(values):.3g}", f"{max(values):.3g}"])
+    axes.minorticks_off()
+    _finish(axes, "pods")
+    return svg.element(drawn)
+
+
+def _finish(axes: Any, x: str) -> None:
+    axes.spines["left"].set_visible(True)
+    axes.spines["left"].set_color(svg.FAINT)
+    axes.yaxis.label.set_color(svg.INK)
+    axes.set_ylabel("seconds, or × floor")
+    axes.set_xlabel(x)
+    if axes.get_yscale() == "linear":
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
+    axes.legend(frameon=False, labelcolor=svg.INK, fontsize=9)

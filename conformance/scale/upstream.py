@@ -1,0 +1,119 @@
+"""Interchange with Grove's own scale tests: their result file (spec E2E-341), and their published history (E2E-352)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from conformance import documents
+from conformance.errors import UsageError
+from conformance.scale.markers import MARKERS
+from conformance.scale.results import Result
+
+
+def result_file(result: Result, namespace: str) -> dict[str, Any]:
+    """Return a result in the form of upstream's `scale-test-results.json`, which their dashboard reads. It has their
+    markers only, under the names that the scenario gives them."""
+    phases = [_phase(phase, result) for phase in result["phases"]]
+    begin = _time(result["phases"][0]["startedAt"]) if phases else None
+    for phase, own in zip(phases, result["phases"], strict=True):
+        assert begin is not None
+        phase["durationFromTestStartSeconds"] = (_time(own["startedAt"]) - begin).total_seconds() + _length(own)
+    return {
+        "testName": result["scenario"]["name"],
+        "runID": result["run"],
+        "namespace": namespace,
+        "pcsCount": 1,
+        "phases": phases,
+        "testDurationSeconds": phases[-1]["durationFromTestStartSeconds"] if phases else 0.0,
+    }
+
+
+def _phase(phase: Result, result: Result) -> dict[str, Any]:
+    started = _time(phase["startedAt"])
+    names = result["scenario"]["upstreamNames"].get(phase["name"], {})
+    reached = sorted(
+        (seconds, names.get(marker, marker))
+        for marker, seconds in phase["markers"].items()
+        if seconds is not None and MARKERS[marker].upstream
+    )
+    if phase["holdSeconds"]:
+        reached.append((_length(phase), "steady-state-window"))
+    return {
+        "name": phase["name"],
+        "startTime": _text(started),
+        "endTime": _text(started + timedelta(seconds=_length(phase))),
+        "durationFromTestStartSeconds": 0.0,
+        "milestones": [
+            {
+                "name": name,
+                "timestamp": _text(started + timedelta(seconds=seconds)),
+                "durationFromPhaseStartSeconds": seconds,
+            }
+            for seconds, name in reached
+        ],
+    }
+
+
+def _length(phase: Result) -> float:
+    return float(phase["seconds"] + phase["holdSeconds"])
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class PublishedRun:
+    """One line of upstream's history. `seconds` maps `phase/marker` to the time since the phase began."""
+
+    test: str
+    run: str
+    commit: str
+    at: str
+    total: float
+    seconds: dict[str, float]
+
+
+def history(path: Path) -> Iterator[PublishedRun]:
+    """Yield the runs of upstream's `index/runs.ndjson`. Raises UsageError for a line that is none."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read: {error.strerror}", where=documents.shown(path), hint="give index/runs.ndjson"
+        ) from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield _published(orjson.loads(line))
+            except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+                raise UsageError(
+                    f"is not a run of upstream's history: {error!r}",
+                    where=f"{documents.shown(path)}:{number}",
+                    hint="give index/runs.ndjson of their branch",
+                ) from error
+
+
+def _published(line: dict[str, Any]) -> PublishedRun:
+    return PublishedRun(
+        test=line["testName"],
+        run=line["runID"],
+        commit=line["commit"],
+        at=line["runTimestamp"],
+        total=float(line["totalSeconds"]),
+        seconds={
+            f"{phase['name']}/{milestone['name']}": float(milestone["valueSeconds"])
+            for phase in line["phases"]
+            for milestone in phase["milestones"]
+        },
+    )

@@ -1,0 +1,147 @@
+"""The write floor: how long the writes of the implementation take without the implementation.
+
+The writes come from an untimed run on a cluster of its own, whose audit log has their bodies. In the timed run they are
+replayed last, on the same cluster, once the implementation has been stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from conformance.cluster import audit_bodies
+from conformance.cluster.audit import READS
+from conformance.cluster.audit_bodies import Write
+from conformance.errors import HarnessError
+from conformance.grove.kinds import PODCLIQUESETS
+from conformance.scale.environment import AGENT, Environment
+from conformance.scale.floor import IN_FLIGHT
+from conformance.scale.phases import TIME_LIMIT
+from conformance.scale.play import NAMESPACE
+from conformance.scale.replay import Replay, counted
+from conformance.scale.requests import CONTROL_PLANE, HARNESS, NOT_COUNTED
+from conformance.scale.scenario import Scenario
+from conformance.scale.tracker import Tracker
+from kube.errors import ApiError
+from kube.resource import NAMESPACES
+
+CONFIGURATIONS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+GONE_WITHIN = 120.0
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The set as the API server stored it, and the writes that followed."""
+
+    stored: dict[str, Any]
+    writes: Sequence[Write]
+
+
+async def record(env: Environment, scenario: Scenario, scheduler_name: str | None) -> Recorded:
+    """Deploy the set of a scenario, and return what the implementation wrote until all was quiet."""
+    await env.namespace(NAMESPACE)
+    tracker, pods = Tracker(env.recorder, NAMESPACE), scenario.replicas * scenario.pods_per_replica
+    await env.quiet()
+    mark = env.audit.mark()
+    answer = await env.client.create(PODCLIQUESETS, scenario.pod_clique_set(NAMESPACE, scheduler_name))
+
+    def over(now: Tracker) -> bool:
+        return now.ready == pods and now.status.available_replicas == scenario.replicas
+
+    await env.follow(tracker, "recording of writes", over, pods, TIME_LIMIT)
+    await env.quiet()
+    found = [
+        write
+        for write in audit_bodies.writes(env.cluster.audit_log, NAMESPACE, mark)
+        if write.program not in NOT_COUNTED | CONTROL_PLANE and not write.program.startswith(HARNESS)
+    ]
+    return Recorded(orjson.loads(answer), found)
+
+
+async def measure(env: Environment, recorded: Recorded, pods: int) -> dict[str, Any]:
+    """Replay recorded writes without the implementation, and return times, counts and CPU. Raises HarnessError if the
+    API server did not get the same writes."""
+    env.driver.stop()
+    stored = recorded.stored
+    metadata = {"name": stored["metadata"]["name"], "namespace": NAMESPACE}
+    fresh = {**{name: value for name, value in stored.items() if name != "status"}, "metadata": metadata}
+    await _prepare(env, fresh)
+    await env.quiet()
+    tracker = Tracker(env.recorder, NAMESPACE)
+    tracker.read()
+    mark, meter, begin = env.audit.mark(), env.meter(), env.now()
+    present, ready = tracker.present, tracker.ready
+    tracker.mark(
+        {
+            "pods-created": lambda now: now.present - present >= pods,
+            "pods-ready": lambda now: now.ready - ready >= pods,
+        },
+        begin,
+    )
+    created = orjson.loads(await env.client.create(PODCLIQUESETS, fresh))
+    uids = {stored["metadata"]["uid"]: created["metadata"]["uid"]}
+    replay = Replay(env.client, recorded.writes, uids, IN_FLIGHT)
+    sending = asyncio.ensure_future(replay.all())
+    await env.follow(tracker, "write floor", lambda now: now.ready >= pods or _failed(sending), pods, TIME_LIMIT)
+    await sending
+    ended = env.now()
+    cost = {"processes": meter.read(), "machine": meter.machine()}
+    await env.quiet()
+    _compare(counted(recorded.writes), _sent(env, mark))
+    times = {name: round(at - begin, 3) for name, at in tracker.times.items()}
+    return {"markers": {**times, "all-written": round(ended - begin, 3)}, "writes": len(recorded.writes), **cost}
+
+
+def _failed(sending: asyncio.Future[None]) -> bool:
+    return sending.done() and sending.exception() is not None
+
+
+def _sent(env: Environment, mark: int) -> Counter[tuple[str, str]]:
+    """Count what the replay wrote, without the set itself."""
+    found: Counter[tuple[str, str]] = Counter()
+    for key, count in env.audit.requests(mark).items():
+        if key.verb not in READS and key.program == AGENT and key.code < 300:
+            found[key.verb, key.resource] += count
+    found["create", PODCLIQUESETS.plural] -= 1
+    return +found
+
+
+def _compare(wanted: Counter[tuple[str, str]], sent: Counter[tuple[str, str]]) -> None:
+    if wrong := [
+        f"{sent[key]} instead of {wanted[key]} {' '.join(key)}"
+        for key in sorted(wanted.keys() | sent.keys())
+        if sent[key] != wanted[key]
+    ]:
+        raise HarnessError(f"the write floor did not repeat the recorded writes: {'; '.join(wrong)}")
+
+
+async def _prepare(env: Environment, fresh: dict[str, Any]) -> None:
+    """Delete the webhooks, which nobody answers any more, and recreate the namespace; return when the set could be
+    created. Raises HarnessError."""
+    await env.client.delete(NAMESPACES, None, NAMESPACE)
+    for plural in CONFIGURATIONS:
+        await env.client.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{plural}")
+
+    async def trial() -> None:
+        path = PODCLIQUESETS.path(NAMESPACE)
+        await env.client.request("POST", path, params={"dryRun": "All"}, body=fresh)
+
+    await _repeated(env, lambda: env.namespace(NAMESPACE), f"the namespace {NAMESPACE} was not deleted")
+    await _repeated(env, trial, "the webhooks are still called")
+
+
+async def _repeated(env: Environment, act: Callable[[], Awaitable[None]], otherwise: str) -> None:
+    """Repeat a request until it is accepted."""
+    end, answer = env.now() + GONE_WITHIN, ""
+    while env.now() < end:
+        try:
+            return await act()
+        except ApiError as error:
+            answer = str(error)
+        await asyncio.sleep(0.5)
+    raise HarnessError(f"{otherwise} within {GONE_WITHIN:.0f} s: {answer}")

@@ -1,0 +1,284 @@
+"""Comparisons of results that never happened: rounds, validity, resuming, verdicts, gates, tables."""
+
+from __future__ import annotations
+
+import copy
+import io
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import orjson
+import pytest
+from rich.console import Console
+
+from conformance.errors import Exit, HarnessError, UsageError
+from conformance.scale import results, svg
+from conformance.scale.compare import comparison, page, rounds, session, sides, tables, validity
+from conformance.scale.compare.comparison import Question
+from conformance.scale.compare.rounds import Side
+from conformance.scale.compare.session import Plan, Session
+from conformance.scale.compare.sides import Measured
+from conformance.scale.results import Result
+from tests.scale.made import DIGEST, result
+
+LIMITS = validity.Limits()
+OTHER = "sha256:" + "1" * 64
+
+
+def played(count: int, effect: float = 1.0, writes: float = 1.0) -> list[rounds.Round]:
+    chance = random.Random(1)
+    found = []
+    for number in range(1, count + 1):
+        base = result(ready=20 + chance.random(), writes=5000 + number)
+        head = result(ready=(20 + chance.random()) * effect, writes=round((5000 - number) * writes), identity=OTHER)
+        found.append(rounds.judged(number, base, head, LIMITS))
+    return found
+
+
+def compared(found: list[rounds.Round], **question: Any) -> dict[str, Any]:
+    return comparison.compare(found, Question(**question), ("main", "branch"))
+
+
+def test_a_slower_head_is_called_slower_and_fails_only_beyond_a_threshold() -> None:
+    found = compared(played(6, 1.25))
+    assert found["verdict"] == "slower" and found["question"]["metric"] == "deploy/pods-ready"
+    assert found["primary"]["estimate"]["ratio"] == pytest.approx(1.25, rel=0.05)
+    assert comparison.exit_code(found) == Exit.CONFORMANT
+    assert comparison.exit_code(compared(played(6, 1.25), threshold=0.1)) == Exit.NOT_CONFORMANT
+    assert comparison.exit_code(compared(played(6, 1.25), threshold=0.4)) == Exit.CONFORMANT
+    assert comparison.exit_code(compared(played(6, 0.8), threshold=0.1)) == Exit.CONFORMANT
+
+
+def test_a_tenth_more_writes_fail_after_three_rounds() -> None:
+    found = compared(played(3, writes=1.2))
+    assert found["verdict"] == "inconclusive" and found["counts"]["writes"]["verdict"] == "more"
+    assert found["gate"] == ["12.4% more writes, beyond the threshold of 5%"]
+    assert comparison.exit_code(found) == Exit.NOT_CONFORMANT
+    assert comparison.exit_code(compared(played(3, writes=1.2), count_threshold=None)) == Exit.CONFORMANT
+    assert compared(played(3))["gate"] == []
+
+
+def test_another_metric_is_tested_only_if_it_is_named_before() -> None:
+    assert compared(played(6), metric="delete/all-deleted")["verdict"] == "no difference seen"
+    with pytest.raises(UsageError, match="pods-ready"):
+        compared(played(6), metric="deploy/pods-raedy")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda r: r["phases"][0].update(uncertainRecords=3), "3 events were missed"),
+        (lambda r: r["phases"][1].update(throttled=2), "throttled 2 requests"),
+        (lambda r: r["phases"][0]["machine"].update(foreignShare=0.3), "other processes used 30% of the CPU"),
+        (lambda r: r["phases"][0]["machine"].update(clockJumpSeconds=-2.0), "the clock jumped by -2.0 s"),
+        (lambda r: r["phases"][0].update(finalCheck=["19 pods instead of 20"]), "final check: 19 pods"),
+        (lambda r: r.update(complete=False, reason="deploy: not over"), "not complete: deploy: not over"),
+        (lambda r: r["floors"].update(after={**r["floors"]["after"], "markers": {"pods-ready": 12}}), "raw floors"),
+    ],
+)
+def test_an_invalid_run_says_why_and_is_not_used(spoil: Callable[[Result], None], told: str) -> None:
+    found = played(7)
+    spoiled = copy.deepcopy(found[2].base)
+    spoil(spoiled)
+    found[2] = rounds.judged(3, spoiled, found[2].head, LIMITS)
+    document = compared(found)
+    [unused] = document["rounds"]["unused"]
+    assert unused["round"] == 3 and told in unused["reasons"][0] and unused["reasons"][0].startswith("base: ")
+    assert document["rounds"]["used"] == 6
+
+
+def test_a_head_that_fails_its_final_check_fails_the_comparison() -> None:
+    found = played(1)
+    head = copy.deepcopy(found[0].head)
+    head["phases"][0]["finalCheck"] = ["19 pods instead of 20"]
+    document = compared([rounds.judged(1, found[0].base, head, LIMITS)])
+    assert document["verdict"] == "invalid" and comparison.exit_code(document) == Exit.NOT_CONFORMANT
+
+
+def test_only_disturbed_rounds_are_no_answer() -> None:
+    base = result()
+    base["phases"][0]["machine"]["foreignShare"] = 0.9
+    document = compared([rounds.judged(1, base, result(), LIMITS)])
+    assert (document["verdict"], document["why"]) == ("invalid", "no round is valid")
+    assert comparison.exit_code(document) == Exit.HARNESS
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda r: r["scenario"].update(digest=OTHER), "scenario: "),
+        (lambda r: r["environment"].update(cpuModel="another"), "cpuModel: a model and another"),
+        (lambda r: r["environment"]["versions"].update(kubernetes="1.35.0"), "version of kubernetes"),
+        (lambda r: r["implementation"].update(identity=DIGEST), "head: the implementation changed"),
+    ],
+)
+def test_what_differs_is_not_compared_without_force(change: Callable[[Result], None], told: str) -> None:
+    found = played(6)
+    change(found[5].head)
+    with pytest.raises(UsageError, match="--force") as caught:
+        compared(found)
+    assert told in str(caught.value)
+    assert told in compared(found, force=True)["warnings"][0]
+
+
+def test_each_side_begins_as_often_as_the_other() -> None:
+    orders = rounds.order(6, seed=3)
+    assert orders == rounds.order(6, seed=3) and len({tuple(rounds.order(6, seed)) for seed in range(20)}) > 1
+    for first, second in zip(orders[::2], orders[1::2], strict=True):
+        assert {first[0], second[0]} == {Side.BASE, Side.HEAD}
+
+
+def test_runs_that_do_not_alternate_are_noticed() -> None:
+    at = [{**result(), "startedAt": f"2026-01-01T00:0{minute}:00+00:00"} for minute in range(4)]
+    assert rounds.interleaved([at[0], at[3]], [at[1], at[2]]) and not rounds.interleaved(at[:2], at[2:])
+
+
+PLAN = Plan(
+    base=Measured("a", {}, "a"),
+    head=Measured("b", {"qps": "5"}, "b qps=5"),
+    scenario="scale-20",
+    scheduler="kube",
+    rounds=3,
+    warm_up=1,
+    spare=2,
+    seed=0,
+    digest=DIGEST,
+)
+
+
+class Runner:
+    """Writes results; fails in the run after `lives`; disturbs the runs whose files are named."""
+
+    def __init__(self, lives: int = 100, disturbed: tuple[str, ...] = ()) -> None:
+        self.runs: list[str] = []
+        self._lives, self._disturbed = lives, disturbed
+
+    def __call__(self, side: Measured, path: Path) -> None:
+        if len(self.runs) == self._lives:
+            raise KeyboardInterrupt
+        self.runs.append(path.stem)
+        made = result(identity=DIGEST if side.name == "a" else OTHER)
+        if path.stem in self._disturbed:
+            made["phases"][0]["machine"]["foreignShare"] = 0.5
+        results.write(made, path)
+
+
+def play(folder: Path, runner: Runner) -> tuple[list[rounds.Round], list[str]]:
+    said: list[str] = []
+    session.remember(PLAN, folder)
+    found = Session(PLAN, folder, runner, LIMITS, lambda subject, step: said.append(f"{subject}: {step}")).play()
+    return found, said
+
+
+def test_rounds_are_played_after_a_warm_up(tmp_path: Path) -> None:
+    runner = Runner()
+    found, said = play(tmp_path / "new", runner)
+    assert [each.number for each in found] == [1, 2, 3] and len(runner.runs) == 8
+    assert all(name.startswith("warm-up") for name in runner.runs[:2])
+    assert {runner.runs[2], runner.runs[4]} == {"round-01-base", "round-02-head"} or {
+        runner.runs[2],
+        runner.runs[4],
+    } == {"round-01-head", "round-02-base"}
+    assert said[0].startswith("warm-up 1 of 1: ") and "less than a minute left" in said[-1]
+
+
+def test_a_kill_loses_no_finished_round(tmp_path: Path) -> None:
+    first, second = Runner(lives=5), Runner()
+    with pytest.raises(KeyboardInterrupt):
+        play(tmp_path, first)
+    found, _ = play(tmp_path, second)
+    assert len(found) == 3 and len(second.runs) == 4  # the half of round 2 is measured again with its partner
+    third = Runner()
+    assert len(play(tmp_path, third)[0]) == 3 and third.runs == []
+
+
+def test_a_disturbed_round_is_replaced_while_there_are_spare_ones(tmp_path: Path) -> None:
+    found, said = play(tmp_path / "one", Runner(disturbed=("round-02-head",)))
+    assert [bool(each.unused) for each in found] == [False, True, False, False]
+    assert any("not used: head: deploy: other processes" in line for line in said)
+    every = tuple(f"round-{number:02}-base" for number in range(1, 9))
+    assert len(play(tmp_path / "all", Runner(disturbed=every))[0]) == 5
+
+
+def test_a_folder_of_another_comparison_is_not_continued(tmp_path: Path) -> None:
+    session.remember(PLAN, tmp_path)
+    session.remember(PLAN, tmp_path)
+    changed = Plan(**{**vars(PLAN), "scenario": "scale-1000"})
+    with pytest.raises(UsageError, match="another scenario"):
+        session.remember(changed, tmp_path)
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(UsageError, match="is not JSON"):
+        session.remember(PLAN, tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(UsageError, match="is not empty"):
+        session.remember(PLAN, tmp_path / "other")
+
+
+def test_more_rounds_may_be_asked_of_the_same_folder(tmp_path: Path) -> None:
+    session.remember(PLAN, tmp_path)
+    session.remember(Plan(**{**vars(PLAN), "rounds": 8}), tmp_path)
+
+
+def test_a_run_without_a_result_ends_the_comparison_with_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session.sys, "executable", "/bin/false")
+    with pytest.raises(HarnessError, match=r"round-01-base\.log"):
+        session.subprocess_runner("scale-20", "kube")(PLAN.head, tmp_path / "round-01-base.json")
+    assert PLAN.head.arguments() == ["--implementation", "b", "--set=qps=5"]
+
+
+def test_stored_sides_are_files_or_folders(tmp_path: Path) -> None:
+    for number in (2, 1):
+        made = {**result(), "startedAt": f"2026-01-01T00:0{number}:00+00:00"}
+        results.write(made, tmp_path / f"{number}.json")
+    found = sides.stored([str(tmp_path)])
+    assert [each["startedAt"][15] for each in found.results] == ["1", "2"]
+    assert sides.is_stored(str(tmp_path)) and sides.is_stored("x.json") and not sides.is_stored("reference")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="has no result"):
+        sides.stored([str(tmp_path / "empty")])
+
+
+def test_the_tables_have_the_verdict_first_and_the_command_last() -> None:
+    document = orjson.loads(orjson.dumps(compared(played(6, 1.25), threshold=0.1)))
+    text = tables.markdown(document, "grove-conformance scale compare --base a --head b")
+    lines = text.splitlines()
+    assert lines[0] == "### Made: main (base) and branch (head), 6 rounds" and lines[2].startswith("**slower**")
+    assert "**fails**" in text and "| deploy/pods-ready |" in text and "| writes a pod |" in text
+    assert lines[-1] == "    grove-conformance scale compare --base a --head b"
+    shown = io.StringIO()
+    tables.show(document, Console(file=shown, width=200))
+    assert "slower: p = 0.031 in 6 rounds" in shown.getvalue() and "2 × a model, 23 GiB" in shown.getvalue()
+
+
+def test_the_page_needs_no_network_and_escapes_names() -> None:
+    document = orjson.loads(orjson.dumps(compared(played(6, 1.25))))
+    document["head"]["name"] = "<script>alert(1)</script> & $x^2$"
+    text = page.page(document, "scale compare --head '<b>'")
+    assert "<script" not in text and "<b>" not in text and "&lt;script&gt;" in text
+    assert text.count("<svg") == 2 and "prefers-color-scheme: dark" in text
+    links = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert all(link.startswith("#") for link in links)
+    for color in svg.VARIABLES:
+        assert color not in text
+    assert page.page(document, "x") == page.page(document, "x")
+
+
+def test_a_comparison_without_usable_rounds_has_a_page() -> None:
+    base = result()
+    base["phases"][0]["machine"]["foreignShare"] = 0.9
+    document = compared([rounds.judged(1, base, result(), LIMITS)])
+    assert "no round is valid" in page.page(document, "x")
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_the_document_has_its_schema(count: int) -> None:
+    document = orjson.loads(orjson.dumps(compared(played(count, 1.25), threshold=0.1)))
+    schema = Path(comparison.__file__).with_name("comparison.schema.json")
+    jsonschema.validate(document, orjson.loads(schema.read_bytes()))

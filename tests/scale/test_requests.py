@@ -1,0 +1,57 @@
+"""Counted requests of a phase."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from conformance.cluster.audit import AuditKey
+from conformance.scale.requests import counted, throttled
+
+
+def key(program: str, verb: str = "create", resource: str = "pods", code: int = 201) -> AuditKey:
+    return AuditKey(verb, "", resource, "somebody", f"{program}/v1 (linux/amd64)", code)
+
+
+def test_writes_a_pod_leave_out_who_would_write_as_much_without_an_operator() -> None:
+    requests = Counter(
+        {
+            key("an-operator"): 10,
+            key("an-operator", "patch", code=409): 2,
+            key("an-operator", "patch", code=422): 1,
+            key("kube-controller-manager", "create", "events"): 3,
+            key("kwok-controller", "patch", "pods/status"): 50,
+            key("kube-scheduler", "create", "pods/binding"): 10,
+            key("grove-conformance-scale", "create", "podcliquesets"): 1,
+        }
+    )
+    writes = counted(requests, 10)["writes"]
+    assert (writes["total"], writes["perPod"], writes["refused"], writes["conflicts"]) == (16, 1.6, 3, 2)
+    rows = writes["rows"]
+    assert isinstance(rows, list) and len(rows) == 6
+    assert rows[0] == {
+        "program": "kwok-controller",
+        "verb": "patch",
+        "resource": "pods/status",
+        "count": 50,
+        "perPod": 5,
+    }
+
+
+def test_reads_are_counted_apart_from_writes() -> None:
+    requests = Counter(
+        {
+            key("an-operator", "get", code=200): 7,
+            key("an-operator", "get", code=404): 1,
+            key("an-operator", "list", code=200): 2,
+            key("an-operator"): 5,
+            key("kube-controller-manager", "get", code=200): 9,
+            key("grove-conformance-recorder", "list", code=200): 30,
+        }
+    )
+    result = counted(requests, 10)
+    assert (result["writes"]["total"], result["reads"]["total"], result["reads"]["refused"]) == (5, 10, 1)
+    assert isinstance(result["reads"]["rows"], list) and len(result["reads"]["rows"]) == 4
+
+
+def test_throttled_requests_count_whoever_sent_them() -> None:
+    assert throttled(Counter({key("grove-conformance-scale", code=429): 2, key("x", "get", code=429): 1})) == 3

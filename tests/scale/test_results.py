@@ -1,0 +1,186 @@
+"""Result files: what is written, read and rejected; who was measured; what the final check finds."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from rich.console import Console
+
+from conformance.data import PROJECT, folder
+from conformance.errors import UsageError
+from conformance.grove.expected import expected
+from conformance.history.log import Log
+from conformance.history.record import ADDED
+from conformance.scale import final_check, identity, machine, results, scenario, tables
+from conformance.scale.markers import Target
+from conformance.scale.play import times_floor
+from conformance.scale.tracker import Tracker
+from tests.scale.made import result
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / results.file_name(result())
+    assert path.name == "20260102-030405-Made-an-operator-kube-scheduler.json"
+    results.write(result(), path)
+    assert results.read(path) == result() and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "is not JSON"),
+        (b"\x00\xff", "is not JSON"),
+        (b"[1]", "is not a ScaleResult"),
+        (b'{"kind": "ConformanceReport"}', "is not a ScaleResult"),
+        (b'{"kind": "ScaleResult", "apiVersion": "conformance.grove.io/v1alpha1"}', "v1alpha1"),
+        (b'{"kind": "ScaleResult", "apiVersion": "conformance.grove.io/v1alpha2"}', "run"),
+    ],
+)
+def test_other_files_are_rejected_in_one_line(tmp_path: Path, content: bytes, told: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"other\.json") as caught:
+        results.read(path)
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        results.read(tmp_path / "none.json")
+
+
+def test_an_incomplete_result_is_valid_and_shown(tmp_path: Path) -> None:
+    stopped = copy.deepcopy(result())
+    stopped |= {"complete": False, "reason": "deploy: not over after 600 s", "phases": []}
+    stopped["floors"]["after"] = None
+    path = tmp_path / "stopped.json"
+    results.write(stopped, path)
+    with Path("/dev/null").open("w") as nowhere:
+        tables.show(results.read(path), Console(file=nowhere))
+
+
+def test_deletion_is_compared_with_the_deletion_of_the_raw_floor() -> None:
+    phases: list[dict[str, Any]] = [{"markers": {"pods-ready": 20.0, "all-deleted": 9.0, "pcs-deleted": 1.0}}]
+    times_floor(phases, {"pods-created": 4.0, "pods-ready": 8.0, "pods-deleted": 3.0})
+    assert phases[0]["timesFloor"] == {"pods-ready": 2.5, "all-deleted": 3.0}
+
+
+def test_a_python_module_is_identified_by_its_sources_and_commit() -> None:
+    found = identity.of_process([sys.executable, "-m", "reference_impl", "operator"])
+    assert found["program"] == "reference_impl" and found["digest"].startswith("sha256:")
+    assert found["digest"] != identity.of_process([sys.executable, "-m", "conformance"])["digest"]
+
+
+def test_a_python_module_of_another_work_tree_is_identified_by_that_one(tmp_path: Path) -> None:
+    (tmp_path / "reference_impl").mkdir()
+    (tmp_path / "reference_impl" / "__main__.py").write_text("pass")
+    command = [sys.executable, "-m", "reference_impl"]
+    found = identity.of_process(command, str(tmp_path))
+    assert found["commit"] is None and found["digest"] not in (None, identity.of_process(command)["digest"])
+
+
+def test_a_binary_is_identified_by_its_bytes_and_the_commit_of_its_work_tree(tmp_path: Path) -> None:
+    binary = tmp_path / "operator"
+    binary.write_bytes(b"one")
+    first = identity.of_process([str(binary), "--kubeconfig=x"])
+    assert (first["commit"], first["modified"]) == (None, None)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "operator"], check=True)
+    subprocess.run([*git, "commit", "-qm", "one"], check=True)
+    second = identity.of_process([str(binary)])
+    assert second["digest"] == first["digest"] and len(second["commit"]) == 40 and not second["modified"]
+    binary.write_bytes(b"two")
+    third = identity.of_process([str(binary)])
+    assert third["digest"] != first["digest"] and third["modified"]
+
+
+def test_the_identity_of_an_implementation_has_its_settings_but_no_paths(tmp_path: Path) -> None:
+    programs = {"operator": {"digest": "sha256:1"}}
+    plain = identity.overall(programs, {})
+    assert plain == identity.overall(programs, {"binary": str(tmp_path)}) != identity.overall(programs, {"qps": "5"})
+    assert identity.overall({}, {}) is None and identity.overall({"operator": {"digest": None}}, {}) is None
+
+
+def test_the_machine_is_described_and_its_load_is_attributed() -> None:
+    found = machine.description()
+    assert found["cpus"] > 0 and found["memoryMiB"] > 0
+    meter = machine.Meter({}, threading.get_native_id())
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end:
+        pass
+    assert "suite" in meter.read()
+    read = meter.machine()
+    assert read["recorderCpuSeconds"] >= 0.05
+    assert read["foreignShare"] >= 0 and abs(read["clockJumpSeconds"]) < 1 and read["seconds"] > 0
+
+
+class Made:
+    """The objects of a small scenario, as an operator creates them."""
+
+    def __init__(self) -> None:
+        self.scenario = scenario.read(folder("fixtures") / "scale" / "scale-20.yaml")
+        self.log = Log()
+        self.target = Target(20, 10, 1, 0, 0)
+        manifest = self.scenario.pod_clique_set("space", None)
+        objects = expected(manifest)
+        status = {"replicas": 10, "availableReplicas": 10, "updatedReplicas": 10, "observedGeneration": 1}
+        self.add("podcliquesets", "scale", status=status)
+        for name in objects.cliques:
+            current = {"observedGeneration": 1, "readyReplicas": 2, "updatedReplicas": 2}
+            self.add("podcliques", name, spec={"replicas": 2}, metadata={"generation": 1}, status=current)
+        for name in objects.gangs:
+            self.add("podgangs", name)
+        for index in range(20):
+            self.add("pods", f"p{index}")
+
+    def add(self, resource: str, name: str, **document: Any) -> None:
+        raw = orjson.dumps(document)
+        self.log.append(ADDED, resource, namespace="space", name=name, uid=name, version="1", raw=raw, at=1.0)
+
+    def wrong(self) -> list[str]:
+        tracker = Tracker(self.log, "space")
+        tracker.read()
+        objects = final_check.objects(tracker, self.scenario.expected(self.target.replicas), self.target)
+        return [*objects, *final_check.statuses(tracker, self.target)]
+
+
+def test_the_final_check_accepts_what_is_expected() -> None:
+    assert Made().wrong() == []
+
+
+def test_the_final_check_counts_objects() -> None:
+    made = Made()
+    made.add("pods", "one-more")
+    made.add("podgangs", "stray", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert made.wrong() == [
+        "21 pods instead of 20",
+        "11 podgangs instead of 10",
+        "1 objects are being deleted",
+    ]
+
+
+def test_the_final_check_wants_current_statuses() -> None:
+    made = Made()
+    made.add("podcliquesets", "scale", status={"replicas": 10, "availableReplicas": 9, "lastErrors": [{}]})
+    stale = {"observedGeneration": 1, "readyReplicas": 2, "updatedReplicas": 2}
+    made.add("podcliques", "scale-3-expert-worker", spec={"replicas": 2}, metadata={"generation": 2}, status=stale)
+    assert made.wrong() == [
+        "availableReplicas of the set is 9 instead of 10",
+        "updatedReplicas of the set is 0 instead of 10",
+        "observedGeneration of the set is 0 instead of 1",
+        "the set has 1 lastErrors",
+        "the status of 1 podcliques is not current, the first is scale-3-expert-worker",
+    ]
+
+
+def test_the_project_itself_is_a_work_tree_or_none() -> None:
+    assert set(identity.commit_of(PROJECT)) == {"commit", "modified"}

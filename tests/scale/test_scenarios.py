@@ -1,0 +1,142 @@
+"""Scenario files and the objects that they give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.data import folder
+from conformance.errors import UsageError
+from conformance.scale import scenario
+from conformance.scale.phases import Action, Until
+
+SMALL = folder("fixtures") / "scale" / "scale-20.yaml"
+SET = SMALL.parent / "sets" / "expert-worker.yaml"
+
+
+def test_a_scenario_gives_the_set_and_the_same_pods_without_an_operator() -> None:
+    small = scenario.read(SMALL)
+    manifest = small.pod_clique_set("there", "some-scheduler")
+    [clique] = manifest["spec"]["template"]["cliques"]
+    assert manifest["metadata"] == {"name": "scale", "namespace": "there"} and manifest["spec"]["replicas"] == 10
+    assert clique["spec"]["podSpec"]["schedulerName"] == "some-scheduler"
+    assert (
+        "schedulerName" not in small.pod_clique_set("there", None)["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
+    )
+    pods = small.plain_pods("there", "default-scheduler")
+    assert len(pods) == small.pods == 20 == len({pod["metadata"]["name"] for pod in pods})
+    assert {pod["spec"]["schedulerName"] for pod in pods} == {"default-scheduler"}
+    assert pods[0]["spec"]["containers"] == clique["spec"]["podSpec"]["containers"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        ("replicas: 10", "replicas: many", "replicas"),
+        ("count: 4", "count: 0", "nodes.count"),
+        ("profile: tiny", "profile: tyni", "tiny"),
+        ("set: expert-worker", "set: expert-wroker", 'did you mean "expert-worker"'),
+        ("set: expert-worker", "manifest: {spec: {}}", "metadata.name"),
+        ("set: expert-worker", "", "manifest"),
+        ("set: expert-worker", "set: expert-worker\nmanifest: {}", "wrong.yaml"),
+        ("description:", "descriptoin:", "descriptoin"),
+    ],
+)
+def test_a_wrong_scenario_is_told_with_file_and_field(tmp_path: Path, was: str, now: str, told: str) -> None:
+    text = SMALL.read_text()
+    assert was in text
+    path = tmp_path / "wrong.yaml"
+    path.write_text(text.replace(was, now, 1))
+    with pytest.raises(UsageError, match=r"wrong\.yaml") as caught:
+        scenario.read(path)
+    assert told in str(caught.value)
+
+
+def write(path: Path, phases: str, was: str = "replicas: 10", now: str = "replicas: 10") -> Path:
+    path.write_text(SMALL.read_text().replace(was, now, 1) + f"phases: {phases}\n")
+    return path
+
+
+def test_without_phases_a_set_is_deployed_and_deleted() -> None:
+    assert [(phase.name, phase.action, phase.until, phase.replicas) for phase in scenario.read(SMALL).phases] == [
+        ("deploy", Action.CREATE, Until.SETTLED, 10),
+        ("delete", Action.DELETE, Until.GONE, 0),
+    ]
+
+
+def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "up.yaml",
+        "[{name: deploy, create: {}}, {name: up, scale: 15}, {repeat: 2, phases: [{name: down, scale: 5}]},"
+        " {name: touch, patch: [{op: add, path: /metadata/annotations, value: {x: 'steady-${run}'}}],"
+        " until: observed, hold: 3, unchanged: true}, {name: wait, until: settled}]",
+    )
+    found = scenario.read(path)
+    assert [(phase.name, phase.replicas, phase.previous) for phase in found.phases] == [
+        ("deploy", 10, 0),
+        ("up", 15, 10),
+        ("down-c1", 5, 15),
+        ("down-c2", 5, 5),
+        ("touch", 5, 5),
+        ("wait", 5, 5),
+    ]
+    assert (found.peak, found.pods) == (15, 30) and len(found.plain_pods("there", "x")) == 30
+    touch = found.phases[4]
+    assert touch.operations("r1") == [{"op": "add", "path": "/metadata/annotations", "value": {"x": "steady-r1"}}]
+    assert (touch.until, touch.hold, touch.unchanged) == (Until.OBSERVED, 3, True)
+
+
+@pytest.mark.parametrize(
+    ("phases", "told"),
+    [
+        ("[{name: up, scale: 5}]", "begin with create"),
+        ("[{name: a, create: {}}, {name: b, create: {}}]", "a set that exists"),
+        ("[{name: a, create: {}}, {name: a, delete: {}}]", "duplicate phase"),
+        ("[{name: a, create: {}, delete: {}}]", "create and delete"),
+        ("[{name: a, create: {}, until: later}]", "phases"),
+        ("[]", "phases"),
+    ],
+)
+def test_phases_that_make_no_sense_are_rejected(tmp_path: Path, phases: str, told: str) -> None:
+    with pytest.raises(UsageError, match=r"wrong\.yaml:\d+") as caught:
+        scenario.read(write(tmp_path / "wrong.yaml", phases))
+    assert told in str(caught.value)
+
+
+def test_scaling_groups_multiply_the_pods_of_their_cliques(tmp_path: Path) -> None:
+    grouped = SET.read_text().replace(
+        "    cliques:\n",
+        "    podCliqueScalingGroups: [{name: g, cliqueNames: [expert-worker], replicas: 3}]\n    cliques:\n",
+    )
+    (tmp_path / "set.yaml").write_text(grouped)
+    path = tmp_path / "groups.yaml"
+    path.write_text(SMALL.read_text().replace("set: expert-worker", "set: set.yaml"))
+    found = scenario.read(path)
+    assert (found.pods_per_replica, found.pods) == (6, 60)
+    assert len({pod["metadata"]["name"] for pod in found.plain_pods("there", "x")}) == 60
+
+
+def test_the_digest_changes_with_the_load_only(tmp_path: Path) -> None:
+    text, path = SMALL.read_text(), tmp_path / "other.yaml"
+    digest = scenario.read(SMALL).digest
+    path.write_text(text.replace("ScaleTest_20", "Another").replace("description: ", "description: Also "))
+    assert scenario.read(path).digest == digest
+    (tmp_path / "set.yaml").write_text(SET.read_text().replace("memory: 1Mi", "memory: 2Mi"))
+    for was, now in (
+        ("count: 4", "count: 5"),
+        ("set: expert-worker", "set: set.yaml"),
+        ("replicas: 10", "replicas: 11"),
+    ):
+        path.write_text(text.replace(was, now, 1))
+        assert scenario.read(path).digest != digest
+    assert scenario.read(write(path, "[{name: deploy, create: {}}]")).digest != digest
+
+
+def test_a_scenario_may_be_a_file_of_the_user(tmp_path: Path) -> None:
+    assert scenario.load(str(write(tmp_path / "mine.yaml", "[{name: deploy, create: {}}]"))).pods == 20
+
+
+def test_an_unknown_scenario_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="scale-1000"):
+        scenario.load("scale-100")

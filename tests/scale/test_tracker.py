@@ -1,0 +1,183 @@
+"""Times and markers from a history made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from conformance.history.log import Log
+from conformance.history.record import ADDED, DELETED, MODIFIED
+from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
+from conformance.scale.phases import Action, Phase, Until
+from conformance.scale.tracker import Tracker, percentiles
+
+SPACE = "space"
+
+
+class Feed:
+    def __init__(self) -> None:
+        self.log = Log()
+        self.tracker = Tracker(self.log, SPACE)
+
+    def add(
+        self,
+        at: float,
+        kind: str,
+        resource: str,
+        name: str,
+        *,
+        namespace: str = SPACE,
+        uid: str = "",
+        listed: bool = False,
+        **document: Any,
+    ) -> None:
+        self.log.append(
+            kind,
+            resource,
+            namespace=namespace,
+            name=name,
+            uid=uid or f"uid-{name}",
+            version="1",
+            raw=orjson.dumps(document),
+            at=at,
+            listed=listed,
+        )
+
+    def read(self) -> Tracker:
+        self.tracker.read()
+        return self.tracker
+
+
+@pytest.fixture
+def feed() -> Feed:
+    return Feed()
+
+
+def ready(status: str) -> dict[str, Any]:
+    return {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]}
+
+
+def phase(until: Until, action: Action = Action.PATCH, replicas: int = 2, previous: int = 0) -> Phase:
+    return Phase("it", action, until, replicas, previous)
+
+
+def test_each_state_of_a_pod_has_the_time_of_the_first_event_that_shows_it(feed: Feed) -> None:
+    feed.add(1, ADDED, "pods", "a", spec={"schedulingGates": [{"name": "gate"}]})
+    feed.add(2, MODIFIED, "pods", "a", spec={})
+    feed.add(3, MODIFIED, "pods", "a", spec={"nodeName": "n"})
+    feed.add(4, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("False"))
+    feed.add(5, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    feed.add(6, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    now = feed.read()
+    assert (now.present, now.bound, now.ready, now.left) == (1, 1, 1, 1)
+    feed.add(7, DELETED, "pods", "a")
+    now = feed.read()
+    [times] = now.pods.values()
+    assert (times.created, times.ungated, times.bound, times.running, times.ready) == (1, 2, 3, 4, 5)
+    assert (times.deleted, now.present, now.bound, now.ready, now.deleted, now.left) == (7, 0, 0, 0, 1, 0)
+
+
+def test_a_pod_that_is_not_ready_any_more_does_not_count(feed: Feed) -> None:
+    feed.add(1, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    feed.add(2, MODIFIED, "pods", "a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, status=ready("False"))
+    now = feed.read()
+    assert (now.ready, now.terminating, now.present) == (0, 1, 1)
+
+
+def test_a_recreated_pod_of_the_same_name_is_another_pod(feed: Feed) -> None:
+    feed.add(1, ADDED, "pods", "a")
+    feed.add(2, DELETED, "pods", "a")
+    feed.add(3, ADDED, "pods", "a", uid="other")
+    now = feed.read()
+    assert [times.created for times in now.pods.values()] == [1, 3] and now.present == 1
+
+
+def test_other_namespaces_do_not_count(feed: Feed) -> None:
+    feed.add(1, ADDED, "pods", "a", namespace="other")
+    feed.add(1, ADDED, "nodes", "n", namespace="")
+    feed.add(2, ADDED, "pods", "b")
+    assert len(feed.read().pods) == 1
+
+
+def test_records_of_a_list_are_counted_because_their_times_are_not_exact(feed: Feed) -> None:
+    feed.add(1, ADDED, "pods", "a")
+    feed.add(2, ADDED, "pods", "b", listed=True)
+    assert feed.read().unclear == 1
+
+
+def test_upstreams_markers_have_upstreams_definitions(feed: Feed) -> None:
+    """pcs-available is the first available replica (E2E-314); ours for all of them has another name."""
+    deploy = phase(Until.SETTLED, Action.CREATE)
+    feed.tracker.mark(conditions(deploy, Target(2, 2, 1, 0, 0)), 0.5)
+    feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
+    feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    feed.add(3, MODIFIED, "podcliquesets", "s", status={"availableReplicas": 1})
+    feed.add(4, ADDED, "pods", "b")
+    feed.add(5, MODIFIED, "pods", "b", spec={"nodeName": "n"}, status=ready("True"))
+    now = feed.read()
+    assert not over(deploy, now, Target(2, 2, 1, 0, 0))
+    feed.add(6, MODIFIED, "podcliquesets", "s", status={"availableReplicas": 2})
+    feed.add(7, MODIFIED, "podcliquesets", "s", status={"availableReplicas": 2})
+    assert over(deploy, feed.read(), Target(2, 2, 1, 0, 0))
+    assert now.times == {
+        "first-pod-created": 2,
+        "pcs-available": 3,
+        "pods-created": 4,
+        "pods-scheduled": 5,
+        "pods-ready": 5,
+        "pcs-all-available": 6,
+    }
+
+
+def test_a_deletion_ends_when_nothing_is_left(feed: Feed) -> None:
+    feed.add(1, ADDED, "podcliquesets", "s")
+    feed.add(1, ADDED, "podcliques", "s-0-a")
+    feed.add(1, ADDED, "pods", "a")
+    feed.read()
+    delete = phase(Until.GONE, Action.DELETE, replicas=0, previous=1)
+    target = Target(0, 0, 1, 1, 0)
+    feed.tracker.mark(conditions(delete, target), 1.5)
+    feed.add(2, DELETED, "podcliquesets", "s")
+    feed.add(3, DELETED, "pods", "a")
+    assert not over(delete, feed.read(), target)
+    feed.add(4, DELETED, "podcliques", "s-0-a")
+    assert over(delete, feed.read(), target)
+    assert feed.tracker.times == {"pcs-deleted": 2, "pods-deleted": 3, "all-deleted": 4}
+
+
+def test_an_update_is_over_when_the_status_says_so_for_this_generation(feed: Feed) -> None:
+    update, target = phase(Until.UPDATED, replicas=1), Target(1, 1, 2, 1, 0)
+    done = {"availableReplicas": 1, "updatedReplicas": 1}
+    feed.add(1, ADDED, "podcliquesets", "s", status={**done, "observedGeneration": 1})
+    feed.add(1, ADDED, "pods", "a", status=ready("True"))
+    assert not over(update, feed.read(), target)
+    feed.add(2, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, "updateProgress": {}})
+    assert not over(update, feed.read(), target)
+    ended = {"updateProgress": {"updateEndedAt": "2026-01-01T00:00:00Z"}}
+    feed.add(3, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, **ended})
+    assert over(update, feed.read(), target)
+
+
+def test_a_condition_that_holds_from_the_beginning_has_the_time_of_the_beginning(feed: Feed) -> None:
+    feed.add(1, ADDED, "podcliquesets", "s", status={"availableReplicas": 1, "observedGeneration": 1})
+    feed.read()
+    feed.tracker.mark(conditions(phase(Until.OBSERVED), Target(1, 1, 1, 0, 0)), 5)
+    assert feed.tracker.times == {"pcs-observed": 5, "pcs-still-available": 5}
+
+
+def test_every_phase_has_known_markers() -> None:
+    for until in Until:
+        for previous in (0, 5):
+            assert set(markers_of(phase(until, previous=previous))) <= set(MARKERS)
+
+
+def test_waiting_ends_at_the_time_limit(feed: Feed) -> None:
+    assert not feed.tracker.until(lambda tracker: False, 0.01, lambda tracker: None)
+
+
+def test_percentiles_are_nearest_ranks() -> None:
+    assert percentiles([]) == {}
+    assert percentiles([2.0]) == {"p50": 2, "p90": 2, "p99": 2, "max": 2}
+    assert percentiles([float(n) for n in range(100, 0, -1)]) == {"p50": 50, "p90": 90, "p99": 99, "max": 100}

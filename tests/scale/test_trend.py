@@ -1,0 +1,56 @@
+"""Stored results over time and over size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import cli
+from conformance.scale import results, trend
+from conformance.scale.upstream import PublishedRun
+from tests.scale.made import result
+
+
+def at(day: int, pods: int = 1000, **made: Any) -> dict[str, Any]:
+    found = result(**made)
+    found["startedAt"] = f"2026-01-{day:02}T00:00:00+00:00"
+    found["scenario"] |= {"pods": pods, "name": f"S{pods}"}
+    return found
+
+
+def test_a_series_is_one_implementation_on_one_kind_of_machine() -> None:
+    other = at(2, ready=9)
+    other["environment"]["cpuModel"] = "another"
+    stopped = {**at(4), "complete": False}
+    found = trend.series([at(3, ready=30), at(1, ready=20), other, stopped], "deploy/pods-ready")
+    [lines] = found.values()
+    assert [[point.value for point in points] for points in lines.values()] == [[20, 30], [9]]
+
+
+def test_growth_has_its_exponent() -> None:
+    runs = [at(day, pods, ready=pods**1.1 / 50) for day, pods in enumerate((1000, 2000, 5000, 10000), start=1)]
+    [found] = trend.growth([*runs, at(9, ready=900)], "deploy/pods-ready").values()
+    assert list(found.sizes) == [1000, 2000, 5000, 10000]
+    [exact] = trend.growth(runs, "deploy/pods-ready").values()
+    assert exact.exponent == pytest.approx(1.1, abs=0.001)
+    assert trend.growth(runs[:1], "deploy/pods-ready") == {}
+
+
+def test_the_page_has_a_picture_for_each_scenario_and_one_for_growth() -> None:
+    published = [
+        PublishedRun("ScaleTest_1000", "r", "c", f"2026-05-{day}", 77.0, {"deploy/pods-ready": 47.0}) for day in "12"
+    ]
+    text = trend.page([at(1), at(2), at(3, 2000)], published, "deploy/pods-ready")
+    assert text.count("<svg") == 4 and "<h2>ScaleTest_1000, published by Grove</h2>" in text
+    assert "No run has it" in trend.page([at(1)], published, "deploy/none")
+
+
+def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for day, pods in ((1, 1000), (2, 2000)):
+        results.write(at(day, pods, ready=pods / 50), tmp_path / f"{day}.json")
+    page = tmp_path / "out" / "trend.html"
+    command = ["scale", "trend", str(tmp_path), "--output", str(page)]
+    assert cli.run(lambda: cli.app(command, standalone_mode=False)) == 0
+    assert "to the power of 1.00" in capsys.readouterr().out and "<svg" in page.read_text()
