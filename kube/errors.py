@@ -13,7 +13,7 @@ class ApiError(Exception):
 
     `status` is the HTTP code, `reason` the machine-readable reason of the Status object (`AlreadyExists`, `Conflict`,
     `Invalid`, …; empty if the body is no Status), `details` its `details` object, `retry_after` the seconds that the
-    server asks to wait, if any.
+    server asks to wait, if any, at most a minute.
     """
 
     def __init__(self, status: int, reason: str, message: str, details: dict[str, Any], retry_after: float | None):
@@ -62,6 +62,10 @@ REQUEST_FAILED = (ApiError, aiohttp.ClientError, OSError, TimeoutError)
 """What a failed request raises: refused, not sent, or without an answer."""
 
 
+LONGEST = 60.0
+"""Seconds. A server that asks for more is asked again after a minute: a wrong header must not stop a client."""
+
+
 def _seconds(text: str | None) -> float | None:
     """A delay in whole seconds; None for 0, a date, and anything else that the API server does not send."""
-    return float(text) or None if text and text.isascii() and text.isdigit() else None
+    return min(float(text), LONGEST) or None if text and text.isascii() and text.isdigit() else None

@@ -129,6 +129,11 @@ class WorkQueue(Generic[K]):
         """How many keys could be taken now, without those that settle and those that are being processed."""
         return len(self._ready)
 
+    def idle(self, seconds: float = 0.0) -> bool:
+        """Whether no key is being processed, waits to be, or is due within so many seconds."""
+        horizon = asyncio.get_running_loop().time() + seconds
+        return not self._working and not self._dirty and all(t.when() > horizon for t in self._timers.values())
+
     def _due(self, key: K) -> None:
         self._timers.pop(key, None)
         self._now(key)

@@ -22,6 +22,7 @@ from reference_impl.admission.lookup import ClusterLookup
 from reference_impl.api import crds
 from reference_impl.control.features import Features, unmet, with_maps
 from reference_impl.control.operator import INIT_IMAGE, Operator
+from reference_impl.plan import kai
 from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import answered
 from reference_impl.scheduler.scheduler import GangScheduler
@@ -124,7 +125,9 @@ def operator(
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
             asked = Features(
-                topology=settings.topology_aware_scheduling.enabled, mnnvl=settings.network.auto_mnnvl_enabled
+                topology=settings.topology_aware_scheduling.enabled,
+                mnnvl=settings.network.auto_mnnvl_enabled,
+                kai=kai.SCHEDULER in settings.scheduler.backends,
             )
             features = await answered(lambda: with_maps(client, asked))
             reference = Operator(

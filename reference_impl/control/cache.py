@@ -142,6 +142,13 @@ class Cache:
         """The pods that a clique controls, terminating ones included."""
         return self.pods.indexed(OWNER, clique.metadata.uid)
 
+    def has_owner(self, pod: Pod) -> bool:
+        """Whether the clique that controls a pod exists and is not terminating."""
+        if (owner := pod.metadata.controller) is None:
+            return False
+        found = self.cliques.get(pod.metadata.namespace, owner.name)
+        return found is not None and found.metadata.uid == owner.uid and found.metadata.deletion_timestamp is None
+
     def scheduled_pods(self, namespace: str, clique: str) -> int:
         """How many pods of a clique are bound and not terminating; 0 if there is no such clique."""
         found = self.cliques.get(namespace, clique)

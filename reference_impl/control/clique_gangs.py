@@ -3,7 +3,7 @@ COH-248)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -81,21 +81,30 @@ class CliqueGangs:
         if template is None:
             return
         namespace, own = clique.metadata.namespace, clique.metadata.label(labels.TEMPLATE_HASH)
-        present, is_coherent = self._maps.templates(pcs), update.coherent(pcs)
+        present = self._maps.templates(pcs)
 
         def may_create(name: str) -> bool:
-            gang, entry = self._cache.gangs.get(namespace, name), layout.find(held.layout, name)
+            gang, entry = self._cache.gangs.get(namespace, name), held.entry(name)
             if gang is None or gang.metadata.deletion_timestamp is not None or entry is None:
                 return False
-            return not is_coherent or maps.fits(held, entry, template.name, own, present)
+            return maps.fits(held, entry, template.name, own, present) or self._maps.refills(pcs)
 
         counts = layout.pods_of_clique(held.layout, template.name)
         found = gang_pods.difference(counts, self._cache.pods_of(clique), own, may_create)
-        # A map that does not hold all pods is about to be rebuilt or repaired: nothing is deleted because of it.
-        whole = sum(counts.values()) == clique.spec.replicas
+        # A map that does not hold all pods, or holds them in other gangs than was decided, is about to be rebuilt or
+        # repaired: it is not followed.
+        agreed = self._agreed(pcs, clique, counts)
+        whole = agreed and sum(counts.values()) == clique.spec.replicas
         surplus = [pod for pod in found.surplus if whole or pod.finished]
         await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
-        await together(self._writer.create(self._cache.pods, manifest) for manifest in build(found.missing))
+        if agreed:
+            await together(self._writer.create(self._cache.pods, manifest) for manifest in build(found.missing))
+
+    def _agreed(self, pcs: PodCliqueSet, clique: PodClique, counts: Mapping[str, int]) -> bool:
+        """Whether the map says what the status says, which decides between updates (COH-041)."""
+        present = self._cache.cliques.get(*clique.metadata.key) or clique
+        known = present.status.pod_gang_mapping if present.status else None
+        return update.running(pcs) or not known or known == counts
 
     def removable(self, pcs: PodCliqueSet, clique: PodClique, held: ReplicaMap) -> list[Any]:
         """The pods of a clique, standalone or in a scaling group, whose gate may be removed now."""

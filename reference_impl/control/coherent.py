@@ -25,6 +25,7 @@ from reference_impl.plan import (
     update_progress,
     update_set_replicas,
 )
+from reference_impl.plan.coherent import gangs as map_gangs
 from reference_impl.plan.coherent import maps, planner, update
 from reference_impl.plan.coherent import scope as scopes
 from reference_impl.plan.coherent.adoption import adopted
@@ -34,7 +35,7 @@ from reference_impl.plan.coherent.layout import Entry, Key, Layout
 from reference_impl.plan.coherent.maps import ReplicaMap
 from reference_impl.plan.coherent.naming import NameSource
 from reference_impl.plan.coherent.planner import Step
-from reference_impl.plan.coherent.repair import repaired
+from reference_impl.plan.coherent.repair import is_sound, repaired
 from reference_impl.plan.coherent.steady import rebuilt
 from reference_impl.plan.revisions import Revision
 
@@ -66,6 +67,8 @@ class CoherentSets:
             live = Live(self._cache, pcs, index)
             found = self._adopted(pcs, index, live)
             wanted = ReplicaMap(found, live.hashes(found))
+            if not update_progress.running(pcs) and not any(map(map_gangs.of_a_map, gangs)):
+                wanted = self._followed(pcs, index, wanted)
             await self._writer.create(self._cache.maps, maps.manifest(pcs, index, wanted))
 
     def _adopted(self, pcs: PodCliqueSet, index: int, live: Live) -> Layout:
@@ -73,6 +76,10 @@ class CoherentSets:
         gangs = [live.gang(gang) for gang in self._maps.gangs(pcs, index)]
         observed, components = self._maps.observed(pcs, index), self._maps.components(pcs, index)
         return adopted(gangs, components, observed, live.generation(), self._names(pcs, index))
+
+    def _followed(self, pcs: PodCliqueSet, index: int, held: ReplicaMap) -> ReplicaMap:
+        """A map whose pods have been replaced within their gangs, if at all."""
+        return maps.followed(pcs, held, self._maps.observed(pcs, index), self._maps.templates(pcs))
 
     def _lost(self, pcs: PodCliqueSet, index: int, held: ReplicaMap) -> Layout:
         """The gangs that exist, if the map lacks any of them, because somebody edited it."""
@@ -88,10 +95,9 @@ class CoherentSets:
                 await self._write(pcs, index, None, bootstrap(components, generation, self._names(pcs, index)))
             return None
         if update.running(pcs):
-            observed = self._maps.observed(pcs, index)
             gangs = self._whole(pcs, index, held, generation)
-            if index == update_progress.turn(pcs):
-                scope = self._scope(pcs, components)
+            if self._has_turn(pcs, index):
+                scope, observed = self._scope(pcs, components), self._maps.observed(pcs, index)
                 step = planner.next_step(gangs, scope, observed, generation, gang_layout(pcs), self._names(pcs, index))
                 gangs = step.layout if isinstance(step, planner.Advance) else gangs
                 if isinstance(step, planner.Complete):
@@ -99,10 +105,15 @@ class CoherentSets:
         else:
             gangs = self._rebuilt(pcs, index, held)
             if not update.coherent(pcs) and not update_progress.running(pcs):
-                # Other strategies replace pods within their gangs, which then are of the new generation.
-                gangs = tuple(replace(entry, generation=generation) for entry in gangs)
+                held = self._followed(pcs, index, replace(held, layout=gangs))
+                gangs = held.layout
         await self._write(pcs, index, held, gangs)
         return step
+
+    @staticmethod
+    def _has_turn(pcs: PodCliqueSet, index: int) -> bool:
+        """Whether an update may change the gangs of a replica now."""
+        return index == update_progress.turn(pcs)
 
     async def before_termination(self, pcs: PodCliqueSet, index: int) -> None:
         """Prepare a replica that is about to be terminated. Its gangs are recreated from the map, so that they start in
@@ -172,7 +183,7 @@ class CoherentSets:
             return None
         turn = None if changed else update_progress.turn(pcs)
         complete = turn is not None and self._complete(pcs, turn, generation, found, step)
-        waiting = self._waiting(pcs, generation, present, turn if complete else None)
+        waiting = self._waiting(pcs, generation, present, turn) if complete or turn is None else []
         present = update.advanced(present, waiting, complete, *_told(step), now)
         return update_set_replicas.counted(pcs, present, generation.hash, found)
 
@@ -200,15 +211,18 @@ class CoherentSets:
             for index in range(pcs.spec.replicas)
             if (found := self._maps.at(pcs, index))
         ]
-        changed = {key for _, found in held for key in maps.outdated(pcs, found, present)}
+        seen = [(found, self._maps.observed(pcs, index)) for index, found in held]
+        changed = {key for found, observed in seen for key in maps.outdated(pcs, found, present, observed)}
         previous = update.scope_of(update_progress.of_set(pcs)) if update_progress.running(pcs) else set()
-        states = [scopes.ReplicaState(found.layout, self._maps.observed(pcs, index)) for index, found in held]
+        states = [scopes.ReplicaState(found.layout, observed) for found, observed in seen]
         return scopes.scope(changed, previous, states, generation.hash)
 
     def _whole(self, pcs: PodCliqueSet, index: int, held: ReplicaMap, generation: str) -> Layout:
         """The gangs of a replica, with each member in one of them."""
-        components, observed = self._maps.components(pcs, index), self._maps.observed(pcs, index)
-        lost = self._lost(pcs, index, held)
+        components, lost = self._maps.components(pcs, index), self._lost(pcs, index, held)
+        if not lost and is_sound(held.layout, components):
+            return held.layout
+        observed = self._maps.observed(pcs, index)
         return repaired(held.layout, components, observed, generation, self._names(pcs, index), lost)
 
     def _waiting(
@@ -221,7 +235,7 @@ class CoherentSets:
             for index in range(pcs.spec.replicas)
             if index != done
             and (held := self._maps.at(pcs, index)) is not None
-            and maps.outdated(pcs, held, templates) & scope
+            and maps.outdated(pcs, held, templates, self._maps.observed(pcs, index)) & scope
         ]
 
 

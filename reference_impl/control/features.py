@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import CRDS
+from reference_impl.api.kai import POD_GROUPS, TOPOLOGIES
 from reference_impl.api.kubernetes import COMPUTE_DOMAINS
 from reference_impl.api.models import PODGANGMAPS, TOPOLOGY_BINDINGS
 
@@ -14,11 +15,13 @@ from reference_impl.api.models import PODGANGMAPS, TOPOLOGY_BINDINGS
 @dataclass(frozen=True)
 class Features:
     """`topology`: topology constraints are passed on to the gangs (OBJ-455). `mnnvl`: ComputeDomains are created for
-    cliques with GPUs (OBJ-840). `maps`: the cluster serves PodGangMaps, which coherent updates need."""
+    cliques with GPUs (OBJ-840). `maps`: the cluster serves PodGangMaps, which coherent updates need. `kai`: the objects
+    of the scheduler KAI are written (OBJ-525)."""
 
     topology: bool = False
     mnnvl: bool = False
     maps: bool = False
+    kai: bool = False
 
 
 NO_FEATURES = Features()
@@ -47,6 +50,9 @@ async def unmet(client: Client, features: Features) -> str:
         return f"{lack}: is Grove's CRD installed?"
     if features.mnnvl and not await _served(client, COMPUTE_DOMAINS.path()):
         return f"the cluster serves no {COMPUTE_DOMAINS}: is the driver's CRD installed?"
+    for kind in (POD_GROUPS, *((TOPOLOGIES,) if features.topology else ())) if features.kai else ():
+        if not await _served(client, kind.path()):
+            return f"the cluster serves no {kind}: are KAI's CRDs installed?"
     return ""
 
 

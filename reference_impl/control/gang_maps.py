@@ -8,8 +8,8 @@ from kube.objects import Key as ObjectKey
 from kube.objects import Object
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
 from reference_impl.control.cache import MAPPED, NO_REPLICA, OWNER, REPLICA, Cache, key_text
-from reference_impl.plan import children, labels, names, pods, update_group_replicas, update_progress
-from reference_impl.plan.coherent import components, layout, maps, update
+from reference_impl.plan import children, labels, names, pods, revisions, update_group_replicas, update_progress
+from reference_impl.plan.coherent import components, maps, update
 from reference_impl.plan.coherent import gangs as map_gangs
 from reference_impl.plan.coherent.components import Component
 from reference_impl.plan.coherent.layout import Entry, Key, Kind
@@ -97,18 +97,25 @@ class GangMaps:
         entries = [entry for entry in held.layout if entry.count(key)]
         return not entries or any(maps.settled(pcs, held, entry, key, present) for entry in entries)
 
+    def refills(self, pcs: PodCliqueSet) -> bool:
+        """Whether any lost pod is replaced by one of the present template. Only during a coherent update it is not, nor
+        when one is about to begin; then a gang gets no pods of another version than its own (COH-210)."""
+        if not update.coherent(pcs):
+            return True
+        return not update.running(pcs) and revisions.of_set(pcs, self.policy).has(update_progress.generation(pcs))
+
     def may_start(self, pcs: PodCliqueSet, held: ReplicaMap, gang: str) -> bool:
         """Whether the gangs that a gang depends on have been scheduled (COH-090)."""
-        entry, namespace = layout.find(held.layout, gang), pcs.metadata.namespace
+        entry, namespace = held.entry(gang), pcs.metadata.namespace
         if entry is None:
             return False
         given_up = maps.abandoned(pcs, held, entry, self.templates(pcs))
-        return map_gangs.may_start(held.layout, entry, lambda name: self._cache.gangs.get(namespace, name), given_up)
+        return map_gangs.may_start(held.anchors, entry, lambda name: self._cache.gangs.get(namespace, name), given_up)
 
     def entry_of(self, gang: PodGang) -> Entry | None:
         """The entry of a gang; None if it has none."""
         held = self.of(gang)
-        return None if held is None else layout.find(held.layout, gang.metadata.name)
+        return None if held is None else held.entry(gang.metadata.name)
 
     def components(self, pcs: PodCliqueSet, index: int) -> list[Component]:
         """The components of a replica, with the replicas of its objects or, if there are none yet, of the template."""
@@ -165,7 +172,7 @@ class GangMaps:
         ]
 
     def _replicas(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> dict[int, ObservedReplica]:
-        found: dict[int, list[PodClique]] = {}
+        present, found = self.templates(pcs), dict[int, list[PodClique]]()
         for member in self._cache.cliques.indexed(OWNER, group.metadata.uid):
             index = member.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
             if member.metadata.deletion_timestamp is None and index.isdigit():
@@ -176,7 +183,11 @@ class GangMaps:
                 len(members) == len(group.spec.clique_names)
                 and all(update_group_replicas.serves(member, self._cache.pods_of(member)) for member in members),
                 not any(
-                    update_group_replicas.outdated(pcs, member, self._cache.pods_of(member), self.policy)
+                    update_group_replicas.older_than(
+                        present.revisions.get(member.metadata.name.removeprefix(f"{group.metadata.name}-{index}-")),
+                        member,
+                        self._cache.pods_of(member),
+                    )
                     for member in members
                 ),
             )
@@ -190,10 +201,7 @@ class GangMaps:
         available = sum(each.available for each in found.values())
         return (
             sorted(found) == list(range(group.spec.replicas))
-            and all(
-                each.current and layout.gang_of_index(held.layout, name, index) == each.gang
-                for index, each in found.items()
-            )
+            and all(each.current and held.gang_of(name, index) == each.gang for index, each in found.items())
             and available >= min(group.spec.min_available, group.spec.replicas)
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reference_impl.api.models import PodClique, PodCliqueSet, PodGang
-from reference_impl.control.cache import GANG, Cache, key_text
+from reference_impl.control.cache import GANG, REPLICA, Cache, key_text
 from reference_impl.plan import children, labels, names, update_progress
 from reference_impl.plan.coherent import gangs as map_gangs
 from reference_impl.plan.coherent.adoption import LiveGang
@@ -20,6 +20,8 @@ class Live:
             t.name: clique(names.clique(pcs.metadata.name, index, t.name)) for t in children.standalone_templates(pcs)
         }
         self._standalone = {name: own for name, own in found.items() if own is not None}
+        replica = key_text(pcs.metadata.namespace, names.replica(pcs.metadata.name, index))
+        self._cliques = list(cache.cliques.indexed(REPLICA, replica))
         self._configs = {
             names.scaling_group(pcs.metadata.name, index, config.name): config.name
             for config in children.group_configs(pcs)
@@ -60,12 +62,10 @@ class Live:
         ]
 
     def generation(self) -> str:
-        """The generation of gangs that have no label for it: the present one or, while an update replaces their pods,
-        the one before."""
+        """The generation of gangs that have no label for it: the present one or, if there are pods of it that an update
+        replaces or that OnDelete has left, the one before."""
         current = update_progress.generation(self._pcs)
-        if not update_progress.running(self._pcs):
-            return current
-        stored = (own.status.current_pod_clique_set_generation_hash for own in self._standalone.values() if own.status)
+        stored = (own.status.current_pod_clique_set_generation_hash for own in self._cliques if own.status)
         return next((hash for hash in stored if hash and hash != current), current)
 
     def hashes(self, found: Layout) -> dict[str, dict[str, str]]:
@@ -73,12 +73,10 @@ class Live:
         result: dict[str, dict[str, str]] = {}
         for entry in found:
             known = result.setdefault(entry.generation, {})
-            for name, own in self._standalone.items():
-                current = own.metadata.label(labels.TEMPLATE_HASH)
-                older = [hash for hash in self._pods(own, entry.name) if hash != current]
-                known[name] = older[0] if older else known.get(name, current)
-            for member in self._members(entry.name):
-                template = children.clique_template(self._pcs, member)
+            for clique in (*self._standalone.values(), *self._members(entry.name)):
+                template = children.clique_template(self._pcs, clique)
                 if template is not None:
-                    known[template.name] = member.metadata.label(labels.TEMPLATE_HASH)
+                    current = clique.metadata.label(labels.TEMPLATE_HASH)
+                    older = [hash for hash in self._pods(clique, entry.name) if hash != current]
+                    known[template.name] = older[0] if older else known.get(template.name, current)
         return result

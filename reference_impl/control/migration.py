@@ -1,12 +1,12 @@
 """Migration of stored hashes after an upgrade of the operator (docs/hashes.md; docs/spec/hashes.md, section 6.2).
 
 Hashes of the present templates that another operator version stored are replaced by ours before anything is compared
-with them. So an upgrade restarts nothing.
+with them: in statuses, in labels, and in PodGangMaps. So an upgrade restarts nothing.
 
 Each reconciler consults the migration once per pass, before it decides anything. A set is migrated as a whole
-(`migrate`): its status first, then its scaling groups, cliques and pods. Groups and cliques wait until then
-(`settled`). Every write is independent of the others, so that a migration that was interrupted at any of them is
-completed by the next operator.
+(`migrate`): its status first, then its scaling groups, cliques, pods, PodGangMaps and PodGangs. Groups and cliques wait
+until then (`settled`). Every write is independent of the others, so that a migration that was interrupted at any of
+them is completed by the next operator.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from reference_impl.control.cache import OWNER, Cache
 from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, hashes, labels, migration
+from reference_impl.plan.coherent import maps
 from reference_impl.plan.hashing.schemes import Scheme
 from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window
 
@@ -133,6 +134,19 @@ class HashMigration:
             for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid):
                 yield from self._of_clique(window, pcs, clique)
             yield from self._of_group(window, group)
+        yield from self._of_gangs(window.generation, pcs)
+        for gang_map in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
+            held = maps.read(gang_map)
+            if (wanted := migration.replica_map(window, held)) != held:
+                manifest = maps.manifest(pcs, gang_map.spec.pod_clique_set_replica_index, wanted)
+                body = maps.correction(manifest, gang_map)
+                yield partial(self._writer.patch, self._cache.maps, gang_map, body, guard=True)
+
+    def _of_gangs(self, generation: Known, pcs: PodCliqueSet) -> Iterator[Write]:
+        for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid):
+            if generation.foreign(gang.metadata.label(labels.GENERATION_HASH)):
+                body = {"metadata": {"labels": {labels.GENERATION_HASH: generation.written}}}
+                yield partial(self._writer.patch, self._cache.gangs, gang, body)
 
     def _of_group(self, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         if group.status is not None and group.metadata.deletion_timestamp is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 from kube.client import Client
@@ -18,6 +18,7 @@ from reference_impl.control.cache import BASE, GANG, REPLICA, Cache, key_text, r
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.control.features import NO_FEATURES, Features
 from reference_impl.control.gang_maps import GangMaps
+from reference_impl.control.kai import KaiBackend
 from reference_impl.control.last_errors import LastErrors, only_errors
 from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.migration import HashMigration
@@ -33,6 +34,8 @@ from reference_impl.runtime import logs
 from reference_impl.runtime.waiting import answered
 
 T = TypeVar("T", bound=Object)
+Work = tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int]
+"""Name, queue, reconciler and number of workers of one kind of work."""
 SETTLE_SECONDS = 0.02
 """Events that arrive within this time cost one pass. Sets settle longer: a pass over a set covers all its replicas."""
 SET_SETTLE_SECONDS = 0.2
@@ -71,14 +74,16 @@ class Operator:
         errors = LastErrors(self.cache.sets, writer)
         migration = HashMigration(self.cache, writer, self._sets.add, errors, hash_policy)
         sets = SetReconciler(self.cache, writer, errors, scheduler_name, migration, features, hash_policy, held=held)
-        cliques = CliqueReconciler(self.cache, writer, scheduler_name, init_image, migration, hash_policy, held=held)
+        cliques = CliqueReconciler(
+            self.cache, writer, scheduler_name, init_image, migration, hash_policy, held=held, backends=features.kai
+        )
         groups = GroupReconciler(self.cache, writer, migration, features, hash_policy, held=held)
         self._last_errors = (
             (self._sets, sets.last_errors),
             (self._groups, groups.last_errors),
             (self._cliques, cliques.last_errors),
         )
-        self._work = (
+        self._work: tuple[Work, ...] = (
             ("podcliqueset", self._sets, sets.reconcile, 2),
             ("podclique", self._cliques, cliques.reconcile, WORKERS),
             ("podclique-status", self._clique_statuses, cliques.reconcile_status, STATUS_WORKERS),
@@ -86,6 +91,11 @@ class Operator:
             ("podgang", self._gangs, GangReconciler(self.cache, writer, held).reconcile, WORKERS),
             ("computedomain", self._domains, DomainReconciler(self.cache, writer).reconcile, 1),
         )
+        self._informers = self.cache.informers
+        if features.kai:
+            bindings = self.cache.topologies if features.topology else None
+            backend = KaiBackend(client, writer, self.cache.set_of, bindings)
+            self._work, self._informers = (*self._work, *backend.work), (*self._informers, *backend.informers)
         for name, queue, _, workers in self._work:
             self.metrics.controller(name, queue, workers)
         self.cache.sets.add_handler(self._on_set)
@@ -105,9 +115,9 @@ class Operator:
         """Watch at once, and write as soon as this process leads (at once without an elector). When cancelled, running
         reconciles may finish within `grace` seconds. Raises LeadershipLost, in an exception group."""
         async with asyncio.TaskGroup() as group:
-            for informer in self.cache.informers:
+            for informer in self._informers:
                 group.create_task(informer.run())
-            for informer in self.cache.informers:
+            for informer in self._informers:
                 await informer.synced()
             gc.freeze()  # listed objects live long, so that garbage collection need not visit them again
             self.ready.set()
@@ -117,7 +127,7 @@ class Operator:
                 group.create_task(elector.hold())
                 # The last writes of the former leader may not have arrived yet, and names of pods are random: without
                 # this, some pods could be created twice.
-                await asyncio.gather(*(answered(informer.catch_up) for informer in self.cache.informers))
+                await asyncio.gather(*(answered(informer.catch_up) for informer in self._informers))
             workers = [
                 group.create_task(work(queue, logs.about(name, reconcile), count))
                 for name, queue, reconcile, count in self._work
@@ -130,6 +140,10 @@ class Operator:
                         queue.close()
                     await asyncio.wait(workers, timeout=grace)
                 raise
+
+    def idle(self, seconds: float = 0.0) -> bool:
+        """Whether nothing is being reconciled, or due within so many seconds."""
+        return all(queue.idle(seconds) for _, queue, _, _ in self._work)
 
     def _wake_set(self, item: Object) -> None:
         if pcs := item.metadata.label(labels.PART_OF):
@@ -234,7 +248,9 @@ class Operator:
             for clique in self.cache.cliques.indexed(GANG, key_text(*item.metadata.key)):
                 self._cliques.add(clique.metadata.key)
             if map_gangs.of_a_map(item):
-                self._wake_replica(item)
+                groups = (*item.spec.podgroups, *(old.spec.podgroups if old is not None else ()))
+                for clique in {group.name for group in groups}:
+                    self._cliques.add((item.metadata.namespace, clique))
         if map_gangs.of_a_map(item):
             self._on_gang_of_map(old, item)
 
@@ -259,10 +275,13 @@ class Operator:
     def _on_gang_of_map(self, old: PodGang | None, item: PodGang) -> None:
         """What a gang of a map was waited for: others depend on it, or the next sub-step does."""
         before, after = (old.status if old else None), item.status
-        for field in ("last_scheduled", "last_ready"):
-            if getattr(before, field, None) != getattr(after, field, None):
-                self._wake_set(item)
-                self._wake_replica(item)
+        scheduled, ready = (
+            getattr(before, field, None) != getattr(after, field, None) for field in ("last_scheduled", "last_ready")
+        )
+        if scheduled or ready:
+            self._wake_set(item)
+        if scheduled and item.metadata.label(labels.ANCHOR):
+            self._wake_replica(item)
 
     def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
         namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)

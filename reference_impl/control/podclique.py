@@ -4,7 +4,7 @@ to OBJ-748)."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
@@ -23,6 +23,7 @@ from reference_impl.plan import (
     children,
     claims,
     gates,
+    kai,
     labels,
     pods,
     startup,
@@ -31,7 +32,7 @@ from reference_impl.plan import (
     update_progress,
 )
 from reference_impl.plan.children import Manifest
-from reference_impl.plan.coherent import layout, update
+from reference_impl.plan.coherent import update
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.runtime.clock import now
@@ -55,8 +56,11 @@ class CliqueReconciler:
         policy: Policy = STANDARD,
         *,
         held: GangMaps | None = None,
+        backends: bool = False,
     ) -> None:
+        """`backends`: pods get the marks that their scheduler needs."""
         self._cache, self._writer, self._scheduler = cache, writer, scheduler_name
+        self._marked: Callable[[Manifest], Manifest] = kai.marked if backends else lambda pod: pod
         self._maps = held or GangMaps(cache, policy)
         self._gangs = CliqueGangs(cache, writer, self._maps)
         self._migration, self._policy = migration, policy
@@ -128,7 +132,7 @@ class CliqueReconciler:
             gang: self._builder(pcs, clique, self._waits(pcs, clique, gang)) for gang in {g for _, g in missing}
         }
         vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
-        made = [builders[gang].pod_in(gang, index) for index, gang in missing]
+        made = [self._marked(builders[gang].pod_in(gang, index)) for index, gang in missing]
         return made if vacancy is None else [update_clique_pods.in_place_of(made[0], vacancy), *made[1:]]
 
     def _builder(self, pcs: PodCliqueSet, clique: PodClique, waits: dict[str, int]) -> pods.PodBuilder:
@@ -137,7 +141,7 @@ class CliqueReconciler:
     def _waits(self, pcs: PodCliqueSet, clique: PodClique, gang: str) -> dict[str, int]:
         """The parents that pods of a clique wait for in a gang of a PodGangMap."""
         held, template = self._maps.of(clique), children.clique_template(pcs, clique)
-        entry = layout.find(held.layout, gang) if held is not None else None
+        entry = held.entry(gang) if held is not None else None
         if entry is None or template is None:
             return {}
         return startup.waits(pcs, template, self._maps.index_of(clique), entry)
@@ -174,7 +178,7 @@ class CliqueReconciler:
         claims_of = claims.of_pod(pcs, clique) if pcs is not None else None
         builder = pods.PodBuilder(clique, self._scheduler, waits, self._init_image, claims_of)
         vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
-        made = [builder.pod(index) for index in missing]
+        made = [self._marked(builder.pod(index)) for index in missing]
         if made and vacancy is not None:
             made[0] = update_clique_pods.in_place_of(made[0], vacancy)
         # After a refusal, one pod is created before the others are tried, which would probably be refused as well.

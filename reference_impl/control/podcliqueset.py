@@ -121,7 +121,8 @@ class SetReconciler:
         """Write the status of the set and the progress of its update. `generation` is the revision of the spec that is
         acted on: if the status has another one, an update begins (CHG-RU-02)."""
         clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
-        found = update_set_replicas.Found(pcs, clique, group)
+        of_group = partial(self._cache.child, self._cache.cliques)
+        found = update_set_replicas.Found(pcs, clique, group, of_group)
         if update.coherent(pcs):
             progress = self.coherent.progress(pcs, generation, found, step, now())
         else:

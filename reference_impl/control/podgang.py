@@ -39,7 +39,7 @@ class GangReconciler:
             self._incomplete.pop(key, None)
             return None
         namespace = gang.metadata.namespace
-        members: list[Pod] = self._cache.pods.indexed(GANG, key_text(*key))
+        members = self._members(gang)
         groups = gangs.filled(gang, None, members)
         shares = self._maps.expected(gang)
         if shares is None:
@@ -62,6 +62,12 @@ class GangReconciler:
             return PATIENCE_SECONDS - waited
         await self._write(gang, is_complete=False)
         return None
+
+    def _members(self, gang: PodGang) -> list[Pod]:
+        """The pods of a gang; those of a gang of a map only if their clique exists. The others are about to be deleted:
+        a gang that is recreated in the meantime must not count as scheduled because of them (COH-262)."""
+        found: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
+        return [pod for pod in found if self._cache.has_owner(pod)] if map_gangs.of_a_map(gang) else found
 
     async def _write_conditions(self, gang: PodGang, members: list[Pod]) -> None:
         """Write Scheduled and Ready of a gang of a map: the operator knows what the scheduler does not, such as how

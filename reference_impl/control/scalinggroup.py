@@ -3,6 +3,7 @@ OBJ-760 to OBJ-772)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -129,23 +130,29 @@ class GroupReconciler:
         if not update.coherent(pcs):
             await self._update(pcs, group)
         await self._follow(pcs, self._cache.groups.get(*group.metadata.key) or group, held, name)
-        placed = {index: entry for entry in held.layout for index in entry.groups.get(name, ())}
-        target = desired.of_group(pcs, group, channels=self._features.mnnvl, policy=self._policy, mapped=placed)
+        placed = self._placed(pcs, self._cache.groups.get(*group.metadata.key) or group, held, name)
+        present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
+        settled = {} if update_progress.on_delete(pcs) else map_members.in_place(placed, present, group)
+        moving = {index: entry for index, entry in placed.items() if index not in settled}
+        target = desired.of_group(pcs, group, channels=self._features.mnnvl, policy=self._policy, mapped=moving)
         if target is None:
             return
         if target.claims is not None:
             await self._claims(pcs, group, target.claims)
-        present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
-        templates, is_coherent = self._maps.templates(pcs), update.coherent(pcs)
+        kept = {name for own in settled.values() for name in own}
+        present = {name: clique for name, clique in present.items() if name not in kept}
+        templates = self._maps.templates(pcs)
 
         def may_create(manifest: children.Manifest) -> bool:
-            entry = layout.find(held.layout, map_members.gang_of(manifest))
+            entry = held.entry(map_members.gang_of(manifest))
             key = Key(Kind.GROUP, name)
-            return entry is not None and (not is_coherent or maps.settled(pcs, held, entry, key, templates))
+            if entry is None:
+                return False
+            return maps.settled(pcs, held, entry, key, templates) or self._maps.refills(pcs)
 
         found = map_members.difference(target.cliques, present, may_create)
         renewed = self._renewed(pcs, present, target)
-        # A map that does not hold all replicas is about to be rebuilt or repaired: nothing is deleted because of it.
+        # A map that does not hold each replica once is about to be rebuilt or repaired: nothing is deleted for it.
         whole = sorted(placed) == list(range(group.spec.replicas))
         await together(
             [
@@ -159,6 +166,22 @@ class GroupReconciler:
                 *(self._writer.renew(self._cache.cliques, present[each], target.cliques[each]) for each in renewed),
             ]
         )
+
+    def _placed(
+        self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, held: ReplicaMap, name: str
+    ) -> dict[int, layout.Entry]:
+        """Replica → its gang. Not those that a map holds twice, or in another gang than the status says, which decides
+        between updates (COH-041, COH-I12): somebody has edited the map."""
+        stored = layout.indices_of_group(held.layout, name)
+        known = (group.status.pod_gang_mapping if group.status else None) or stored
+        decided = stored if update.running(pcs) else known
+        twice = Counter(index for own in stored.values() for index in own)
+        return {
+            index: entry
+            for entry in held.layout
+            for index in entry.groups.get(name, ())
+            if twice[index] == 1 and index in decided.get(entry.name, ())
+        }
 
     async def _follow(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, held: ReplicaMap, name: str) -> None:
         """Write which gangs hold which replicas, and the progress of a coherent update. While an update is running, the

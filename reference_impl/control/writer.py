@@ -17,6 +17,7 @@ from kube.objects import Object
 from kube.resource import PODS, Resource
 from reference_impl.api import models
 from reference_impl.control.metrics import OperatorMetrics
+from reference_impl.control.terminating import Terminating
 from reference_impl.plan import drift, reconcile_error
 from reference_impl.runtime.events import EventRecorder, EventType
 
@@ -39,13 +40,18 @@ class Writer:
     def __init__(self, client: Client, metrics: OperatorMetrics) -> None:
         self._client, self.metrics = client, metrics
         self._events = EventRecorder(client, CONTROLLER)
+        self._terminating = Terminating()
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Create an object. If one of ours exists already, the next reconcile will see it. Raises ReconcileError if an
-        object that is not ours has the name."""
+        """Create an object, unless its namespace is being deleted. If one of ours exists already, the next reconcile
+        will see it. Raises ReconcileError if an object that is not ours has the name."""
+        if self._terminating.holds(manifest):
+            return
         try:
             answer = await self._client.create(informer.resource, manifest)
         except ApiError as error:
+            if self._terminating.learn(manifest, error):
+                return
             if not error.already_exists:
                 raise
             await self._look_at(informer, manifest)
@@ -55,7 +61,7 @@ class Writer:
 
     async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
         """Raise ReconcileError if the existing object of the manifest's name is not ours."""
-        namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+        namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
         answer = await self._client.get_or_none(informer.resource, namespace, name)
         if answer is not None:
             found = informer.decode(answer)

@@ -23,7 +23,7 @@ from reference_impl.api.models import (
     wire,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import labels, names
+from reference_impl.plan import kai, labels, names
 from reference_impl.plan.children import (
     Manifest,
     group_configs,
@@ -125,8 +125,9 @@ def gang_labels(pcs: PodCliqueSet, index: int, scheduler_name: str, existing: di
 def gang_annotations(
     pcs: PodCliqueSet, gang: PlannedGang, binding: str, existing: dict[str, str] | None
 ) -> dict[str, str]:
-    """Annotations of a gang (OBJ-230, OBJ-452)."""
-    wanted = labels.mirrored({}, existing, pcs.metadata.annotations)
+    """Annotations of a gang (OBJ-230, OBJ-452). That of the back-end for KAI stays (OBJ-526)."""
+    kept = {key: value for key, value in (existing or {}).items() if key == kai.SKIP_PODGROUPER}
+    wanted = labels.mirrored(kept, existing, pcs.metadata.annotations)
     wanted.pop(labels.TOPOLOGY_NAME, None)
     return {**wanted, labels.TOPOLOGY_NAME: binding} if gang.constrained else wanted
 
@@ -219,21 +220,20 @@ def _whole(topology: GangTopology | None) -> Manifest | None:
     return {"packConstraint": {"required": pack.required, "preferred": pack.preferred}}
 
 
-def belongs(pod: Pod, gang: str, clique: str) -> bool:
-    """Whether a pod belongs to a clique and gang, and is not terminating (OBJ-412)."""
-    controller = pod.metadata.controller
-    return (
-        not pod.terminating
-        and controller is not None
-        and controller.name == clique
-        and pod.metadata.label(labels.PODGANG) == gang
-    )
+def by_clique(pods: Iterable[Pod], gang: str) -> dict[str, list[Pod]]:
+    """The pods of a gang that are not terminating, by clique (OBJ-412)."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        controller = pod.metadata.controller
+        if not pod.terminating and controller is not None and pod.metadata.label(labels.PODGANG) == gang:
+            found.setdefault(controller.name, []).append(pod)
+    return found
 
 
 def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) -> list[PodGroup]:
     """The gang's groups with references to all their pods that are not terminating, sorted by name. `minimums` are
     those of the planned groups, or None to keep the gang's own."""
-    members = list(pods)
+    members = by_clique(pods, gang.metadata.name)
     if minimums is None:
         minimums = {group.name: group.min_replicas for group in gang.spec.podgroups}
     constraints = {group.name: group.topology_constraint for group in gang.spec.podgroups}
@@ -243,7 +243,7 @@ def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) 
             min_replicas=minimum,
             pod_references=[
                 NamespacedName(namespace=gang.metadata.namespace, name=name)
-                for name in sorted(p.metadata.name for p in members if belongs(p, gang.metadata.name, clique))
+                for name in sorted(pod.metadata.name for pod in members.get(clique, ()))
             ],
             topology_constraint=constraints.get(clique),
         )

@@ -3,6 +3,8 @@ current ones of other schemes. Nothing else changes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
@@ -14,6 +16,7 @@ from reference_impl.api.models import (
     PodCliqueStatus,
     ScalingGroupStatus,
 )
+from reference_impl.plan.coherent.maps import ReplicaMap
 from reference_impl.plan.hashing.window import Known, Window
 
 Progress = TypeVar("Progress", CliqueUpdateProgress, GroupUpdateProgress)
@@ -50,6 +53,19 @@ def clique_status(window: Window, known: Known, status: PodCliqueStatus) -> PodC
         current_pod_clique_set_generation_hash=_ours(window.generation, status.current_pod_clique_set_generation_hash),
         current_pod_template_hash=_ours(known, status.current_pod_template_hash),
         update_progress=progress,
+    )
+
+
+def replica_map(window: Window, held: ReplicaMap) -> ReplicaMap:
+    """A PodGangMap with our hashes: those of generations, and the template hashes recorded with each of them."""
+
+    def templates(recorded: Mapping[str, str]) -> dict[str, str]:
+        known = window.templates
+        return {name: (_ours(known[name], hash) if name in known else hash) or "" for name, hash in recorded.items()}
+
+    return ReplicaMap(
+        tuple(replace(entry, generation=_ours(window.generation, entry.generation) or "") for entry in held.layout),
+        {_ours(window.generation, generation) or "": templates(found) for generation, found in held.hashes.items()},
     )
 
 

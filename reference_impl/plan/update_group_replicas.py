@@ -23,6 +23,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.plan import labels, names, update_clique_pods, update_progress
 from reference_impl.plan.children import CliqueOf
 from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.revisions import Revision
 
 PodsOf = Callable[[PodClique], list[Pod]]
 
@@ -104,7 +105,11 @@ def found(
 
 def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod], policy: Policy = STANDARD) -> bool:
     """Whether a clique has an old template, or pods of one, which OnDelete leaves (CHG-OD-07)."""
-    current = update_progress.revision(pcs, clique, policy)
+    return older_than(update_progress.revision(pcs, clique, policy), clique, pods)
+
+
+def older_than(current: Revision | None, clique: PodClique, pods: list[Pod]) -> bool:
+    """Whether a clique, or any of its pods, has another template than the present one; False if there is none."""
     if current is None:
         return False
     if not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -21,8 +21,11 @@ from reference_impl.plan.revisions import Revision
 class Found:
     """The observed state of a set's replicas."""
 
-    def __init__(self, pcs: PodCliqueSet, clique: CliqueOf, group: GroupOf) -> None:
-        self._pcs, self._clique, self._group = pcs, clique, group
+    def __init__(
+        self, pcs: PodCliqueSet, clique: CliqueOf, group: GroupOf, of_group: Callable[[PodCliqueScalingGroup], CliqueOf]
+    ) -> None:
+        """`clique` and `group` find the set's own children by name, `of_group` those of a scaling group."""
+        self._pcs, self._clique, self._group, self._of_group = pcs, clique, group, of_group
         self._templates = [template.name for template in standalone_templates(pcs)]
         self._configs = [config.name for config in group_configs(pcs)]
 
@@ -40,7 +43,7 @@ class Found:
         """The existing cliques of a replica's scaling groups."""
         for group in self.groups(index):
             if group is not None:
-                for _, member in termination.members(group, self._clique):
+                for _, member in termination.members(group, self._of_group(group)):
                     yield member
 
     def parts(self, index: int) -> Iterator[PodClique | PodCliqueScalingGroup]:

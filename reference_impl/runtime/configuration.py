@@ -8,13 +8,17 @@ from typing import Literal
 
 import msgspec
 
-from reference_impl.plan import durations
+from reference_impl.plan import durations, kai
 from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES
 from reference_impl.plan.hashing.window import Policy
 
 DEFAULT_SCHEDULER = "default-scheduler"
 SCHEDULERS = ("kai-scheduler", DEFAULT_SCHEDULER, "volcano", "lpx-scheduler")
 """Scheduler profiles that Grove knows (CFG-18). The reference's own scheduler is always an additional one."""
+
+
+BACKENDS = (kai.SCHEDULER,)
+"""Those for which the operator can write objects of their own."""
 
 
 class InvalidConfigurationError(Exception):
@@ -59,10 +63,17 @@ class Authorizer(Setting, frozen=True):
     exempt_service_account_user_names: tuple[str, ...] = ()
 
 
+class ProfileConfig(Setting, frozen=True):
+    """Settings of one profile (CFG-20). `backend`: the operator writes the scheduler's own objects."""
+
+    backend: bool = False
+
+
 class Profile(Setting, frozen=True):
     """A scheduler that sets may name (CFG-18)."""
 
     name: str = ""
+    config: ProfileConfig = ProfileConfig()
 
 
 class Scheduler(Setting, frozen=True):
@@ -80,6 +91,11 @@ class Scheduler(Setting, frozen=True):
     def default(self) -> str:
         """The scheduler for an empty name."""
         return self.default_profile_name or DEFAULT_SCHEDULER
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The profiles whose own objects the operator writes."""
+        return tuple(profile.name for profile in self.profiles if profile.config.backend)
 
     def resolved(self, name: str) -> str:
         """The scheduler that a name stands for: the default for an empty one."""
@@ -165,6 +181,8 @@ def _complaint(found: Configuration, known: tuple[str, ...]) -> str:
             return f"scheduler.profiles[{i}].name: invalid profile {name!r}: must be one of {valid}"
         if name in names[:i]:
             return f"scheduler.profiles[{i}].name: duplicate profile {name!r}"
+        if found.scheduler.profiles[i].config.backend and name not in BACKENDS:
+            return f"scheduler.profiles[{i}].config.backend: {name} has none: only {', '.join(BACKENDS)} has"
     if found.scheduler.default not in found.scheduler.names:
         return f"scheduler.defaultProfileName: invalid profile {found.scheduler.default!r}: not among the profiles"
     if found.hashes.written not in SCHEMES:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -18,13 +19,17 @@ from typing import Any, Literal
 
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
+from conformance.grove import labels
+from conformance.grove.fields import label
 from conformance.history.query import History, WaitTimeout
 from conformance.history.record import ADDED, DELETED
-from conformance.history.recorder import Recorder
+from conformance.history.recorder import WATCHED, Recorder, Watched
 from conformance.history.view import View
 from kube import config
 from kube.client import Client
 from kube.resource import NAMESPACES, NODES, Resource
+from reference_impl.api.models import PODGANGMAPS
+from reference_impl.control.features import Features
 from reference_impl.control.operator import Operator
 from reference_impl.scheduler.scheduler import GangScheduler
 from tests.reference.mortal import Mortal, death
@@ -34,12 +39,13 @@ CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass"
 PRIORITIES = {"low": 10, "high": 20}
 FLEET = {"dgx-h100": 2, "tiny": 1}
 """Nodes by profile. Each life has them to itself: its scheduler sees no pods of others."""
-KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "services", "pods")
+KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "podgangmaps", "services", "pods")
 PART, PARTS = map(int, os.environ.get("CHAOS", "1/1").split("/"))
 """Of as many parts of all deaths this one is played: `make test` plays one of five, `make test CHAOS=1/1` all."""
+FEATURES = Features(maps=True)
 LIVES = 8
 """How many are played at a time."""
-WAIT, REST = 60.0, 2.0
+WAIT, REST = 120.0, 2.0
 CHANCE = frozenset(
     {
         *("uid", "resourceVersion", "creationTimestamp", "managedFields", "lastTransitionTime", "generation"),
@@ -49,6 +55,8 @@ CHANCE = frozenset(
             "finishedAt",
             "updateStartedAt",
             "updateEndedAt",
+            "lastScheduled",
+            "lastReady",
             "grove.io/replaces-pod",
             "podIP",
             "podIPs",
@@ -61,6 +69,9 @@ CHANCE = frozenset(
     }
 )
 """Fields whose values differ from run to run; `value` is that of environment variables, which name the namespace."""
+
+GANG_TIME = re.compile(r"(?<=-)\d{19}$")
+"""What ends the name of a gang of a PodGangMap."""
 
 Role = Literal["operator", "gang-scheduler"]
 Done = Callable[[View], bool]
@@ -107,7 +118,8 @@ class CrashRun:
         async def run() -> None:
             async with client:
                 if role == "operator":
-                    await Operator(client, scheduler_name=SCHEDULER, init_image="registry.example/wait:1").run()
+                    image = "registry.example/wait:1"
+                    await Operator(client, scheduler_name=SCHEDULER, init_image=image, features=FEATURES).run()
                 else:
                     await GangScheduler(client, name=SCHEDULER).run()
 
@@ -156,7 +168,7 @@ class CrashRun:
         else:
             wanted = lambda view: done(view) and normal(view, self.namespace) == right  # noqa: E731
             with suppress(WaitTimeout):
-                await asyncio.to_thread(self.history.wait, chapter.name, wanted, WAIT / 2)
+                await asyncio.to_thread(self.history.wait, chapter.name, wanted, WAIT)
             assert done(self.history.view()), f"{self._about(chapter.name)}: it has not come to its end"
         return normal(self.history.view(), self.namespace)
 
@@ -195,7 +207,8 @@ async def all_deaths(cluster: Cluster, name: str, story: Sequence[Chapter], vict
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(4 * LIVES))  # waits block a thread each
     async with AsyncExitStack() as stack:
-        recorder = Recorder(cluster.kubeconfig, "chaos")
+        maps = () if any(each.resource == PODGANGMAPS for each in WATCHED) else (Watched(PODGANGMAPS),)
+        recorder = Recorder(cluster.kubeconfig, "chaos", (*WATCHED, *maps))
         recorder.start()
         stack.callback(recorder.stop)
         connection = config.load(cluster.kubeconfig)
@@ -242,14 +255,20 @@ def pods_made(played: CrashRun) -> tuple[int, int]:
 
 def normal(view: View, namespace: str) -> dict[str, Any]:
     """What must be the same in every life: everything but names, times, uids and versions that are given by chance."""
-    pods = {pod["metadata"]["name"]: pod["spec"].get("hostname", "?") for pod in view.list("pods")}
+    pods = _numbered(view.list("pods"))
+    times = sorted({time for gang in view.list("podgangs") for time in GANG_TIME.findall(gang["metadata"]["name"])})
+
+    def named(text: str) -> str:
+        """Without the times in names of gangs: only their order is the same."""
+        known = pods.get(text, text).replace(namespace, "HERE")
+        return GANG_TIME.sub(lambda found: f"#{times.index(found[0])}" if found[0] in times else found[0], known)
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: plain(v) for k, v in value.items() if k not in CHANCE}
+            return {named(k): plain(v) for k, v in value.items() if k not in CHANCE}
         if isinstance(value, list):
             return [plain(v) for v in value]
-        return pods.get(value, value).replace(namespace, "HERE") if isinstance(value, str) else value
+        return named(value) if isinstance(value, str) else value
 
     found: dict[str, Any] = {}
     for kind in KINDS:
@@ -258,8 +277,20 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
             name = item["metadata"]["name"]
             for group in (document["spec"] or {}).get("podgroups") or ():
                 group["podReferences"] = sorted(group["podReferences"], key=lambda r: str(r["name"]))
-            found[f"{kind}/{pods.get(name, name)}"] = document
+            if kind == "pods":
+                document["metadata"]["labels"][labels.POD_INDEX] = pods[name].rpartition("-")[2]
+            found[f"{kind}/{named(name)}"] = document
     return found
+
+
+def _numbered(found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Pod or its hostname → the hostname that it has where the pods of a clique are numbered in the order of their
+    gangs. Which pod goes to which gang depends on which is older, and creation timestamps have whole seconds."""
+    own = [(label(pod, labels.CLIQUE), label(pod, labels.GANG), pod["spec"]["hostname"], pod) for pod in found]
+    in_order = sorted(own, key=lambda each: each[:3])
+    hostnames = sorted((clique, hostname) for clique, _, hostname, _ in own)
+    new = [(pod, was, hostname) for (_, _, was, pod), (_, hostname) in zip(in_order, hostnames, strict=True)]
+    return {text: hostname for pod, was, hostname in new for text in (pod["metadata"]["name"], was)}
 
 
 def unlike(right: Any, found: Any, path: str = "") -> Iterator[str]:

@@ -120,7 +120,7 @@ class Rolling:
 
     def set_pass(self, now: str) -> None:
         generation = revisions.of_set(self.pcs)
-        found = update_set_replicas.Found(self.pcs, self.cliques.get, self.groups.get)
+        found = update_set_replicas.Found(self.pcs, self.cliques.get, self.groups.get, lambda _: self.cliques.get)
         progress = update_set_replicas.progress(self.pcs, generation, found, now)
         self.pcs.status = statuses.set_status(
             self.pcs, generation.hash, self.cliques.get, self.groups.get, True, progress

@@ -22,7 +22,7 @@ from reference_impl.control.metrics import OperatorMetrics
 from tests.reference.test_admission_hooks import hooks
 
 PATH = "/webhooks/validate-podcliqueset"
-WITHIN = 20.0
+WITHIN = 60.0
 
 
 @asynccontextmanager

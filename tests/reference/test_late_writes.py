@@ -1,5 +1,5 @@
-"""A write that reaches the API server late, from a process that has died meanwhile, must not hit what has been made
-anew under the name."""
+"""Writes that come too late: those of a process that has died must not hit an object that was recreated under the name,
+and in a namespace that is being deleted nothing is created."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kube.errors import ApiError
 from kube.informer import Informer
 from reference_impl.api import models
 from reference_impl.control.metrics import OperatorMetrics
@@ -42,3 +43,32 @@ def test_a_finalizer_is_taken_from_that_very_object_only() -> None:
             {"op": "remove", "path": "/metadata/finalizers/1"},
         ]
     ]
+
+
+class Refusing:
+    """A client whose API server refuses to create anything in a namespace that is being deleted."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def create(self, resource: Any, manifest: Any) -> bytes:
+        self.asked.append(manifest["metadata"]["name"])
+        details = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
+        raise ApiError(403, "Forbidden", "the namespace is being terminated", details, None)
+
+
+def test_nothing_more_is_created_in_a_namespace_that_is_being_deleted() -> None:
+    client: Any = Refusing()
+    writer = Writer(client, OperatorMetrics())
+    cache = Informer(client, models.PODCLIQUES, lambda raw: None)
+
+    async def create(name: str, owner: str) -> None:
+        references = [{"uid": owner, "controller": True}]
+        await writer.create(cache, {"metadata": {"name": name, "namespace": "n", "ownerReferences": references}})
+
+    async def all_of_them() -> None:
+        for name, owner in (("a", "1"), ("b", "1"), ("c", "2"), ("d", "1")):
+            await create(name, owner)
+
+    asyncio.run(all_of_them())
+    assert client.asked == ["a", "c"]

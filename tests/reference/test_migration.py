@@ -22,6 +22,9 @@ from reference_impl.control.metrics import OperatorMetrics
 from reference_impl.control.migration import EVENT, HashMigration
 from reference_impl.control.writer import Writer
 from reference_impl.plan import children, hashes, labels
+from reference_impl.plan.coherent import maps
+from reference_impl.plan.coherent.layout import Entry
+from reference_impl.plan.coherent.maps import ReplicaMap
 from reference_impl.plan.hashing.schemes import SCHEMES
 from reference_impl.plan.hashing.window import Policy
 from tests.reference.examples import disaggregated
@@ -109,6 +112,12 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
             group = put("PodCliqueScalingGroup", children.scaling_group(pcs, index, config), own)
             of = msgspec.convert(group, PodCliqueScalingGroup)
             manifests += children.member_cliques(pcs, of, config, policy=policy)
+    for index in range(2):
+        put("PodGangMap", maps.manifest(pcs, index, the_map(pcs, generation, policy)))
+        tags = {labels.GENERATION_HASH: generation, labels.PART_OF: pcs.metadata.name}
+        metadata = {"name": f"{pcs.metadata.name}-{index}-1", "namespace": "ns", "labels": tags}
+        owners = [children.set_reference(pcs)]
+        put("PodGang", {"metadata": {**metadata, "ownerReferences": owners}, "spec": {"podgroups": []}})
     for manifest in manifests:
         hash = manifest["metadata"]["labels"][labels.TEMPLATE_HASH]
         own = {"currentPodTemplateHash": hash, "currentPodCliqueSetGenerationHash": generation, "readyReplicas": 1}
@@ -124,6 +133,17 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     return found
 
 
+def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> ReplicaMap:
+    """Two gangs of the present generation, and one of an older one that has the present template of all but one
+    clique."""
+    present = maps.templates(pcs, generation, policy).hashes
+    first, *_ = present
+    old = {**present, first: "of-another-template"}
+    of = (("older", 0), (generation, 1), (generation, 2))
+    gangs = tuple(Entry(f"{pcs.metadata.name}-0-{number}", each, {first: 1}) for each, number in of)
+    return ReplicaMap(gangs, {generation: present, "older": old})
+
+
 def _meta(document: dict[str, Any]) -> Any:
     return msgspec.convert(document, PodCliqueScalingGroup).metadata
 
@@ -134,7 +154,8 @@ class FakeOperator:
     def __init__(self, objects: Objects, k: int = 0) -> None:
         self.client = Memory(objects, k)
         self.cache = Cache(self.client)  # type: ignore[arg-type]
-        informers = (self.cache.sets, self.cache.groups, self.cache.cliques, self.cache.pods)
+        cache = self.cache
+        informers = (cache.sets, cache.groups, cache.cliques, cache.pods, cache.maps, cache.gangs)
         self.of_kind = {informer.resource.kind: informer for informer in informers}
         self.woken: list[Key] = []
         writer = Writer(self.client, OperatorMetrics())  # type: ignore[arg-type]

@@ -3,15 +3,15 @@ SBV-09)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from reference_impl.admission.errors import FieldError, invalid
 from reference_impl.admission.rules import paths
 from reference_impl.api.models import PodCliqueSet
+from reference_impl.plan import kai
 from reference_impl.runtime.configuration import Scheduler
 
 PATH = f"{paths.CLIQUES}.spec.podSpec.schedulerName"
-QUEUE = "kai.scheduler/queue"
 
 
 def names(pcs: PodCliqueSet, settings: Scheduler) -> list[str]:
@@ -37,22 +37,17 @@ def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
         return
     if found[0] not in settings.names:
         yield invalid("spec", found[0], f'schedulerName "{found[0]}" is not enabled in OperatorConfiguration')
-    elif found[0] == "kai-scheduler":
+    elif found[0] == kai.SCHEDULER:
         yield from _queues(pcs)
     elif found[0] in ("volcano", "lpx-scheduler"):
         yield from _no_topology(pcs, found[0])
 
 
-def _queue(labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> str:
-    """The label takes precedence (ANN-05)."""
-    return (labels or {}).get(QUEUE) or (annotations or {}).get(QUEUE) or ""
-
-
 def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """SBV-03 to SBV-05."""
     whole = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
-    own = _queue(pcs.metadata.labels, pcs.metadata.annotations)
-    of_cliques = {c.name: queue for c in pcs.spec.template.cliques if (queue := _queue(c.labels, c.annotations))}
+    own = kai.queue_of(pcs.metadata.labels, pcs.metadata.annotations)
+    of_cliques = {c.name: queue for c in pcs.spec.template.cliques if (queue := kai.queue_of(c.labels, c.annotations))}
     different = sorted(set(of_cliques.values()))
     if not own and not different:
         detail = f"no KAI queue is configured on PodCliqueSet {whole} or its PodClique templates"

@@ -10,7 +10,7 @@ import msgspec
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
 from reference_impl.api.pods import Pod
 from reference_impl.plan import conditions
-from reference_impl.plan.gangs import belongs
+from reference_impl.plan.gangs import by_clique
 
 SCHEDULED = "Scheduled"
 READY = "Ready"
@@ -20,9 +20,8 @@ def status(gang: PodGang, minimums: Mapping[str, int], pods: Iterable[Pod], now:
     """The status of a gang with these pods. `minimums`: clique → how many Ready pods it needs in this gang. The times
     are kept for good: what has been scheduled or Ready once never holds back others again (COH-Q13)."""
     old = gang.status or PodGangStatus()
-    members = list(pods)
-    groups = gang.spec.podgroups
-    own = {group.name: [pod for pod in members if belongs(pod, gang.metadata.name, group.name)] for group in groups}
+    members, groups = by_clique(pods, gang.metadata.name), gang.spec.podgroups
+    own = {group.name: members.get(group.name, []) for group in groups}
     scheduled = bool(groups) and all(
         sum(pod.scheduled for pod in own[group.name]) >= group.min_replicas for group in groups
     )

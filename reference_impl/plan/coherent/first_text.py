@@ -1,7 +1,7 @@
 """The plan of the proposal's first text, for comparison only (spec COH-104, COH-158, COH-166 to COH-169).
 
 It knows no `maxUnavailable`: it makes one anchor after the other and, once they are all Ready, moves everything that is
-left at once. No set is updated by it, unless a laboratory puts it in the place of `planner.next_step`.
+left at once. No set is updated by it, unless the mutant `first-text` is in the place of `planner.next_step`.
 """
 
 from __future__ import annotations

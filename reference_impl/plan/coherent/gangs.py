@@ -82,7 +82,7 @@ def ever_ready(gang: PodGang) -> bool:
 
 def dependencies(layout: Layout, entry: Entry) -> list[str]:
     """The gangs that have to be scheduled before a gang: the anchors of its generation or, if there are none, all
-    anchors (COH-091)."""
+    anchors of its replica (COH-091)."""
     if entry.anchor:
         return []
     others = [anchor for anchor in anchors(layout) if anchor.name != entry.name]

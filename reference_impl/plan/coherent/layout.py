@@ -81,11 +81,6 @@ def tail(name: str, generation: str, group: str, index: int) -> Entry:
     return Entry(name, generation, groups={group: (index,)})
 
 
-def find(layout: Layout, gang: str) -> Entry | None:
-    """The entry of a gang; None if it has none."""
-    return next((entry for entry in layout if entry.name == gang), None)
-
-
 def compact(entries: Iterable[Entry]) -> Layout:
     """The entries that hold anything: a gang without members is deleted (COH-163)."""
     return tuple(entry for entry in entries if not entry.empty)
@@ -99,11 +94,6 @@ def pods_of_clique(layout: Layout, clique: str) -> dict[str, int]:
 def indices_of_group(layout: Layout, group: str) -> dict[str, tuple[int, ...]]:
     """Gang → replica indices of a scaling group: its `podGangMapping` (COH-080)."""
     return {entry.name: entry.groups[group] for entry in layout if entry.groups.get(group)}
-
-
-def gang_of_index(layout: Layout, group: str, index: int) -> str | None:
-    """The gang that holds a replica of a scaling group."""
-    return next((entry.name for entry in layout if index in entry.groups.get(group, ())), None)
 
 
 def anchors(layout: Layout) -> Layout:

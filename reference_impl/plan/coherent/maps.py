@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from reference_impl.api.models import PodCliqueSet, wire
 from reference_impl.plan import children, labels, names, revisions
 from reference_impl.plan.coherent import layout
 from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout
+from reference_impl.plan.coherent.observed import Observed
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.revisions import Revision
 
@@ -36,6 +38,32 @@ class ReplicaMap:
 
     layout: Layout
     hashes: Hashes = field(default_factory=dict)
+
+    @cached_property
+    def _entries(self) -> dict[str, Entry]:
+        return {entry.name: entry for entry in self.layout}
+
+    @cached_property
+    def _gangs(self) -> dict[tuple[str, int], str]:
+        return {
+            (group, index): entry.name
+            for entry in self.layout
+            for group, indices in entry.groups.items()
+            for index in indices
+        }
+
+    @cached_property
+    def anchors(self) -> Layout:
+        """The anchors."""
+        return layout.anchors(self.layout)
+
+    def entry(self, gang: str) -> Entry | None:
+        """The entry of a gang; None if it has none."""
+        return self._entries.get(gang)
+
+    def gang_of(self, group: str, index: int) -> str | None:
+        """The gang that holds a replica of a scaling group."""
+        return self._gangs.get((group, index))
 
     def hash(self, entry: Entry, template: str) -> str | None:
         """The template hash that the pods of a clique have in a gang; None if it is not recorded."""
@@ -157,11 +185,11 @@ def _keys(entry: Entry) -> list[Key]:
 
 
 def abandoned(pcs: PodCliqueSet, held: ReplicaMap, entry: Entry, present: Templates) -> set[str]:
-    """The gangs of other generations than that of `entry` that hold an old version: they get no new pods any more, and
-    nothing may wait for them."""
+    """The anchors of other generations than that of `entry` that hold an old version: they get no new pods any more,
+    and nothing may wait for them."""
     return {
         other.name
-        for other in held.layout
+        for other in held.anchors
         if other.generation != entry.generation
         and not all(settled(pcs, held, other, key, present) for key in _keys(other))
     }
@@ -178,9 +206,29 @@ def renewed(pcs: PodCliqueSet, held: ReplicaMap, present: Templates) -> Layout:
     )
 
 
-def outdated(pcs: PodCliqueSet, held: ReplicaMap, present: Templates) -> set[Key]:
-    """The components of which any gang holds an old version."""
+def followed(pcs: PodCliqueSet, held: ReplicaMap, observed: Observed, present: Templates) -> ReplicaMap:
+    """A map whose pods another strategy replaces within their gangs. A gang that holds nothing old is of the present
+    generation; what OnDelete leaves old stays recorded as old, for the next coherent update (CHG-OD-07)."""
+    left = {entry.name: {key for key in _keys(entry) if observed.outdated(entry, key)} for entry in held.layout}
+    gangs = tuple(entry if left[entry.name] else replace(entry, generation=present.generation) for entry in held.layout)
+    old: dict[str, set[str]] = {}
+    for entry in gangs:
+        templates = {template for key in left[entry.name] for template in members_of(pcs, key)}
+        old.setdefault(entry.generation, set()).update(templates)
+    hashes = {
+        generation: {name: found for name, found in recorded.items() if name in old.get(generation, ())}
+        for generation, recorded in held.hashes.items()
+    }
+    return ReplicaMap(gangs, {generation: present.hashes | found for generation, found in hashes.items()})
+
+
+def outdated(pcs: PodCliqueSet, held: ReplicaMap, present: Templates, observed: Observed | None = None) -> set[Key]:
+    """The components of which any gang holds an old version: as it is recorded or, with `observed`, also as its members
+    show, which another strategy may have replaced within their gangs."""
     found: set[Key] = set()
     for entry in held.layout:
-        found |= {key for key in _keys(entry) if key not in found and not settled(pcs, held, entry, key, present)}
+        for key in _keys(entry):
+            mixed = observed is not None and observed.outdated(entry, key)
+            if mixed or (key not in found and not settled(pcs, held, entry, key, present)):
+                found.add(key)
     return found

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from reference_impl.api.models import PodClique
-from reference_impl.plan import labels
+from reference_impl.api.models import PodClique, PodCliqueScalingGroup
+from reference_impl.plan import labels, names
 from reference_impl.plan.children import Manifest
+from reference_impl.plan.coherent.layout import Entry
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,25 @@ def difference(
         ],
         [manifest for name, manifest in wanted.items() if name not in present and may_create(manifest)],
     )
+
+
+def in_place(
+    placed: Mapping[int, Entry], present: Mapping[str, PodClique], group: PodCliqueScalingGroup
+) -> dict[int, list[str]]:
+    """Replica → its cliques, of the replicas all of whose cliques exist in the gang that should hold them. Of a large
+    group, these are nearly all."""
+    found: dict[int, list[str]] = {}
+    for index, entry in placed.items():
+        own = [names.member_clique(group.metadata.name, index, name) for name in group.spec.clique_names]
+        if all(_holds(present.get(name), entry) for name in own):
+            found[index] = own
+    return found
+
+
+def _holds(clique: PodClique | None, entry: Entry) -> bool:
+    if clique is None or clique.metadata.label(labels.BASE_PODGANG):
+        return False
+    return clique.metadata.label(labels.PODGANG) == entry.name
 
 
 def gang_of(manifest: Manifest) -> str:

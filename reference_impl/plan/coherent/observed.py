@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from reference_impl.plan.coherent.layout import Entry, Key
+from reference_impl.plan.coherent.layout import Entry, Key, Kind
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,24 @@ class Observed:
         never mixes two of them. So a lost member of an old gang is not replaced, but moved first (COH-209, COH-210)."""
         return entry.generation == generation or entry.generation in self.same.get(key, ())
 
+    def outdated(self, entry: Entry, key: Key) -> bool:
+        """Whether a gang has members of a component that are not of the present template."""
+        if key.kind is Kind.CLIQUE:
+            return any(not pod.current for pod in self.pods_in(key.name, entry.name))
+        found = (self.replica(key, index, entry.name) for index in entry.groups.get(key.name, ()))
+        return any(replica is not None and not replica.current for replica in found)
+
     def pods_in(self, clique: str, gang: str) -> list[ObservedPod]:
         """The pods of a clique in a gang, the one to be deleted first in front."""
-        found = [pod for pod in self.pods.get(clique, ()) if pod.gang == gang]
-        return sorted(found, key=lambda pod: (pod.rank, pod.ready, pod.name))
+        return self._by_gang.get((clique, gang), [])
+
+    @cached_property
+    def _by_gang(self) -> dict[tuple[str, str], list[ObservedPod]]:
+        found: dict[tuple[str, str], list[ObservedPod]] = {}
+        for clique, pods in self.pods.items():
+            for pod in sorted(pods, key=lambda pod: (pod.rank, pod.ready, pod.name)):
+                found.setdefault((clique, pod.gang), []).append(pod)
+        return found
 
     def replica(self, key: Key, index: int, gang: str) -> ObservedReplica | None:
         """A replica of a scaling group, if it is in this gang: one of another gang is about to be deleted."""

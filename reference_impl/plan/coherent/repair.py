@@ -32,6 +32,12 @@ def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
     return result
 
 
+def is_sound(layout: Layout, components: Sequence[Component]) -> bool:
+    """Whether the layout holds each member of all components once, and nothing else: it needs no repair."""
+    known = {component.key for component in components}
+    return not violations(layout, components) and all(_restricted(entry, known) == entry for entry in layout)
+
+
 def repaired(
     layout: Layout,
     components: Sequence[Component],
@@ -74,18 +80,25 @@ class _Repair:
     def assign_indices(self, component: Component) -> None:
         """Put each replica of a scaling group into one gang, and remove those beyond `spec.replicas`."""
         group = component.key.name
-        gangs = [self._gang_of(component.key, index) for index in range(component.replicas)]
+        holders: dict[int, list[str]] = {}
+        for entry in self.layout:
+            for index in entry.groups.get(group, ()):
+                holders.setdefault(index, []).append(entry.name)
+        gangs = [self._gang_of(component.key, index, holders.get(index, [])) for index in range(component.replicas)]
         fresh = iter(self._names(gangs.count(None)))
+        held: dict[str, list[int]] = {}
+        for index, gang in enumerate(gangs):
+            if gang is not None:
+                held.setdefault(gang, []).append(index)
         for name, entry in self.entries.items():
-            self.entries[name] = entry.with_indices(group, [i for i, gang in enumerate(gangs) if gang == name])
+            self.entries[name] = entry.with_indices(group, held.get(name, ()))
         for index, gang in enumerate(gangs):
             if gang is None:
                 entry = tail(next(fresh), self._generation, group, index)
                 self.entries[entry.name] = entry
 
-    def _gang_of(self, key: Key, index: int) -> str | None:
-        """The gang that holds a replica; of several the one where it runs, else the newest."""
-        holders = [entry.name for entry in self.layout if index in entry.groups.get(key.name, ())]
+    def _gang_of(self, key: Key, index: int, holders: list[str]) -> str | None:
+        """The gang that holds a replica; of several `holders` the one where it runs, else the newest."""
         found = self._observed.replicas.get(key.name, {}).get(index)
         if found is not None and (found.gang in holders or (not holders and self._restored(found.gang))):
             return found.gang

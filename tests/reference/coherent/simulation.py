@@ -13,7 +13,7 @@ from reference_impl.api.coherent import GangLayout
 from reference_impl.plan.coherent import progress
 from reference_impl.plan.coherent.bootstrap import bootstrap
 from reference_impl.plan.coherent.components import Component, clique, group
-from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout, find, gang_of_index
+from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout
 from reference_impl.plan.coherent.naming import Names
 from reference_impl.plan.coherent.observed import Observed, ObservedPod, ObservedReplica
 from reference_impl.plan.coherent.planner import Advance, Complete, Step, next_step
@@ -245,6 +245,16 @@ class Replica:
             ), "what an update waits for is the same after a restart"
             self.settle()
         raise AssertionError("the update does not end")
+
+
+def find(layout: Layout, gang: str) -> Entry | None:
+    """The entry of a gang; None if it has none."""
+    return next((entry for entry in layout if entry.name == gang), None)
+
+
+def gang_of_index(layout: Layout, group: str, index: int) -> str | None:
+    """The gang that holds a replica of a scaling group."""
+    return next((entry.name for entry in layout if index in entry.groups.get(group, ())), None)
 
 
 def deployed(text: str, gang_layout: GangLayout = GangLayout.PER_STEP) -> Replica:

@@ -7,17 +7,18 @@ import asyncio
 import copy
 import itertools
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from kube.client import Client
 from kube.errors import ApiError
 
+T = TypeVar("T")
 Object = dict[str, Any]
 Address = tuple[str, str, str]
 """Plural, namespace and name."""
@@ -36,10 +37,15 @@ class SmallApi:
         """Plural, kind of event and object, in order."""
         self.held_back = False
         """Whether pods wait for a node."""
+        self.collects_after = 0.0
+        """Seconds after which the garbage collector deletes the dependents of a deleted object."""
         self._versions = itertools.count(1)
         self._version = 0
         self._events: dict[str, list[tuple[int, bytes]]] = {}
         self._news = asyncio.Condition()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._watches: dict[object, tuple[str, int]] = {}
+        """Watch → its plural, and up to which version its reader has taken in what happened."""
 
     def all(self, plural: str) -> list[Object]:
         return [item for (kind, _, _), item in self.objects.items() if kind == plural]
@@ -109,10 +115,23 @@ class SmallApi:
             item["metadata"]["deletionTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             await self._publish("MODIFIED", address)
             if address[0] == "pods":
-                await asyncio.sleep(LEAVING_SECONDS)
-                await self._remove(address)
+                self._begin(self._leave(address))
         else:
             await self._remove(address)
+
+    async def finish(self, write: Coroutine[Any, Any, T]) -> T:
+        """The answer to a write. A client that goes away meanwhile does not undo it, nor what follows from it."""
+        return await asyncio.shield(self._begin(write))
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        self._tasks.add(task := asyncio.create_task(work))
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _leave(self, address: Address) -> None:
+        """What a kubelet does with a pod that is being deleted, even if the client that deleted it is gone."""
+        await asyncio.sleep(LEAVING_SECONDS)
+        await self._remove(address)
 
     async def _remove(self, address: Address) -> None:
         item = self.objects.get(address)
@@ -120,7 +139,14 @@ class SmallApi:
             return
         await self._publish("DELETED", address)
         self.objects.pop(address, None)
-        uid = item["metadata"]["uid"]
+        if self.collects_after:
+            self._begin(self._collect(item["metadata"]["uid"], self.collects_after))
+        else:
+            await self._collect(item["metadata"]["uid"])
+
+    async def _collect(self, uid: str, after: float = 0.0) -> None:
+        """What the garbage collector does when the object with a uid is gone."""
+        await asyncio.sleep(after)
         for other, each in list(self.objects.items()):
             if any(owner["uid"] == uid for owner in each["metadata"].get("ownerReferences", ())):
                 await self.delete(other)
@@ -142,16 +168,26 @@ class SmallApi:
         return {"items": found, "metadata": {"resourceVersion": str(self._version)}}
 
     async def watch(self, plural: str, since: int, selector: str) -> AsyncIterator[bytes]:
-        seen = since
-        while True:
-            for version, line in list(self._events.get(plural, ())):
-                if version > seen:
-                    seen = version
-                    if _selected(orjson.loads(line)["object"], selector):
-                        yield line
-            async with self._news:
-                if not any(version > seen for version, _ in self._events.get(plural, ())):
-                    await self._news.wait()
+        seen, own = since, object()
+        try:
+            while True:
+                self._watches[own] = plural, seen
+                for version, line in list(self._events.get(plural, ())):
+                    if version > seen:
+                        seen = version
+                        if _selected(orjson.loads(line)["object"], selector):
+                            yield line
+                async with self._news:
+                    if not any(version > seen for version, _ in self._events.get(plural, ())):
+                        self._watches[own] = plural, seen
+                        await self._news.wait()
+        finally:
+            del self._watches[own]
+
+    def all_seen(self) -> bool:
+        """Whether the readers of all watches have taken in everything that happened."""
+        newest = {plural: events[-1][0] for plural, events in self._events.items()}
+        return all(newest.get(plural, 0) <= seen for plural, seen in self._watches.values())
 
     # -- a scheduler and kubelets
 
@@ -159,18 +195,26 @@ class SmallApi:
         """Bind pods without gates, and make them Ready a moment later."""
         while True:
             for address, pod in list(self.objects.items()):
-                if address[0] != "pods" or pod["spec"].get("schedulingGates") or "deletionTimestamp" in pod["metadata"]:
-                    continue
-                if not pod["spec"].get("nodeName"):
-                    if self.held_back:
-                        continue
-                    await self.patch(address, {"spec": {"nodeName": "node"}}, "merge", False)
-                elif not pod["status"].get("conditions") and NEVER_READY not in (
-                    pod["metadata"].get("annotations") or {}
-                ):
-                    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-                    await self.patch(address, {"status": ready}, "merge", True)
+                if self._starts(address, pod):
+                    if not pod["spec"].get("nodeName"):
+                        await self.patch(address, {"spec": {"nodeName": "node"}}, "merge", False)
+                    else:
+                        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+                        await self.patch(address, {"status": ready}, "merge", True)
             await asyncio.sleep(0.01)
+
+    def _starts(self, address: Address, pod: Object) -> bool:
+        """Whether an object is a pod that can be bound, or can become Ready."""
+        if address[0] != "pods" or pod["spec"].get("schedulingGates") or "deletionTimestamp" in pod["metadata"]:
+            return False
+        if not pod["spec"].get("nodeName"):
+            return not self.held_back
+        return not pod["status"].get("conditions") and NEVER_READY not in (pod["metadata"].get("annotations") or {})
+
+    def pods_started(self) -> bool:
+        """Whether all pods that can run are Ready, and none is being deleted."""
+        pods = [(address, item) for address, item in self.objects.items() if address[0] == "pods"]
+        return not any(self._starts(*each) or "deletionTimestamp" in each[1]["metadata"] for each in pods)
 
 
 class SmallClient(Client):
@@ -194,11 +238,12 @@ class SmallClient(Client):
             return orjson.dumps(found)
         body = orjson.loads(orjson.dumps(body))
         if method == "POST":
-            return orjson.dumps(await self._api.create(plural, namespace, body))
+            return orjson.dumps(await self._api.finish(self._api.create(plural, namespace, body)))
         if method == "PATCH":
             kind = options.get("content_type", "")
-            return orjson.dumps(await self._api.patch(address, body, kind, subresource == "status"))
-        await self._api.delete(address, (body.get("preconditions") or {}).get("uid"))
+            patch = self._api.patch(address, body, kind, subresource == "status")
+            return orjson.dumps(await self._api.finish(patch))
+        await self._api.finish(self._api.delete(address, (body.get("preconditions") or {}).get("uid")))
         return b"{}"
 
     @asynccontextmanager
@@ -227,9 +272,16 @@ def _parts(path: str) -> tuple[str, str, str, str]:
 
 def _selected(item: Object, selector: str) -> bool:
     tags = item["metadata"].get("labels") or {}
-    return all(
-        tags.get(key) == value for key, _, value in (part.partition("=") for part in selector.split(",") if part)
-    )
+    return all(_meets(tags, part) for part in selector.split(",") if part)
+
+
+def _meets(tags: Mapping[str, str], term: str) -> bool:
+    """Whether labels meet `key=value`, `key!=value` or `key`."""
+    key, unequal, other = term.partition("!=")
+    if unequal:
+        return tags.get(key) != other
+    key, equal, value = term.partition("=")
+    return tags.get(key) == value if equal else key in tags
 
 
 def _merge(old: Object, patch: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ the strategy."""
 from __future__ import annotations
 
 from reference_impl.plan import labels
-from tests.reference.coherent.world import shape, the_set, world
+from tests.reference.coherent.world import World, shape, the_set, world
 
 FPD = {"F": (5, 2), "P": (4, 1), "D": (3, 1)}
 FIRST = ["F5 P0 D0", "P1", "P2", "P3", "D1", "D2"]
@@ -216,11 +216,31 @@ async def test_a_terminated_replica_comes_back_in_the_gangs_of_its_map():
         w.api.held_back = False
         await w.until(lambda: w.serving(4), "recovered")
         assert w.gangs() == found
-        bound: dict[str, int] = {}
-        for place, (plural, _, item) in enumerate(w.api.history):
-            if plural == "pods" and item["spec"].get("nodeName") and item["metadata"]["uid"] not in old:
-                bound.setdefault(item["metadata"]["labels"][labels.PODCLIQUE], place)
+        bound = first_bound(w, old)
         assert bound["s-0-p-1-pw"] > max(bound["s-0-f"], bound["s-0-p-0-pw"])
+
+
+async def test_pods_of_a_terminated_replica_that_are_still_there_do_not_count():
+    body = the_set(F=(2, 2), P=(2, 1))
+    body["spec"]["template"]["terminationDelay"] = "1s"
+    async with world(body, 4) as w:
+        w.api.collects_after = 0.5
+        old = w.uids()
+        container = {"name": "main", "started": False, "lastState": {"terminated": {"exitCode": 1}}}
+        failed = {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [container]}
+        await w.api.patch(("pods", "ns", w.pods("s-0-f")[0]["metadata"]["name"]), {"status": failed}, "merge", True)
+        await w.until(lambda: not w.uids() & old and w.serving(4), "terminated and recovered")
+        bound = first_bound(w, old)
+        assert bound["s-0-p-1-pw"] > max(bound["s-0-f"], bound["s-0-p-0-pw"])
+
+
+def first_bound(w: World, old: set[str]) -> dict[str, int]:
+    """Clique → place in the history at which the first of its pods was bound; pods with the uids in `old` apart."""
+    found: dict[str, int] = {}
+    for place, (plural, _, item) in enumerate(w.api.history):
+        if plural == "pods" and item["spec"].get("nodeName") and item["metadata"]["uid"] not in old:
+            found.setdefault(item["metadata"]["labels"][labels.PODCLIQUE], place)
+    return found
 
 
 async def test_pods_start_after_parents_of_their_own_gang():

@@ -212,6 +212,10 @@ def test_a_replica_of_a_group_that_moves_is_deleted_before_it_is_recreated():
     present = {name: clique(manifest) for name, manifest in wanted(ANCHOR, TAIL).items()}
     assert not any(c.metadata.label(labels.BASE_PODGANG) for c in present.values())
     moved = Entry("llm-0-3", "g2", {}, {"workers": (1,)}, anchor=True)
+    of_0, of_1 = [[f"llm-0-workers-{index}-{name}" for name in ("prefill", "decode")] for index in (0, 1)]
+    assert members.in_place({0: ANCHOR, 1: moved}, present, group) == {0: of_0}
+    assert members.in_place({0: ANCHOR, 1: TAIL}, present, group) == {0: of_0, 1: of_1}
+    assert members.in_place({0: ANCHOR, 1: TAIL}, {of_1[0]: present[of_1[0]]}, group) == {}
     what = members.difference(wanted(ANCHOR, moved), present, lambda manifest: True)
     assert [c.metadata.name for c in what.surplus] == ["llm-0-workers-1-prefill", "llm-0-workers-1-decode"]
     assert what.missing == [] and what.relabelled == []

@@ -13,16 +13,15 @@ from reference_impl.plan.coherent.layout import (
     Entry,
     Layout,
     anchors,
-    find,
-    gang_of_index,
     indices_of_group,
     of_map,
     pods_of_clique,
     to_entries,
 )
+from reference_impl.plan.coherent.maps import ReplicaMap
 from reference_impl.plan.coherent.observed import Observed, ObservedPod, ObservedReplica
 from reference_impl.plan.coherent.planner import Advance, Complete
-from reference_impl.plan.coherent.repair import repaired, violations
+from reference_impl.plan.coherent.repair import is_sound, repaired, violations
 from reference_impl.plan.coherent.scope import ReplicaState, scope
 from tests.reference.coherent.simulation import Replica, batch, components, deployed, keys, named, table
 
@@ -41,6 +40,12 @@ def replica() -> Replica:
 def test_a_sound_layout_is_left_alone(replica: Replica) -> None:
     assert violations(replica.layout, replica.components) == []
     assert repair(replica, replica.layout) == table(replica.layout)
+
+
+def test_what_is_sound_needs_no_repair(replica: Replica) -> None:
+    assert is_sound(replica.layout, replica.components)
+    assert not is_sound(replica.layout[1:], replica.components)
+    assert not is_sound(replica.layout, replica.components[1:])
 
 
 def test_violations_are_named(replica: Replica) -> None:
@@ -199,9 +204,12 @@ def test_lookups(replica: Replica) -> None:
     first = replica.layout[0].name
     assert pods_of_clique(replica.layout, "F") == {first: 5}
     assert indices_of_group(replica.layout, "D")[first] == (0,)
-    assert gang_of_index(replica.layout, "P", 2) == replica.layout[2].name
-    assert gang_of_index(replica.layout, "P", 9) is None
-    assert find(replica.layout, "other") is None
+    held = ReplicaMap(replica.layout)
+    assert held.gang_of("P", 2) == replica.layout[2].name
+    assert held.gang_of("P", 9) is None
+    assert held.entry(first) == replica.layout[0]
+    assert held.entry("other") is None
+    assert held.anchors == replica.layout[:1]
     assert anchors(replica.layout) == replica.layout[:1]
 
 

@@ -14,7 +14,9 @@ from reference_impl.plan import labels
 from reference_impl.plan.coherent.naming import order
 from tests.reference.coherent.small_api import NEVER_READY, SmallApi, SmallClient
 
-PATIENCE = 20.0
+PATIENCE = 120.0
+SOON = 2.0
+"""Seconds: what the operator plans to do later than that does not end a rest, such as the termination of a gang."""
 Shape = list[str]
 """Gangs in order of creation, such as `F2 P0 D0`."""
 
@@ -58,15 +60,17 @@ class World:
     def __init__(self) -> None:
         self.api = SmallApi()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._operator: Operator | None = None
 
     async def start(self) -> None:
-        async def run() -> None:
-            await Operator(SmallClient(self.api), scheduler_name="gangs", features=Features(maps=True)).run()
-
-        self._tasks["operator"] = asyncio.create_task(run())
+        operator = Operator(SmallClient(self.api), scheduler_name="gangs", features=Features(maps=True))
+        self._tasks["operator"] = asyncio.create_task(operator.run())
+        await operator.ready.wait()
+        self._operator = operator
 
     async def stop(self, what: str = "operator") -> None:
         task = self._tasks.pop(what)
+        self._operator = None if what == "operator" else self._operator
         task.cancel()
         with suppress(asyncio.CancelledError, BaseExceptionGroup):
             await task
@@ -90,11 +94,16 @@ class World:
                     task.result()
             assert loop.time() < end, f"{why}: {self.gangs()} {self.progress()} {self.ready()}"
             await asyncio.sleep(0.02)
-        before = -1
-        while before != len(self.api.writes):
-            before = len(self.api.writes)
-            await asyncio.sleep(0.5)
+        while not self.at_rest():
+            assert loop.time() < end, f"{why}: no rest: {self.api.writes[-5:]}"
+            await asyncio.sleep(0.02)
         assert seen(), f"{why}: no longer so: {self.gangs()} {self.progress()} {self.ready()}"
+
+    def at_rest(self) -> bool:
+        """Whether nothing more happens: pods have started, and the operator has seen everything and has nothing to
+        do."""
+        idle = self._operator is None or self._operator.idle(SOON)
+        return idle and self.api.all_seen() and self.api.pods_started()
 
     async def soon(self, seen: Callable[[], bool]) -> None:
         """Wait for a moment that may pass."""

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from reference_impl.api.coherent import GangLayout
 from reference_impl.plan.coherent.bootstrap import bootstrap
-from reference_impl.plan.coherent.layout import Key, Kind, find, gang_of_index
+from reference_impl.plan.coherent.layout import Key, Kind
 from reference_impl.plan.coherent.planner import Advance, Complete, Step
 from reference_impl.plan.coherent.repair import violations
 from reference_impl.plan.coherent.steps import step_count
-from tests.reference.coherent.simulation import Member, Replica, components, gangs, named
+from tests.reference.coherent.simulation import Member, Replica, components, find, gang_of_index, gangs, named
 
 BROKEN = "x"
 """A version whose pods never become Ready."""

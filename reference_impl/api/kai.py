@@ -1,0 +1,45 @@
+"""KAI's kinds that the operator writes for it: only the fields that it compares (docs/spec/kai.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kube.objects import ObjectMeta
+from kube.resource import Resource
+
+POD_GROUPS = Resource("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
+TOPOLOGIES = Resource("kai.scheduler", "v1alpha1", "topologies", "Topology", namespaced=False)
+
+
+class PodSpecOfKai(msgspec.Struct, rename="camel"):
+    """The spec of a pod, as far as it is read."""
+
+    scheduler_name: str = ""
+
+
+class PodOfKai(msgspec.Struct):
+    """A pod of a gang that the operator has not created."""
+
+    metadata: ObjectMeta
+    spec: PodSpecOfKai = msgspec.field(default_factory=PodSpecOfKai)
+
+
+class KaiPodGroup(msgspec.Struct):
+    """A PodGroup (OBJ-526)."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
+
+
+class KaiTopology(msgspec.Struct):
+    """A Topology (CTV-08)."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
+
+    @property
+    def keys(self) -> list[str]:
+        """The node label keys of its levels, the widest first."""
+        return [level.get("nodeLabel", "") for level in self.spec.get("levels") or ()]

@@ -1,0 +1,127 @@
+"""The back-end for the scheduler KAI: keeps a PodGroup for each PodGang, the marks of its pods, and a Topology for each
+ClusterTopologyBinding (spec OBJ-525 to OBJ-530, CTV-08).
+
+It serves all gangs that name KAI, also those that no PodCliqueSet owns. KAI deletes nothing: the garbage collector
+deletes a PodGroup with its gang, and a Topology with its binding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kube.client import Client
+from kube.informer import Informer, typed
+from kube.objects import Key, Object
+from kube.resource import PODS
+from kube.workqueue import WorkQueue
+from reference_impl.api import kai as api
+from reference_impl.api import models
+from reference_impl.api.kai import KaiPodGroup, KaiTopology, PodOfKai
+from reference_impl.api.models import ClusterTopologyBinding, PodCliqueSet, PodGang
+from reference_impl.control.writer import Writer
+from reference_impl.plan import kai, labels
+
+BY_OTHERS = f"{labels.PODGANG},{labels.MANAGED_BY}!={labels.MANAGER}"
+"""Selector of pods of gangs that the operator has not created. It marks its own pods when it creates them."""
+WORKERS = 8
+
+
+class KaiBackend:
+    """Watches what KAI needs, and writes it."""
+
+    def __init__(
+        self,
+        client: Client,
+        writer: Writer,
+        set_of: Callable[[Object], PodCliqueSet | None],
+        bindings: Informer[ClusterTopologyBinding] | None,
+    ) -> None:
+        """`bindings` is None if topology constraints are not enabled."""
+        self._writer, self._set_of, self._bindings = writer, set_of, bindings
+        named = f"{labels.SCHEDULER_NAME}={kai.SCHEDULER}"
+        self._gangs = Informer(client, models.PODGANGS, typed(PodGang), label_selector=named)
+        self._pods = Informer(client, PODS, typed(PodOfKai), label_selector=BY_OTHERS)
+        self._pod_groups = Informer(client, api.POD_GROUPS, typed(KaiPodGroup))
+        self._topologies = Informer(client, api.TOPOLOGIES, typed(KaiTopology))
+        self._of_gangs: WorkQueue[Key] = WorkQueue()
+        self._of_pods: WorkQueue[Key] = WorkQueue()
+        self._of_bindings: WorkQueue[Key] = WorkQueue()
+        self._gangs.add_handler(self._on_gang)
+        self._pod_groups.add_handler(lambda kind, old, item: self._of_gangs.add(item.metadata.key))
+        self._pods.add_handler(lambda kind, old, item: self._of_pods.add(item.metadata.key))
+        self._topologies.add_handler(lambda kind, old, item: self._of_bindings.add(item.metadata.key))
+        if bindings is not None:
+            bindings.add_handler(lambda kind, old, item: self._of_bindings.add(item.metadata.key))
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """The informers that have to run for it."""
+        with_topologies = (self._topologies,) if self._bindings is not None else ()
+        return (self._gangs, self._pods, self._pod_groups, *with_topologies)
+
+    @property
+    def work(self) -> tuple[tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int], ...]:
+        """Name, queue, reconciler and number of workers of each kind of work."""
+        return (
+            ("kai-podgroup", self._of_gangs, self.reconcile_gang, WORKERS),
+            ("kai-pod", self._of_pods, self.reconcile_pod, WORKERS),
+            ("kai-topology", self._of_bindings, self.reconcile_binding, 1),
+        )
+
+    def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
+        """Changes of the status trigger nothing (GS-09)."""
+        if old is None or old.spec != item.spec or old.metadata.annotations != item.metadata.annotations:
+            self._of_gangs.add(item.metadata.key)
+
+    async def reconcile_gang(self, key: Key) -> float | None:
+        """Mark a gang for KAI's podgrouper, and write its PodGroup. Never repeated by time."""
+        gang = self._gangs.get(*key)
+        if gang is None or gang.metadata.deletion_timestamp is not None:
+            return None
+        if (gang.metadata.annotations or {}).get(kai.SKIP_PODGROUPER) != "true":
+            note = {"metadata": {"annotations": {kai.SKIP_PODGROUPER: "true"}}}
+            await self._writer.patch(self._gangs, gang, note)
+        owned = gang.metadata.controller is not None
+        try:
+            wanted = kai.pod_group(gang, kai.queue(gang, self._set_of(gang) if owned else None))
+        except kai.MappingError as error:
+            await self._writer.warn(models.PODGANGS, gang, kai.MAPPING_FAILED, str(error))
+            return None
+        found = self._pod_groups.get(*key)
+        if found is None:
+            await self._writer.create(self._pod_groups, wanted)
+        elif _controls(gang, found) and (change := kai.correction(wanted, found)):
+            await self._writer.patch(self._pod_groups, found, change)
+        return None
+
+    async def reconcile_pod(self, key: Key) -> float | None:
+        """Mark a pod that another client has created for a gang of KAI. Never repeated by time."""
+        pod = self._pods.get(*key)
+        if pod is None or pod.metadata.deletion_timestamp is not None or pod.spec.scheduler_name != kai.SCHEDULER:
+            return None
+        meta = pod.metadata
+        wanted = kai.marks(meta.label(labels.PODGANG), meta.label(labels.PODCLIQUE))
+        seen = {"annotations": meta.annotations or {}, "labels": meta.labels or {}}
+        if any(seen[field].get(name) != value for field, marks in wanted.items() for name, value in marks.items()):
+            await self._writer.patch(self._pods, pod, {"metadata": wanted})
+        return None
+
+    async def reconcile_binding(self, key: Key) -> float | None:
+        """Write the Topology of a binding. Its levels cannot be changed: with others, it is deleted and recreated."""
+        binding = self._bindings.get(*key) if self._bindings is not None else None
+        wanted = kai.topology(binding) if binding is not None else None
+        if binding is None or wanted is None or binding.metadata.deletion_timestamp is not None:
+            return None
+        found = self._topologies.get(*key)
+        if found is None:
+            await self._writer.create(self._topologies, wanted)
+        elif _controls(binding, found) and found.keys != [level["nodeLabel"] for level in wanted["spec"]["levels"]]:
+            await self._writer.delete(self._topologies, found)
+        return None
+
+
+def _controls(owner: Object, found: Object) -> bool:
+    """Whether the object is the owner's: one of the same name may be left of an earlier owner, or be another's."""
+    controller = found.metadata.controller
+    return controller is not None and controller.uid == owner.metadata.uid

@@ -1,0 +1,149 @@
+"""What Grove's back-end for the scheduler KAI writes: a PodGroup for each PodGang, the marks of its pods, and a
+Topology for each ClusterTopologyBinding (spec OBJ-525 to OBJ-530, CTV-08)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reference_impl.api import kai as api
+from reference_impl.api.kai import KaiPodGroup
+from reference_impl.api.models import (
+    PODGANGS,
+    TOPOLOGY_BINDINGS,
+    ClusterTopologyBinding,
+    GangTopology,
+    PodCliqueSet,
+    PodGang,
+)
+from reference_impl.plan import labels
+from reference_impl.plan.children import Manifest, owner_reference
+
+SCHEDULER = "kai-scheduler"
+QUEUE = "kai.scheduler/queue"
+"""Label or annotation of a set, or of its clique templates; the label takes precedence (ANN-05, OBJ-528)."""
+SKIP_PODGROUPER = "kai.scheduler/skip-podgrouper"
+"""Annotation of gangs and pods: KAI's own podgrouper leaves them alone."""
+POD_GROUP = "pod-group-name"
+"""Annotation of a pod: its PodGroup."""
+SUBGROUP = "kai.scheduler/subgroup-name"
+"""Label of a pod: its subgroup, which is named after its clique."""
+TOPOLOGY = "kai.scheduler/topology"
+"""Annotation of a gang whose topology is not that of a ClusterTopologyBinding."""
+MAPPING_FAILED = "KAIBackendMappingFailed"
+
+
+class MappingError(Exception):
+    """A gang that cannot be written as a PodGroup; `str()` is the note of the event about it."""
+
+
+def queue_of(own_labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> str:
+    """The queue that the labels or annotations of an object name; empty if they name none."""
+    return (own_labels or {}).get(QUEUE) or (annotations or {}).get(QUEUE) or ""
+
+
+def queue(gang: PodGang, pcs: PodCliqueSet | None) -> str:
+    """The queue of a gang: that of its set, or else the only one among the clique templates (OBJ-528). A gang without a
+    set names its queue itself. Raises MappingError."""
+    if pcs is None:
+        if own := queue_of(gang.metadata.labels, gang.metadata.annotations):
+            return own
+        raise MappingError(f"no KAI queue is configured on PodGang {'/'.join(gang.metadata.key)}")
+    if own := queue_of(pcs.metadata.labels, pcs.metadata.annotations):
+        return own
+    named = {found for c in pcs.spec.template.cliques if (found := queue_of(c.labels, c.annotations))}
+    whole = f"PodCliqueSet {'/'.join(pcs.metadata.key)}"
+    if not named:
+        raise MappingError(f"no KAI queue is configured on {whole} or its PodClique templates")
+    if len(named) > 1:
+        raise MappingError(f"conflicting KAI queues on {whole} PodClique templates: [{' '.join(sorted(named))}]")
+    return named.pop()
+
+
+def pod_group(gang: PodGang, of_queue: str) -> Manifest:
+    """The PodGroup of a gang: a subgroup for each group of PodGroups, then one for each PodGroup, below its group if it
+    has one (OBJ-526). Raises MappingError if a constraint names no topology (OBJ-530)."""
+    spec = gang.spec
+    configs = [config for config in spec.topology_constraint_group_configs or () if config.pod_group_names]
+    parents = {name: config.name for config in configs for name in config.pod_group_names}
+    subgroups: list[Manifest] = [
+        {"name": config.name, "minSubGroup": len(config.pod_group_names)}
+        | _constraint(gang, config.topology_constraint)
+        for config in configs
+    ]
+    subgroups += [
+        {"name": group.name, "minMember": group.min_replicas}
+        | ({"parent": parents[group.name]} if group.name in parents else {})
+        | _constraint(gang, group.topology_constraint)
+        for group in spec.podgroups
+    ]
+    body: Manifest = {"minMember": sum(group.min_replicas for group in spec.podgroups), "queue": of_queue}
+    if spec.priority_class_name:
+        body["priorityClassName"] = spec.priority_class_name
+    meta = gang.metadata
+    return {
+        "apiVersion": api.POD_GROUPS.api_version,
+        "kind": api.POD_GROUPS.kind,
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "labels": {labels.MANAGED_BY: labels.MANAGER, QUEUE: of_queue},
+            "ownerReferences": [owner_reference(PODGANGS.api_version, PODGANGS.kind, meta)],
+        },
+        "spec": {**body, **_constraint(gang, spec.topology_constraint), "subGroups": subgroups},
+    }
+
+
+def _constraint(gang: PodGang, constraint: GangTopology | None) -> Manifest:
+    pack = constraint.pack_constraint if constraint is not None else None
+    if pack is None or not (pack.required or pack.preferred):
+        return {}
+    notes = gang.metadata.annotations or {}
+    name = notes.get(labels.TOPOLOGY_NAME) or notes.get(TOPOLOGY)
+    if not name:
+        raise MappingError("topology name cannot be empty when topology constraints are defined")
+    keys = {"requiredTopologyLevel": pack.required, "preferredTopologyLevel": pack.preferred}
+    return {"topologyConstraint": {"topology": name, **{field: key for field, key in keys.items() if key}}}
+
+
+def correction(wanted: Manifest, found: KaiPodGroup) -> Manifest:
+    """The merge patch that corrects a PodGroup; empty if it is right. Its queue stays as it is, and so does what others
+    have added (OBJ-529)."""
+    spec: Manifest = {}
+    for field in ("minMember", "priorityClassName", "topologyConstraint", "subGroups"):
+        value, seen = wanted["spec"].get(field), found.spec.get(field)
+        if (value or None) != (seen or None):
+            gone = dict.fromkeys(set(seen) - set(value or {})) if isinstance(seen, dict) else {}
+            spec[field] = {**value, **gone} if isinstance(value, dict) else value
+    return {"spec": spec} if spec else {}
+
+
+def marks(gang: str, clique: str) -> Manifest:
+    """Annotations and label of a pod (OBJ-525)."""
+    return {"annotations": {SKIP_PODGROUPER: "true", POD_GROUP: gang}, "labels": {SUBGROUP: clique}}
+
+
+def marked(pod: Manifest) -> Manifest:
+    """A pod to create, with these marks if KAI places it."""
+    if pod["spec"].get("schedulerName") != SCHEDULER:
+        return pod
+    meta: dict[str, Any] = pod["metadata"]
+    own = marks(meta["labels"].get(labels.PODGANG, ""), meta["labels"].get(labels.PODCLIQUE, ""))
+    return {**pod, "metadata": {**meta, **{key: {**meta.get(key, {}), **own[key]} for key in own}}}
+
+
+def topology(binding: ClusterTopologyBinding) -> Manifest | None:
+    """The Topology of a binding; None if the binding names one that exists (CTV-08)."""
+    if any(each.scheduler_name == SCHEDULER for each in binding.spec.scheduler_topology_bindings or ()):
+        return None
+    owner = owner_reference(TOPOLOGY_BINDINGS.api_version, TOPOLOGY_BINDINGS.kind, binding.metadata)
+    return {
+        "apiVersion": api.TOPOLOGIES.api_version,
+        "kind": api.TOPOLOGIES.kind,
+        "metadata": {
+            "name": binding.metadata.name,
+            "labels": {labels.MANAGED_BY: labels.MANAGER},
+            "ownerReferences": [owner],
+        },
+        "spec": {"levels": [{"nodeLabel": level.key} for level in binding.spec.levels]},
+    }

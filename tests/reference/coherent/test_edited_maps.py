@@ -1,0 +1,118 @@
+"""PodGangMaps that somebody edits: they are put right, and nothing follows the edit (spec COH-I12, COH-215)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reference_impl.plan import labels
+from tests.reference.coherent.world import World, the_set, world
+
+SIZES = {"F": (4, 2), "P": (4, 1), "D": (2, 1)}
+Entries = list[dict[str, Any]]
+Edit = Callable[[Entries], None]
+
+
+def of(entries: Entries, group: str, index: int) -> dict[str, Any]:
+    """The entry that holds a replica of a scaling group."""
+    return next(each for each in entries if index in (each.get("pcsgReplicaIndices") or {}).get(group, ()))
+
+
+def twice(entries: Entries) -> None:
+    of(entries, "p", 1)["pcsgReplicaIndices"]["p"] = [1, 3]
+
+
+def twice_in_the_anchor(entries: Entries) -> None:
+    of(entries, "p", 0)["pcsgReplicaIndices"]["p"] = [0, 3]
+
+
+def moved(entries: Entries) -> None:
+    of(entries, "p", 3)["pcsgReplicaIndices"] = {}
+    of(entries, "p", 0)["pcsgReplicaIndices"]["p"] = [0, 3]
+
+
+def exchanged(entries: Entries) -> None:
+    first, second = of(entries, "p", 2), of(entries, "p", 3)
+    first["pcsgReplicaIndices"], second["pcsgReplicaIndices"] = {"p": [3]}, {"p": [2]}
+
+
+def pods_moved(entries: Entries) -> None:
+    entries[0]["podCliques"]["f"] -= 1
+    of(entries, "p", 3)["podCliques"] = {"f": 1}
+
+
+def pods_added(entries: Entries) -> None:
+    of(entries, "p", 3)["podCliques"] = {"f": 2}
+
+
+def removed(entries: Entries) -> None:
+    entries.remove(of(entries, "p", 3))
+
+
+def emptied(entries: Entries) -> None:
+    entries.clear()
+
+
+def unknown(entries: Entries) -> None:
+    entries.append({"name": "s-0-other", "podCliqueSetGenerationHash": "x", "pcsgReplicaIndices": {"p": [3, 9]}})
+
+
+EDITS = (twice, twice_in_the_anchor, moved, exchanged, pods_moved, pods_added, removed, emptied, unknown)
+
+
+async def edit(w: World, change: Edit) -> None:
+    """Edit the map of the replica, as somebody whom admission does not stop."""
+    found = w.api.get("podgangmaps", "s-0")
+    assert found is not None
+    entries = [dict(entry) for entry in found["spec"]["entries"]]
+    for entry in entries:
+        for part in ("podCliques", "pcsgReplicaIndices"):
+            if part in entry:
+                entry[part] = dict(entry[part])
+    change(entries)
+    await w.api.patch(("podgangmaps", "ns", "s-0"), {"spec": {"entries": entries}}, "merge", False)
+
+
+def held_twice(w: World) -> list[str]:
+    """Cliques of scaling groups that ever had pods in two gangs at once."""
+    present: dict[str, tuple[str, str]] = {}
+    found = []
+    for plural, kind, pod in w.api.history:
+        tags = pod["metadata"].get("labels") or {}
+        if plural != "pods" or labels.SCALING_GROUP not in tags:
+            continue
+        if kind == "DELETED" or "deletionTimestamp" in pod["metadata"]:
+            present.pop(pod["metadata"]["uid"], None)
+            continue
+        present[pod["metadata"]["uid"]] = tags[labels.PODCLIQUE], tags[labels.PODGANG]
+        places = set(present.values())
+        found += [clique for clique, _ in places if sum(each == clique for each, _ in places) > 1]
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize("change", EDITS)
+async def test_an_edited_map_is_put_right(change: Edit):
+    async with world(the_set(**SIZES), 10) as w:
+        found, old = w.gangs(), w.uids()
+        await edit(w, change)
+        assert w.gangs() != found
+        await w.until(lambda: w.gangs() == found, "put right")
+        assert w.uids() == old and held_twice(w) == []
+
+
+@pytest.mark.parametrize("change", [twice, twice_in_the_anchor, removed, unknown])
+async def test_a_map_that_is_edited_during_an_update_is_repaired(change: Edit):
+    async with world(the_set(**SIZES), 10) as w:
+        await w.change(the_set("v1", broken=True, **SIZES))
+        await w.until(lambda: "x:v1" in w.images(), "stopped")
+        old = w.uids()
+        await edit(w, change)
+        await w.until(lambda: True, "at rest")
+        assert w.uids() == old and held_twice(w) == []
+        held = [part for gang in w.gangs() for part in gang.split() if part[0] in "PD"]
+        assert sorted(held) == ["D0", "D1", "P0", "P1", "P2", "P3"]
+        await w.change(the_set("v2", **SIZES))
+        await w.until(w.ended, "updated")
+        assert w.images() == {"x:v2"} and held_twice(w) == []

@@ -1,0 +1,47 @@
+"""What a life must have in common with the others, and what may differ by chance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.grove import labels
+from tests.reference.chaos import normal
+
+
+class Seen:
+    """A view of pods only."""
+
+    def __init__(self, gangs: dict[str, str]) -> None:
+        self._pods = [
+            {
+                "metadata": {
+                    "name": f"{hostname}-abcde",
+                    "labels": {
+                        labels.CLIQUE: "s-0-a",
+                        labels.GANG: gang,
+                        labels.POD_INDEX: hostname.rpartition("-")[2],
+                    },
+                },
+                "spec": {"hostname": hostname},
+            }
+            for hostname, gang in gangs.items()
+        ]
+
+    def list(self, kind: str) -> list[dict[str, Any]]:
+        return self._pods if kind == "pods" else []
+
+
+RIGHT = {"s-0-a-0": "one", "s-0-a-1": "two", "s-0-a-2": "two"}
+
+
+def seen(gangs: dict[str, str]) -> dict[str, Any]:
+    return normal(Seen(gangs), "ns")  # type: ignore[arg-type]
+
+
+def test_which_pod_of_a_clique_goes_to_which_gang_is_chance() -> None:
+    assert seen({"s-0-a-2": "one", "s-0-a-0": "two", "s-0-a-1": "two"}) == seen(RIGHT)
+
+
+def test_how_many_go_where_and_which_hostnames_there_are_is_not() -> None:
+    assert seen({"s-0-a-0": "one", "s-0-a-1": "one", "s-0-a-2": "two"}) != seen(RIGHT)
+    assert seen({"s-0-a-0": "one", "s-0-a-1": "two", "s-0-a-3": "two"}) != seen(RIGHT)
