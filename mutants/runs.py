@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -97,14 +98,18 @@ def _conformance(*arguments: str, check: bool = False) -> subprocess.CompletedPr
     return subprocess.run(command, capture_output=True, text=True, check=check)
 
 
-def _run(arguments: Sequence[str], output: Path, calls: Path) -> None:
-    """`python -m conformance` in a process of its own that has imported it already; ends with its exit code."""
+def _run(arguments: Sequence[str], output: Path, calls: Path, exit_code: Connection) -> None:
+    """`python -m conformance` in a process of its own that has imported it already; sends its exit code."""
     with output.open("w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.environ[replacement.CALLS] = str(calls)
     sys.argv = ["grove-conformance", *arguments]
-    runpy.run_module("conformance", run_name="__main__")
+    try:
+        runpy.run_module("conformance", run_name="__main__")
+    except SystemExit as ended:
+        exit_code.send(ended.code)
+        raise
 
 
 def run(trial: Trial, workdir: Path, kubeconfig: str) -> Proof:
@@ -112,10 +117,18 @@ def run(trial: Trial, workdir: Path, kubeconfig: str) -> Proof:
     begin = time.monotonic()
     folder = workdir / f"{trial.kind}-{trial.name}"
     output, calls = workdir / f"{folder.name}.log", workdir / f"{folder.name}.calls"
-    process = FORKSERVER.Process(target=_run, args=(_arguments(trial, folder, kubeconfig), output, calls))
+    # `Process.exitcode` is not to be relied on: a process that another lane starts reaps those that have ended, and the
+    # lane that waits for one of them is too late for its exit code.
+    received, sent = FORKSERVER.Pipe(duplex=False)
+    process = FORKSERVER.Process(target=_run, args=(_arguments(trial, folder, kubeconfig), output, calls, sent))
     process.start()
+    sent.close()
+    try:
+        exit_code: int | None = received.recv()
+    except EOFError:  # it was killed
+        exit_code = None
     process.join()
-    wrong = _wrong(trial, _requirements(folder), process.exitcode)
+    wrong = _wrong(trial, _requirements(folder), exit_code)
     detail = output.read_text("utf-8")[-2000:] if output.exists() else ""
     return Proof(trial, wrong, _uncalled(trial, calls), time.monotonic() - begin, detail)
 

@@ -1,18 +1,28 @@
-"""Mutants in how a coherent update proceeds: its steps, its scope, its gates."""
+"""Mutants in how a coherent update plans its sub-steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.plan.coherent import budget, planner, slots, steps
+from reference_impl.api.coherent import GangLayout
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.control import coherent as control
+from reference_impl.plan.coherent import budget, first_text, maps, moves, planner, progress, scope, slots, steps
 from reference_impl.plan.coherent.budget import Batch
 from reference_impl.plan.coherent.components import Component
-from reference_impl.plan.coherent.layout import Key, Layout
+from reference_impl.plan.coherent.layout import Entry, Key, Kind, Layout, compact
+from reference_impl.plan.coherent.maps import ReplicaMap, Templates
+from reference_impl.plan.coherent.moves import moved as right_moved
+from reference_impl.plan.coherent.naming import NameSource
 from reference_impl.plan.coherent.observed import Observed
+from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.coherent.slots import Slot
 from reference_impl.plan.coherent.steps import Phase, SubStep
+
+right_slots = slots.slots
 
 
 @mutant("step-in-one", "operator", "replaces a whole step with its anchor", "COHR-030", "COHR-047")
@@ -24,9 +34,17 @@ def _step_in_one() -> None:
     replace(steps, "beginning", beginning)
 
 
-@mutant("one-step-only", "operator", "opens one anchor with the minimum, and rolls the rest as tails", "COHR-032")
+@mutant("one-step-only", "operator", "opens one anchor with the minimum, then only tails", "COHR-032", "COHR-092")
 def _one_step_only() -> None:
     replace(steps, "step_count", lambda components: 1)
+
+
+@mutant("small-anchors", "operator", "opens anchors with less than the minimum", "COHR-043", "COHR-045")
+def _small_anchors() -> None:
+    def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
+        return SubStep(Phase.ANCHOR, {c.key: min(max(1, c.minimum - 1), left[c.key]) for c in components})
+
+    replace(steps, "beginning", beginning)
 
 
 @mutant("batch-without-limit", "operator", "takes all members of a step down at once", "INV-011", "COHR-047")
@@ -37,20 +55,212 @@ def _batch_without_limit() -> None:
         found = right(components, done, left)
         return found if found.phase is Phase.ANCHOR else SubStep(found.phase, dict(left))
 
+    replace(steps, "sub_step", sub_step)
+    _ignore_the_budget()
+
+
+def _ignore_the_budget() -> None:
     def affordable(
         components: Sequence[Component], places: budget.Slots, wanted: Mapping[Key, int], *, whole: bool
     ) -> Batch:
         return {c.key: [s for s in places[c.key] if not s.done][: wanted[c.key]] for c in components}
 
-    replace(steps, "sub_step", sub_step)
     replace(budget, "affordable", affordable)
 
 
 @mutant("last-index-first", "operator", "replaces the replicas with the highest indices first", "COHR-037")
 def _last_index_first() -> None:
-    right = slots.slots
-
     def backwards(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        return right(layout, key, observed, generation)[::-1]
+        return right_slots(layout, key, observed, generation)[::-1]
 
     replace(planner, "slots", backwards)
+
+
+@mutant("broken-last", "operator", "replaces what is available before what is not", "COHR-063")
+def _broken_last() -> None:
+    def sound_first(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
+        found = right_slots(layout, key, observed, generation)
+        return sorted(found, key=lambda slot: (not slot.available, slot.turn))
+
+    replace(planner, "slots", sound_first)
+    _ignore_the_budget()
+
+
+@mutant("broken-sets-wait", "operator", "replaces nothing while a component has too few available members", "COHR-069")
+def _broken_sets_wait() -> None:
+    right = budget.affordable
+
+    def affordable(
+        components: Sequence[Component], places: budget.Slots, wanted: Mapping[Key, int], *, whole: bool
+    ) -> Batch:
+        if any(budget.shortage(component, places) for component in components):
+            return {component.key: [] for component in components}
+        return right(components, places, wanted, whole=whole)
+
+    replace(budget, "affordable", affordable)
+
+
+@mutant(
+    "gates-ignored",
+    "operator",
+    "begins a sub-step whatever has become of the one before",
+    "INV-017",
+    "COHR-060",
+)
+def _gates_ignored() -> None:
+    replace(progress, "not_ready", lambda layout, generation, components, observed: ())
+    replace(progress, "incomplete", lambda layout, generation, components, observed: None)
+    _ignore_the_budget()
+
+
+@mutant("joined-pods-not-awaited", "operator", "does not wait for pods that have joined an anchor", "INV-017")
+def _joined_pods_not_awaited() -> None:
+    replace(progress, "incomplete", lambda layout, generation, components, observed: None)
+
+
+def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
+    """Takes as many replicas as are done for those with the lowest indices: wrong after a revert."""
+    found = right_slots(layout, key, observed, generation)
+    if key.kind is Kind.CLIQUE:
+        return found
+    done = sum(slot.done for slot in found)
+    return [dataclasses.replace(slot, done=slot.done or slot.index < done) for slot in found]
+
+
+@mutant("progress-by-count", "operator", "counts the replicas that are done, and not which ones are", "COHR-065")
+def _progress_by_count() -> None:
+    replace(planner, "slots", progress_by_count)
+
+
+@mutant(
+    "everything-in-scope",
+    "operator",
+    "replaces all that is of an old generation",
+    "COHR-040",
+    "COHR-041",
+    "COHR-042",
+    "COHR-098",
+)
+def _everything_in_scope() -> None:
+    def outdated(pcs: PodCliqueSet, held: ReplicaMap, present: Templates, observed: Observed | None = None) -> set[Key]:
+        old = [entry for entry in held.layout if entry.generation != present.generation]
+        return {key for entry in old for key in maps._keys(entry)}
+
+    def settled(pcs: PodCliqueSet, held: ReplicaMap, entry: Entry, key: Key, present: Templates) -> bool:
+        return entry.generation == present.generation
+
+    def all_of(
+        changed: Iterable[Key], previous: Iterable[Key], replicas: Iterable[scope.ReplicaState], generation: str
+    ) -> frozenset[Key]:
+        return frozenset({*changed, *previous})
+
+    def by_generation(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
+        new = {entry.name for entry in layout if entry.generation == generation}
+        found = right_slots(layout, key, observed, generation)
+        return [dataclasses.replace(slot, done=slot.gang in new) for slot in found]
+
+    replace(planner, "slots", by_generation)
+    replace(maps, "outdated", outdated)
+    replace(maps, "settled", settled)
+    replace(scope, "scope", all_of)
+
+
+# -- the gangs of a sub-step -------------------------------------------------------------------------------------------
+
+
+@mutant("two-writes", "operator", "takes members out of their gangs before it puts them into new ones", "COHR-031")
+def _two_writes() -> None:
+    half_done: dict[str, tuple[Layout, tuple[str, ...]]] = {}
+
+    def moved(
+        layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
+    ) -> tuple[Layout, tuple[str, ...]]:
+        replica = layout[0].name.rpartition("-")[0]
+        if replica in half_done:
+            return half_done.pop(replica)
+        half_done[replica] = right_moved(layout, batch, join, generation, names, opens=opens)
+        return compact(moves._drained(layout, batch)), ()
+
+    replace(planner, "moved", moved)
+
+
+@mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-047")
+def _tails_share_a_gang() -> None:
+    def moved(
+        layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
+    ) -> tuple[Layout, tuple[str, ...]]:
+        result, touched = right_moved(layout, batch, join, generation, names, opens=opens)
+        known = {entry.name for entry in layout}
+        new = [entry for entry in result if entry.name not in known]
+        if opens or len(new) < 2:
+            return result, touched
+        groups: dict[str, tuple[int, ...]] = {}
+        for entry in new:
+            for group, own in entry.groups.items():
+                groups[group] = (*groups.get(group, ()), *own)
+        kept = [entry for entry in result if entry.name in known]
+        return (*kept, dataclasses.replace(new[0], groups=groups)), (new[0].name,)
+
+    replace(planner, "moved", moved)
+
+
+@mutant("pods-join-the-first-anchor", "operator", "lets pods join the first anchor of an update", "COHR-046")
+def _pods_join_the_first_anchor() -> None:
+    def open_anchor(layout: Layout, generation: str) -> Entry | None:
+        return next((entry for entry in progress.made(layout, generation) if entry.anchor), None)
+
+    replace(progress, "open_anchor", open_anchor)
+
+
+@mutant("anchors-need-pods", "operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
+def _anchors_need_pods() -> None:
+    def moved(
+        layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
+    ) -> tuple[Layout, tuple[str, ...]]:
+        result, touched = right_moved(layout, batch, join, generation, names, opens=opens)
+        known = {entry.name for entry in layout}
+        return tuple(
+            entry if entry.name in known else dataclasses.replace(entry, anchor=bool(entry.cliques)) for entry in result
+        ), touched
+
+    replace(planner, "moved", moved)
+
+
+@mutant("drained-anchors-unmarked", "operator", "unmarks anchors that lose their last replica of a group", "COHR-041")
+def _drained_anchors_unmarked() -> None:
+    def moved(
+        layout: Layout, batch: Batch, join: Entry | None, generation: str, names: NameSource, *, opens: bool
+    ) -> tuple[Layout, tuple[str, ...]]:
+        result, touched = right_moved(layout, batch, join, generation, names, opens=opens)
+        drained = {entry.name for entry in layout if entry.groups}
+        return tuple(
+            dataclasses.replace(entry, anchor=entry.anchor and bool(entry.groups or entry.name not in drained))
+            for entry in result
+        ), touched
+
+    replace(planner, "moved", moved)
+
+
+@mutant("single-anchor-ignored", "operator", "opens an anchor for each step, whatever the gang layout", "COHR-097")
+def _single_anchor_ignored() -> None:
+    replace(control, "gang_layout", lambda pcs: GangLayout.PER_STEP)
+
+
+@mutant(
+    "first-text", "operator", "plans updates and first layouts as the proposal's first text", "COHR-030", "COHR-047"
+)
+def _first_text() -> None:
+    """The laboratory compares it with the other gang layouts (`grove-conformance lab coherent`)."""
+
+    def next_step(
+        layout: Layout,
+        scope: Sequence[Component],
+        observed: Observed,
+        generation: str,
+        gang_layout: GangLayout,
+        names: NameSource,
+    ) -> Step:
+        return first_text.next_step(layout, scope, observed, generation, names)
+
+    replace(planner, "next_step", next_step)
+    replace(control, "bootstrap", first_text.bootstrap)

@@ -1,32 +1,37 @@
-"""Mutants in the objects of coherent sets: maps, gangs, mappings, admission."""
+"""Mutants in the objects of coherent sets: maps, gangs, cliques."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from mutants.profiles.admission_served_kinds import spoil
+import msgspec
+
+from kube.objects import Key as ObjectKey
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.admission import scaling
-from reference_impl.admission.errors import FieldError
-from reference_impl.admission.result import AdmissionResult
-from reference_impl.admission.rules import coherent as rules
-from reference_impl.api.models import PodCliqueSet, PodGang
+from reference_impl.api.coherent import MapEntry
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, PodGang
+from reference_impl.api.pods import Pod
 from reference_impl.control import coherent as control
-from reference_impl.plan import defaults, labels, update_progress
-from reference_impl.plan.coherent import gangs, maps, steady
+from reference_impl.control.cache import OWNER
+from reference_impl.control.gang_maps import GangMaps
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.plan import children, conditions, labels, names, template_drift, update_progress
+from reference_impl.plan import gangs as all_gangs
+from reference_impl.plan.children import Manifest
+from reference_impl.plan.coherent import conditions as of_gangs
+from reference_impl.plan.coherent import gangs, layout, maps, naming, update
 from reference_impl.plan.coherent.bootstrap import bootstrap
 from reference_impl.plan.coherent.components import Component
 from reference_impl.plan.coherent.layout import Entry, Layout
 from reference_impl.plan.coherent.maps import ReplicaMap
-from reference_impl.plan.coherent.naming import NameSource, order
-from reference_impl.plan.coherent.steady import IndexMapping
+from reference_impl.plan.coherent.naming import NameSource
+from reference_impl.plan.desired import DesiredSet, T
 from reference_impl.plan.gangs import NO_TOPOLOGY, PlannedGang
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.topology import Topology
-
-CRD = "podgangmaps.grove.io"
 
 
 @mutant("anchor-holds-all", "operator", "puts all replicas of scaling groups into the first gang", "COHR-011")
@@ -87,12 +92,30 @@ def _all_minimums_released() -> None:
     replace(gangs, "planned", planned)
 
 
-@mutant("anchors-last", "operator", "lets anchors wait for the gangs that depend on them", "COHR-020")
+@mutant("anchors-last", "operator", "lets anchors wait for the gangs that depend on them", "COHR-020", "COHR-089")
 def _anchors_last() -> None:
-    def dependencies(layout: Layout, entry: Entry) -> list[str]:
-        return [other.name for other in layout if not other.anchor] if entry.anchor else []
+    def may_start(self: GangMaps, pcs: PodCliqueSet, held: ReplicaMap, gang: str) -> bool:
+        entry = held.entry(gang)
+        awaited = [other.name for other in held.layout if not other.anchor] if entry and entry.anchor else []
+        found = (self._cache.gangs.get(pcs.metadata.namespace, name) for name in awaited)
+        return all(other is not None and gangs.ever_scheduled(other) for other in found)
 
-    replace(gangs, "dependencies", dependencies)
+    replace(GangMaps, "may_start", may_start)
+
+
+@mutant("anchors-by-name", "operator", "lets gangs wait for all anchors whose names begin alike", "COHR-096")
+def _anchors_by_name() -> None:
+    def may_start(self: GangMaps, pcs: PodCliqueSet, held: ReplicaMap, gang: str) -> bool:
+        prefix, entry = f"{gang.rpartition('-')[0]}-", held.entry(gang)
+        alike = [found for found in self._cache.gangs if found.metadata.name.startswith(prefix)]
+        anchors = [
+            found
+            for found in alike
+            if found.metadata.namespace == pcs.metadata.namespace and found.metadata.label(labels.ANCHOR) == "true"
+        ]
+        return entry is not None and (entry.anchor or all(map(gangs.ever_scheduled, anchors)))
+
+    replace(GangMaps, "may_start", may_start)
 
 
 @mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "COHR-010")
@@ -107,117 +130,162 @@ def _map_without_owner() -> None:
     replace(maps, "manifest", manifest)
 
 
-@mutant("added-replicas-share-a-gang", "operator", "puts added replicas into a gang that exists", "COHR-080")
-def _added_replicas_share_a_gang() -> None:
-    right = steady.scaled_group
+@mutant("dependencies-unwritten", "operator", "writes no dependencies into PodGangMaps", "COHR-013")
+def _dependencies_unwritten() -> None:
+    right = layout.to_entries
 
-    def scaled_group(mapping: IndexMapping, replicas: int, names: NameSource) -> dict[str, tuple[int, ...]]:
-        found = right(mapping, replicas, names)
-        new = {index for gang, own in found.items() if gang not in mapping for index in own}
-        kept = {gang: own for gang, own in found.items() if gang in mapping}
-        if not new or not kept:
-            return found
-        first = min(kept, key=order)
-        return {**kept, first: tuple(sorted({*kept[first], *new}))}
+    def to_entries(found: Layout) -> list[MapEntry]:
+        return [msgspec.structs.replace(entry, depends_on=None) for entry in right(found)]
 
-    replace(steady, "scaled_group", scaled_group)
+    replace(layout, "to_entries", to_entries)
 
 
-@mutant("first-replica-removed", "operator", "removes the replicas with the lowest indices", "COHR-082")
-def _first_replica_removed() -> None:
-    right = steady.scaled_group
-
-    def scaled_group(mapping: IndexMapping, replicas: int, names: NameSource) -> dict[str, tuple[int, ...]]:
-        held = sorted(index for own in mapping.values() for index in own)
-        if replicas >= len(held):
-            return right(mapping, replicas, names)
-        kept = set(held[len(held) - replicas :])
-        found = {gang: tuple(index for index in own if index in kept) for gang, own in mapping.items()}
-        return {gang: own for gang, own in found.items() if own}
-
-    replace(steady, "scaled_group", scaled_group)
+@mutant("dependents-start-at-once", "operator", "lets no gang wait for its anchors", "COHR-020", "INV-018")
+def _dependents_start_at_once() -> None:
+    replace(gangs, "may_start", lambda layout, entry, gang, abandoned=(): True)
 
 
-@mutant("added-pods-join-the-oldest", "operator", "lets added pods join the oldest gang", "COHR-081")
-def _added_pods_join_the_oldest() -> None:
-    replace(steady, "newest", lambda gangs: min(gangs, key=order, default=None))
+@mutant("minimums-return", "operator", "restores the minimum of standalone cliques once a gang is Ready", "COHR-017")
+def _minimums_return() -> None:
+    right = gangs.planned
+
+    def planned(
+        pcs: PodCliqueSet, index: int, entry: Entry, found: PodGang | None, topology: Topology = NO_TOPOLOGY
+    ) -> PlannedGang:
+        listed = found.status.conditions if found is not None and found.status else None
+        ready = conditions.is_true(listed, of_gangs.READY)
+        return right(pcs, index, entry, None if ready else found, topology)
+
+    replace(gangs, "planned", planned)
 
 
-@mutant("lost-map-starts-over", "operator", "makes a deleted PodGangMap from the template", "COHR-094")
-def _lost_map_starts_over() -> None:
-    async def adopt(self: control.CoherentSets, pcs: PodCliqueSet) -> None:
-        return None
+@mutant("emptied-groups-stay", "operator", "keeps PodGroups of cliques that a gang has lost", "COHR-039")
+def _emptied_groups_stay() -> None:
+    right = gangs.planned
 
-    replace(control.CoherentSets, "adopt", adopt)
+    def planned(
+        pcs: PodCliqueSet, index: int, entry: Entry, found: PodGang | None, topology: Topology = NO_TOPOLOGY
+    ) -> PlannedGang:
+        whole = right(pcs, index, entry, found, topology)
+        known = {group.name: group.min_replicas for group in found.spec.podgroups} if found else {}
+        return dataclasses.replace(whole, minimums={**known, **whole.minimums})
 
-
-@mutant("budget-undefaulted", "operator", "leaves maxUnavailable of coherent sets open", "COHR-006")
-def _budget_undefaulted() -> None:
-    replace(defaults, "_max_unavailable", lambda root, part, value: iter(()))
-
-
-@mutant("low-budget-accepted", "operator", "accepts a maxUnavailable below minAvailable", "COHR-004")
-def _low_budget_accepted() -> None:
-    def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
-        return iter(())
-
-    replace(rules, "_budget", budget)
+    replace(gangs, "planned", planned)
 
 
-@mutant("low-budget-refused", "operator", "refuses a low maxUnavailable with any strategy", "COHR-008")
-def _low_budget_refused() -> None:
-    right = rules._budget
+@mutant("base-gang-stays", "operator", "creates a gang for each replica beside those of its map", "COHR-012")
+def _base_gang_stays() -> None:
+    right = SetReconciler._mapped
 
-    def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
-        yield from right(path, given, minimum or 2)
+    def mapped(self: SetReconciler, pcs: PodCliqueSet, levels: Topology, index: int) -> list[PlannedGang] | None:
+        found = right(self, pcs, levels, index)
+        return None if found is None else [*found, PlannedGang(names.replica(pcs.metadata.name, index), {})]
 
-    replace(rules, "_budget", budget)
-
-
-@mutant(
-    "scaling-not-blocked",
-    "operator",
-    "accepts scaling during an update",
-    "COHR-050",
-    "COHR-051",
-    "COHR-052",
-)
-def _scaling_not_blocked() -> None:
-    replace(scaling, "updating", lambda pcs: False)
+    replace(SetReconciler, "_mapped", mapped)
 
 
-@mutant("scale-door-open", "operator", "accepts changes of replicas through the scale subresource", "COHR-052")
-def _scale_door_open() -> None:
-    right = scaling.judge
+@mutant("new-gangs-without-priority", "operator", "creates gangs without a priority class in an update", "COHR-019")
+def _new_gangs_without_priority() -> None:
+    right, drift = all_gangs.manifest, all_gangs._spec_drift
 
-    def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-        return AdmissionResult() if request.get("subResource") == scaling.SCALE else right(request, pcs)
+    def manifest(pcs: PodCliqueSet, index: int, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
+        found = right(pcs, index, gang, scheduler_name, binding)
+        if update.running(pcs):
+            found["spec"].pop("priorityClassName", None)
+        return found
 
-    replace(scaling, "judge", judge)
+    def spec_drift(pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, pods: Callable[[], list[Pod]]) -> Manifest:
+        return {key: value for key, value in drift(pcs, gang, found, pods).items() if key != "priorityClassName"}
 
-
-@mutant("refusal-without-reason", "operator", "refuses changes of replicas without a word why", "COHR-054")
-def _refusal_without_reason() -> None:
-    replace(scaling, "reason", lambda namespace, pcs: "no")
-
-
-@mutant("maps-without-a-key", "operator", "serves PodGangMaps whose entries have no key", "COHR-001", "COHR-002")
-def _maps_without_a_key() -> None:
-    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/entries"
-    spoil(
-        CRD,
-        {"op": "remove", "path": f"{path}/x-kubernetes-list-map-keys"},
-        {"op": "replace", "path": f"{path}/x-kubernetes-list-type", "value": "atomic"},
-    )
+    replace(all_gangs, "manifest", manifest)
+    replace(all_gangs, "_spec_drift", spec_drift)
 
 
-@mutant("maps-without-short-name", "operator", "serves PodGangMaps without their short name", "COHR-001")
-def _maps_without_short_name() -> None:
-    spoil(CRD, {"op": "replace", "path": "/spec/names/shortNames", "value": []})
+@mutant("new-gangs-without-topology", "operator", "creates gangs without constraints in an update", "COHR-019")
+def _new_gangs_without_topology() -> None:
+    right = gangs.planned
+
+    def planned(
+        pcs: PodCliqueSet, index: int, entry: Entry, found: PodGang | None, topology: Topology = NO_TOPOLOGY
+    ) -> PlannedGang:
+        return right(pcs, index, entry, found, NO_TOPOLOGY if update_progress.of_set(pcs) else topology)
+
+    replace(gangs, "planned", planned)
 
 
-@mutant("sets-without-budget", "operator", "serves scaling groups without maxUnavailable", "COHR-003")
-def _sets_without_budget() -> None:
-    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/template/properties"
-    groups = f"{path}/podCliqueScalingGroups/items/properties/rollingUpdate/properties/maxUnavailable"
-    spoil("podcliquesets.grove.io", {"op": "remove", "path": groups})
+@mutant("gangs-without-replica", "operator", "does not label gangs with the index of their replica", "COHR-014")
+def _gangs_without_replica() -> None:
+    right = all_gangs.gang_labels
+
+    def gang_labels(
+        pcs: PodCliqueSet, index: int, scheduler_name: str, existing: dict[str, str] | None
+    ) -> dict[str, str]:
+        found = right(pcs, index, scheduler_name, existing)
+        return {key: value for key, value in found.items() if key != labels.REPLICA_INDEX}
+
+    replace(all_gangs, "gang_labels", gang_labels)
+
+
+@mutant("gang-names-without-replica", "operator", "names gangs after their set and a number only", "COHR-021")
+def _gang_names_without_replica() -> None:
+    right = naming.Names.take
+
+    def take(self: naming.Names, prefix: str, count: int, existing: Iterable[str]) -> list[str]:
+        return right(self, prefix.rpartition("-")[0], count, existing)
+
+    replace(naming.Names, "take", take)
+
+
+@mutant("cliques-name-a-gang", "operator", "lets standalone cliques of coherent sets name a gang", "COHR-015")
+def _cliques_name_a_gang() -> None:
+    right = children.standalone_clique
+
+    def standalone_clique(
+        pcs: PodCliqueSet,
+        index: int,
+        template: CliqueTemplate,
+        *,
+        channels: bool = False,
+        policy: Policy = STANDARD,
+        mapped: bool = False,
+    ) -> Manifest:
+        return right(pcs, index, template, channels=channels, policy=policy)
+
+    def without_gang(found: PodClique) -> Manifest:
+        return {}
+
+    replace(children, "standalone_clique", standalone_clique)
+    replace(template_drift, "without_gang", without_gang)
+
+
+@mutant("drained-gangs-stay", "operator", "does not delete gangs that hold nothing any more", "COHR-038", "COHR-084")
+def _drained_gangs_stay() -> None:
+    _never_surplus("PodGang")
+
+
+@mutant("maps-orphaned", "operator", "releases the PodGangMaps of a set that is deleted", "COHR-087")
+def _maps_orphaned() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: ObjectKey) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+            for held in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
+                await self._writer.patch(self._cache.maps, held, {"metadata": {"ownerReferences": None}})
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@mutant("maps-of-removed-replicas-stay", "operator", "keeps the PodGangMaps of removed replicas", "COHR-086")
+def _maps_of_removed_replicas_stay() -> None:
+    _never_surplus("PodGangMap")
+
+
+def _never_surplus(kept: str) -> None:
+    right = DesiredSet.surplus
+
+    def surplus(self: DesiredSet, kind: str, present: Iterable[T]) -> Iterator[T]:
+        return right(self, kind, () if kind == kept else present)
+
+    replace(DesiredSet, "surplus", surplus)

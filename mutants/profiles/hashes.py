@@ -181,7 +181,7 @@ def _each_time_anew() -> None:
     replace(hashes, "known_template", known_template)
 
 
-@mutant("hash-of-the-whole-set", "operator", "gives every clique the hash of the whole set", "TMPL-007")
+@mutant("hash-of-the-whole-set", "operator", "gives every clique the hash of the whole set", "TMPL-007", "TMPL-012")
 def _of_the_whole_set() -> None:
     generations: dict[str, str] = {}
     right = hashes.known_generation

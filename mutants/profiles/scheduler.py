@@ -170,7 +170,7 @@ def _pods_without_reason() -> None:
     replace(unschedulable.Unschedulable, "replace", lambda self, found: None)
 
 
-@mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-064")
+@mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-068")
 def _reason_repeated() -> None:
     right = unschedulable.patch
 

@@ -72,7 +72,7 @@ def _scaled_before_base() -> None:
     "zero-minimum-counts",
     "requires a pod of each group, even of those with a minimum of zero",
     "GS-26",
-    caught_by="SCHED-022",
+    caught_by="SCHED-066",
 )
 def _zero_minimum_counts() -> None:
     replace(Group, "lacking", property(lambda self: max(0, max(1, self.minimum) - self.bound)))

@@ -153,7 +153,6 @@ def _members_counted() -> None:
 def _readiness_not_awaited() -> None:
     replace(update_progress, "minimum", lambda clique: 0)
     replace(update_clique_pods, "replaced", lambda clique, selection, found: True)
-    replace(update_group_replicas, "complete", lambda selection, replicas: True)
 
 
 @mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-010")

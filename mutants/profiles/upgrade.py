@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace as changed
 from typing import Any
 
+import msgspec
+
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupStatus
+from reference_impl.api.models import (
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodCliqueSetStatus,
+    ScalingGroupStatus,
+)
 from reference_impl.control.migration import HashMigration, Write
 from reference_impl.plan import hashes, migration, revisions, statuses
 from reference_impl.plan.children import CliqueOf
@@ -28,7 +36,7 @@ def _recognises(*names: str) -> None:
     replace(configuration.Hashes, "policy", property(policy))
 
 
-@mutant("upgrade-no-window", "operator", "recognizes only its own hashes", "UPG-001", "UPG-005", "UPG-006")
+@mutant("upgrade-no-window", "operator", "recognizes only its own hashes", "UPG-001", "UPG-005", "UPG-006", "UPG-009")
 def _no_window() -> None:
     _recognises()
 
@@ -149,6 +157,16 @@ def _set_left() -> None:
         return revisions.Revision(stored, found.accepted) if stored and found.has(stored) else found
 
     replace(revisions, "of_set", of_set)
+
+
+@mutant("upgrade-forgets-the-update", "operator", "migrates the status of a set without its update", "UPG-009")
+def _forgets_the_update() -> None:
+    right = migration.set_status
+
+    def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
+        return msgspec.structs.replace(right(window, status), update_progress=None)
+
+    replace(migration, "set_status", set_status)
 
 
 @mutant("upgrade-recreates-pods", "operator", "deletes pods with legacy hashes instead of migrating them", "UPG-001")

@@ -13,8 +13,13 @@ from conformance.suite import requirement
 from mutants import trials
 from mutants.registry import MUTANTS, VARIANTS, Catalog
 from reference_impl import cli, extensions
+from tests.coherent.test_coherent_rules import FAULTS
 
 CATALOGS = pytest.mark.parametrize("catalog", [MUTANTS, VARIANTS], ids=lambda catalog: catalog.word)
+
+TRACES = "played traces break it, see tests/coherent/test_coherent_rules.py"
+UNCLAIMED = {f"INV-{number:03}": TRACES for number in (12, 13, 14, 15, 19, 20, 21, 22, 23)}
+"""Requirements that are not seen failing by a mutant, with what else shows that they can fail."""
 
 EACH = """
 import os, pathlib, sys, tempfile
@@ -45,6 +50,12 @@ def test_each_names_requirements_that_exist() -> None:
     claims |= {name: set(variant.passes) for name, variant in VARIANTS.all().items()}
     assert {name: ids for name, ids in claims.items() if not ids or ids - known} == {}
     assert all(mutant.caught_by for mutant in MUTANTS.all().values())
+
+
+def test_each_requirement_has_been_seen_failing() -> None:
+    claimed = {identity for mutant in MUTANTS.all().values() for identity in mutant.caught_by}
+    assert requirement.load().requirements.keys() - claimed == UNCLAIMED.keys()
+    assert {identity for identity, why in UNCLAIMED.items() if why == TRACES} <= {*FAULTS, "INV-023"}
 
 
 @pytest.mark.parametrize(
@@ -84,11 +95,12 @@ def test_without_the_package_the_command_line_says_what_to_do(command: str, monk
 
 
 def test_the_selection_covers_each_profile_both_roles_and_the_invariants() -> None:
+    """Of all profiles only scale is left to `make mutants`: a large set takes minutes."""
     registry = requirement.load()
     chosen = MUTANTS.named(trials.selection())
     claimed = {identity for mutant in chosen for identity in mutant.caught_by}
     profiles = {entry.profile for entry in registry.requirements.values()}
-    assert {registry.requirements[identity].profile for identity in claimed} == profiles
+    assert {registry.requirements[identity].profile for identity in claimed} == profiles - {"scale"}
     assert {mutant.role for mutant in chosen} == {"operator", "gang-scheduler"}
     assert any(identity.startswith(trials.INVARIANT) for identity in claimed)
-    assert len(chosen) <= 15, "make test is to stay short; make mutants proves all of them"
+    assert len(chosen) <= 16, "make test is to stay short; make mutants proves all of them"

@@ -1,0 +1,150 @@
+"""Mutants in the admission of coherent sets, in their defaults, and in the served kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mutants.profiles.admission_served_kinds import spoil
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.admission import scaling
+from reference_impl.admission.errors import FieldError, forbidden
+from reference_impl.admission.result import AdmissionResult
+from reference_impl.admission.rules import coherent as rules
+from reference_impl.api.models import PodCliqueSet, UpdateStrategyType
+from reference_impl.plan import defaults
+from reference_impl.plan.coherent import update
+from reference_impl.plan.defaults import Operation
+
+CRD = "podgangmaps.grove.io"
+
+
+@mutant("budget-undefaulted", "operator", "leaves maxUnavailable of coherent sets open", "COHR-006")
+def _budget_undefaulted() -> None:
+    replace(defaults, "_max_unavailable", lambda root, part, value: iter(()))
+
+
+@mutant("low-budget-accepted", "operator", "accepts any maxUnavailable", "COHR-004", "COHR-009", "COHR-103")
+def _low_budget_accepted() -> None:
+    def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
+        return iter(())
+
+    replace(rules, "_budget", budget)
+
+
+@mutant("low-budget-refused", "operator", "refuses a low maxUnavailable with any strategy", "COHR-008")
+def _low_budget_refused() -> None:
+    right = rules._budget
+
+    def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
+        yield from right(path, given, minimum or 2)
+
+    replace(rules, "_budget", budget)
+
+
+@mutant(
+    "scaling-not-blocked",
+    "operator",
+    "accepts scaling during an update",
+    "COHR-050",
+    "COHR-051",
+    "COHR-052",
+)
+def _scaling_not_blocked() -> None:
+    replace(scaling, "updating", lambda pcs: False)
+
+
+@mutant("scale-door-open", "operator", "accepts changes of replicas through the scale subresource", "COHR-052")
+def _scale_door_open() -> None:
+    right = scaling.judge
+
+    def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
+        return AdmissionResult() if request.get("subResource") == scaling.SCALE else right(request, pcs)
+
+    replace(scaling, "judge", judge)
+
+
+@mutant("refusal-without-reason", "operator", "refuses changes of replicas without a word why", "COHR-054")
+def _refusal_without_reason() -> None:
+    replace(scaling, "reason", lambda namespace, pcs: "no")
+
+
+@mutant("maps-without-a-key", "operator", "serves PodGangMaps whose entries have no key", "COHR-001", "COHR-002")
+def _maps_without_a_key() -> None:
+    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/entries"
+    spoil(
+        CRD,
+        {"op": "remove", "path": f"{path}/x-kubernetes-list-map-keys"},
+        {"op": "replace", "path": f"{path}/x-kubernetes-list-type", "value": "atomic"},
+    )
+
+
+@mutant("maps-without-short-name", "operator", "serves PodGangMaps without their short name", "COHR-001")
+def _maps_without_short_name() -> None:
+    spoil(CRD, {"op": "replace", "path": "/spec/names/shortNames", "value": []})
+
+
+@mutant("sets-without-budget", "operator", "serves scaling groups without maxUnavailable", "COHR-003")
+def _sets_without_budget() -> None:
+    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/template/properties"
+    groups = f"{path}/podCliqueScalingGroups/items/properties/rollingUpdate/properties/maxUnavailable"
+    spoil("podcliquesets.grove.io", {"op": "remove", "path": groups})
+
+
+@mutant("member-budget-accepted", "operator", "accepts maxUnavailable of cliques in scaling groups", "COHR-005")
+def _member_budget_accepted() -> None:
+    _accept_budgets_of_members()
+
+
+def _accept_budgets_of_members() -> None:
+    right = rules.violations
+
+    def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
+        return (error for error in right(pcs) if error.detail != rules.OF_MEMBER)
+
+    replace(rules, "violations", violations)
+
+
+@mutant("members-get-a-budget", "operator", "defaults maxUnavailable of cliques in scaling groups", "COHR-006")
+def _members_get_a_budget() -> None:
+    right = defaults._rolling_updates
+
+    def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
+        found = list(right(template, strategy, created=created))
+        known = {each["path"] for each in found}
+        for number, clique in enumerate(template["cliques"]):
+            path = f"{defaults.ROOT}/cliques/{number}/rollingUpdate"
+            if found and path not in known and "rollingUpdate" not in clique:
+                found.append({"op": "add", "path": path, "value": {"maxUnavailable": 1}})
+        return iter(found)
+
+    replace(defaults, "_rolling_updates", rolling_updates)
+    _accept_budgets_of_members()
+
+
+@mutant("budget-always-defaulted", "operator", "defaults maxUnavailable whatever the strategy", "COHR-007")
+def _budget_always_defaulted() -> None:
+    right = defaults._rolling_updates
+
+    def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
+        return right(template, UpdateStrategyType.COHERENT, created=created)
+
+    replace(defaults, "_rolling_updates", rolling_updates)
+
+
+@mutant("scaling-blocked-for-good", "operator", "refuses changes of replicas of all coherent sets", "COHR-055")
+def _scaling_blocked_for_good() -> None:
+    replace(scaling, "updating", lambda pcs: update.coherent(pcs))
+
+
+@mutant("other-changes-blocked", "operator", "refuses changes of terminationDelay during an update", "COHR-053")
+def _other_changes_blocked() -> None:
+    right = rules.changes
+
+    def changes(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
+        yield from right(pcs, old)
+        if scaling.updating(old) and pcs.spec.template.termination_delay != old.spec.template.termination_delay:
+            yield forbidden("spec.template.terminationDelay", "must not change during an update")
+
+    replace(rules, "changes", changes)

@@ -1,0 +1,222 @@
+"""Mutants in coherent updates that are interrupted, in what comes before and after them, and in what is rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.admission import scaling
+from reference_impl.admission.errors import FieldError, invalid
+from reference_impl.admission.result import AdmissionResult
+from reference_impl.admission.rules import coherent as rules
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, SetUpdateProgress, UpdateStrategyType
+from reference_impl.control import clique_gangs, gang_maps
+from reference_impl.control import coherent as control
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.control.writer import together
+from reference_impl.plan import children, defaults, revisions, update_progress, update_set_replicas
+from reference_impl.plan.coherent import budget, gangs, planner, scope, update
+from reference_impl.plan.coherent import pods as gang_pods
+from reference_impl.plan.coherent.budget import Batch
+from reference_impl.plan.coherent.components import Component
+from reference_impl.plan.coherent.layout import Entry, Key, Layout
+from reference_impl.plan.coherent.maps import ReplicaMap
+from reference_impl.plan.coherent.naming import DIGITS
+from reference_impl.plan.coherent.scope import ReplicaState
+from reference_impl.plan.hashing.window import STANDARD, Policy
+from reference_impl.plan.revisions import Revision
+
+
+@mutant("starts-at-once", "operator", "lets pods of coherent sets start without waiting", "COHR-048")
+def _starts_at_once() -> None:
+    def waits(self: CliqueReconciler, pcs: PodCliqueSet, clique: PodClique, gang: str) -> dict[str, int]:
+        return {}
+
+    replace(CliqueReconciler, "_waits", waits)
+
+
+@mutant("budget-read-once", "operator", "keeps the first maxUnavailable that it has read", "COHR-049")
+def _budget_read_once() -> None:
+    right = gang_maps.GangMaps.components
+    first: dict[tuple[str, int], list[Component]] = {}
+
+    def components(self: gang_maps.GangMaps, pcs: PodCliqueSet, index: int) -> list[Component]:
+        found = right(self, pcs, index)
+        return first.setdefault((pcs.metadata.uid, index), found)
+
+    replace(gang_maps.GangMaps, "components", components)
+
+
+@mutant("restart-begins-again", "operator", "begins a running update again when it starts", "COHR-072")
+def _restart_begins_again() -> None:
+    right = control.CoherentSets.progress
+    begun: set[str] = set()
+
+    def progress(
+        self: control.CoherentSets,
+        pcs: PodCliqueSet,
+        generation: Revision,
+        found: update_set_replicas.Found,
+        step: planner.Step | None,
+        now: str,
+    ) -> SetUpdateProgress | None:
+        told = right(self, pcs, generation, found, step, now)
+        if told is None or told.update_ended_at is not None or pcs.metadata.uid in begun:
+            return told
+        begun.add(pcs.metadata.uid)
+        return msgspec.structs.replace(told, update_started_at=now)
+
+    replace(control.CoherentSets, "progress", progress)
+
+
+@mutant("scope-only-grows", "operator", "never takes a component out of the scope of an update", "COHR-073")
+def _scope_only_grows() -> None:
+    def whole(
+        changed: Iterable[Key], previous: Iterable[Key], replicas: Iterable[ReplicaState], generation: str
+    ) -> frozenset[Key]:
+        return frozenset({*changed, *previous})
+
+    replace(scope, "scope", whole)
+
+
+@mutant("losses-uncounted", "operator", "counts lost pods as available", "COHR-074")
+def _losses_uncounted() -> None:
+    def affordable(
+        components: Sequence[Component], places: budget.Slots, wanted: Mapping[Key, int], *, whole: bool
+    ) -> Batch:
+        left = {c.key: [slot for slot in places[c.key] if not slot.done] for c in components}
+        return {key: found[: wanted[key]] for key, found in left.items()}
+
+    replace(budget, "affordable", affordable)
+
+
+@mutant("complete-replicas-stay", "operator", "never returns to a replica that it has updated", "COHR-075")
+def _complete_replicas_stay() -> None:
+    right = control.CoherentSets._waiting
+
+    def waiting(
+        self: control.CoherentSets,
+        pcs: PodCliqueSet,
+        generation: Revision,
+        present: SetUpdateProgress,
+        done: int | None,
+    ) -> list[int]:
+        turn = update_progress.turn(pcs)
+        return [index for index in right(self, pcs, generation, present, done) if turn is None or index > turn]
+
+    replace(control.CoherentSets, "_waiting", waiting)
+
+
+@mutant("removed-gangs-awaited", "operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")
+def _removed_gangs_awaited() -> None:
+    right = gangs.dependencies
+    first: dict[str, list[str]] = {}
+
+    def dependencies(layout: Layout, entry: Entry) -> list[str]:
+        return first.setdefault(entry.name, right(layout, entry))
+
+    replace(gangs, "dependencies", dependencies)
+
+
+@mutant("on-delete-is-coherent", "operator", "updates coherently with the strategy OnDelete", "COHR-093")
+def _on_delete_is_coherent() -> None:
+    def coherent(pcs: PodCliqueSet) -> bool:
+        strategy = pcs.spec.update_strategy
+        return strategy is not None and strategy.type in (UpdateStrategyType.COHERENT, UpdateStrategyType.ON_DELETE)
+
+    replace(update, "coherent", coherent)
+    replace(update_progress, "on_delete", lambda pcs: False)
+
+
+@mutant("order-replaces-pods", "operator", "replaces all pods if cliques are put in another order", "COHR-100")
+def _order_replaces_pods() -> None:
+    of_set, of_template = revisions.of_set, revisions.of_template
+
+    def with_order(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Revision:
+        names = [each.name for each in pcs.spec.template.cliques]
+        hash = of_set(pcs, policy).hash + "".join(str(sorted(names).index(name)) for name in names)
+        return Revision(hash, frozenset({hash}))
+
+    def with_place(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> Revision:
+        names = [each.name for each in pcs.spec.template.cliques]
+        hash = f"{of_template(pcs, template, policy).hash}{names.index(template.name)}"
+        return Revision(hash, frozenset({hash}))
+
+    replace(revisions, "of_set", with_order)
+    replace(revisions, "of_template", with_place)
+
+
+@mutant("pods-deleted-before-the-record", "operator", "deletes pods before it says which gangs shrink", "COHR-101")
+def _pods_deleted_before_the_record() -> None:
+    right = clique_gangs.CliqueGangs.follow
+
+    async def follow(self: clique_gangs.CliqueGangs, pcs: PodCliqueSet, clique: PodClique, held: ReplicaMap) -> None:
+        template = children.clique_template(pcs, clique)
+        if template is not None and not update.running(pcs):
+            mapping = self._mapping(pcs, clique, held, template)
+            surplus = gang_pods.difference(mapping, self._cache.pods_of(clique), "", lambda gang: False).surplus
+            if sum(mapping.values()) == clique.spec.replicas:
+                await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
+        await right(self, pcs, clique, held)
+
+    replace(clique_gangs.CliqueGangs, "follow", follow)
+
+
+@mutant("old-names-unrecorded", "operator", "lists only gangs with names of its own in statuses", "COHR-102")
+def _old_names_unrecorded() -> None:
+    right = clique_gangs.CliqueGangs._mapping
+
+    def mapping(
+        self: clique_gangs.CliqueGangs,
+        pcs: PodCliqueSet,
+        clique: PodClique,
+        held: ReplicaMap,
+        template: CliqueTemplate,
+    ) -> dict[str, int]:
+        found = right(self, pcs, clique, held, template)
+        return {gang: count for gang, count in found.items() if len(gang.rpartition("-")[2]) == DIGITS}
+
+    replace(clique_gangs.CliqueGangs, "_mapping", mapping)
+
+
+@mutant("refusal-without-field", "operator", "refuses changes of replicas without naming the field", "COHR-104")
+def _refusal_without_field() -> None:
+    right = scaling.judge
+
+    def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
+        found = right(request, pcs)
+        return AdmissionResult(refusal=found.refusal.replace("spec.replicas", "this")) if found.refusal else found
+
+    replace(scaling, "judge", judge)
+
+
+@mutant("high-budget-refused", "operator", "refuses a maxUnavailable above the replicas", "COHR-105")
+def _high_budget_refused() -> None:
+    right = rules.violations
+
+    def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
+        yield from right(pcs)
+        for i, clique in enumerate(pcs.spec.template.cliques):
+            given = clique.rolling_update.max_unavailable if clique.rolling_update else None
+            if given is not None and given > clique.spec.replicas:
+                path = f"spec.template.cliques[{i}].rollingUpdate.maxUnavailable"
+                yield invalid(path, given, "must not be greater than replicas")
+
+    replace(rules, "violations", violations)
+
+
+@mutant("everybody-joins", "operator", "makes stored sets Coherent that name no strategy", "COHR-106")
+def _everybody_joins() -> None:
+    right = defaults.patch
+
+    def patch(pcs: dict[str, Any], stored: Any = None) -> list[Any]:
+        operations = list(right(pcs, stored))
+        if not (pcs.get("spec") or {}).get("updateStrategy"):
+            operations.append({"op": "add", "path": "/spec/updateStrategy", "value": {"type": "Coherent"}})
+        return operations
+
+    replace(defaults, "patch", patch)

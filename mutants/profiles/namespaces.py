@@ -1,0 +1,132 @@
+"""Mutants that look objects up by name without their namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kube.objects import Key
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.api.models import PodCliqueSet, PodGang, PodGroup
+from reference_impl.api.pods import Pod as Member
+from reference_impl.control.cache import Cache
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.plan import desired, gangs, labels, topology
+from reference_impl.plan.revisions import Revision
+from reference_impl.scheduler import snapshot
+from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler.model import Pod
+
+
+@mutant(
+    "base-gang-elsewhere",
+    "operator",
+    "takes a base gang for scheduled if one of its name in another namespace is",
+    "GANG-025",
+)
+def _base_gang_elsewhere() -> None:
+    right = Cache.scheduled_pods
+
+    def scheduled_pods(self: Cache, namespace: str, clique: str) -> int:
+        spaces = {found.metadata.namespace for found in self.cliques if found.metadata.name == clique}
+        return max((right(self, space, clique) for space in {namespace, *spaces}), default=0)
+
+    replace(Cache, "scheduled_pods", scheduled_pods)
+
+
+@mutant(
+    "service-by-name-alone",
+    "operator",
+    "creates no Service where another namespace has one of its name",
+    "GANG-025",
+)
+def _service_by_name_alone() -> None:
+    right = SetReconciler._difference
+
+    def _difference(
+        self: SetReconciler,
+        pcs: PodCliqueSet,
+        index: int,
+        child: desired.Child,
+        found: Any,
+        levels: topology.Topology,
+        current: Mapping[str, Revision],
+    ) -> Iterator[Any]:
+        elsewhere = child.kind == "Service" and any(each.metadata.name == child.name for each in self._cache.services)
+        if found is not None or not elsewhere:
+            yield from right(self, pcs, index, child, found, levels, current)
+
+    replace(SetReconciler, "_difference", _difference)
+
+
+@mutant(
+    "references-elsewhere",
+    "operator",
+    "gives the references of a PodGang the namespace of another gang of its name",
+    "GANG-025",
+)
+def _references_elsewhere() -> None:
+    right = gangs.filled
+    first: dict[str, str] = {}
+
+    def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Member]) -> list[PodGroup]:
+        groups = right(gang, minimums, pods)
+        namespace = first.setdefault(gang.metadata.name, gang.metadata.namespace)
+        for group in groups:
+            for reference in group.pod_references:
+                reference.namespace = namespace
+        return groups
+
+    replace(gangs, "filled", filled)
+
+
+@mutant(
+    "namesake-deleted",
+    "operator",
+    "deletes the PodCliques of all sets of a name when one of them is deleted",
+    "GANG-025",
+)
+def _namesake_deleted() -> None:
+    right = SetReconciler.reconcile
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        pcs = self._cache.sets.get(*key)
+        if pcs is not None and pcs.metadata.deletion_timestamp is not None:
+            for clique in self._cache.cliques:
+                if clique.metadata.label(labels.PART_OF) == pcs.metadata.name:
+                    await self._writer.delete(self._cache.cliques, clique)
+        return await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+
+
+@mutant(
+    "gangs-by-name-alone",
+    "gang-scheduler",
+    "counts the pods of a gang of the same name in another namespace",
+    "SCHED-009",
+)
+def _gangs_by_name_alone() -> None:
+    right = snapshot.gang
+    seen: dict[tuple[str, str], list[Pod]] = {}
+
+    def gang(
+        item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
+    ) -> Gang:
+        own = seen[item.metadata.key] = list(pods)
+        found = right(item, own, scheduler_name, assumed, levels)
+        strangers = [
+            pod
+            for (namespace, name), others in seen.items()
+            if name == item.metadata.name and namespace != item.metadata.namespace
+            for pod in others
+            if pod.spec.node_name
+        ]
+        for group in found.groups:
+            group.members += [
+                (pod, pod.spec.node_name) for pod in strangers if pod.metadata.label(labels.PODCLIQUE) == group.name
+            ]
+        return found
+
+    replace(snapshot, "gang", gang)

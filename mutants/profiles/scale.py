@@ -1,0 +1,99 @@
+"""Mutants of large sets: what is right for a hundred replicas and wrong beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kube.informer import Informer
+from kube.objects import Object
+from mutants.registry import mutant
+from mutants.replacement import note_calls, replace
+from reference_impl.api.models import PodCliqueSet, PodCliqueSetStatus
+from reference_impl.control.writer import Writer
+from reference_impl.plan import desired, statuses
+from reference_impl.plan.hashing import canonical
+from reference_impl.scheduler import cycle
+from reference_impl.scheduler.gang import Gang
+
+MANY = 100
+"""Proofs have a quarter of 500 replicas: more than that."""
+
+
+@mutant("first-gangs-only", "gang-scheduler", "considers the hundred oldest gangs only", "LOAD-001")
+def _first_gangs_only() -> None:
+    right = cycle.plan
+
+    def plan(gangs: Iterable[Gang], *rest: Any) -> cycle.Plan:
+        return right(list(gangs)[:MANY], *rest)
+
+    replace(cycle, "plan", plan)
+
+
+@mutant("one-replica-beyond", "operator", "creates one replica too many of a large set", "LOAD-002")
+def _one_replica_beyond() -> None:
+    right = desired.of_set
+
+    def of_set(pcs: PodCliqueSet, *rest: Any, **how: Any) -> desired.DesiredSet:
+        size = pcs.spec.replicas
+        larger = msgspec.structs.replace(pcs.spec, replicas=size + 1 if size > MANY else size)
+        return right(msgspec.structs.replace(pcs, spec=larger), *rest, **how)
+
+    replace(desired, "of_set", of_set)
+
+
+@mutant("first-replicas-counted", "operator", "reports at most a hundred available replicas", "LOAD-003")
+def _first_replicas_counted() -> None:
+    right = statuses.set_status
+
+    def set_status(*given: Any) -> PodCliqueSetStatus:
+        found = right(*given)
+        return msgspec.structs.replace(found, available_replicas=min(found.available_replicas, MANY))
+
+    replace(statuses, "set_status", set_status)
+
+
+@mutant("some-pods-twice", "operator", "creates each hundredth pod twice and deletes one of the two", "LOAD-004")
+def _some_pods_twice() -> None:
+    right, created = Writer.create, 0
+
+    async def create(self: Writer, informer: Informer[Any], manifest: dict[str, Any]) -> None:
+        nonlocal created
+        await right(self, informer, manifest)
+        if manifest["kind"] == "Pod":
+            created += 1
+            if created % MANY == 0:
+                await right(self, informer, manifest)
+
+    replace(Writer, "create", create)
+
+
+@mutant("annotated-sets-unavailable", "operator", "counts nothing of a set whose annotations have changed", "LOAD-005")
+def _annotated_sets_unavailable() -> None:
+    right = statuses.set_status
+
+    def set_status(pcs: PodCliqueSet, *rest: Any) -> PodCliqueSetStatus:
+        found = right(pcs, *rest)
+        touched = "grove.io/reconcile-trigger" in (pcs.metadata.annotations or {})
+        return msgspec.structs.replace(found, available_replicas=0) if touched else found
+
+    replace(statuses, "set_status", set_status)
+
+
+@mutant("ports-in-their-order", "operator", "replaces pods when their ports change places", "LOAD-006")
+def _ports_in_their_order() -> None:
+    del canonical._OF_CONTAINER["ports"]
+    note_calls(canonical, "_sorted")
+
+
+@mutant("large-sets-kept", "operator", "keeps its finalizer on a deleted set of many replicas", "LOAD-007")
+def _large_sets_kept() -> None:
+    right = Writer.remove_finalizer
+
+    async def remove_finalizer(self: Writer, informer: Informer[Any], item: Object, finalizer: str) -> None:
+        if not isinstance(item, PodCliqueSet) or item.spec.replicas <= MANY:
+            await right(self, informer, item, finalizer)
+
+    replace(Writer, "remove_finalizer", remove_finalizer)
