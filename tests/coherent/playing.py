@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conformance.grove import labels
-from conformance.grove.coherent.model import Entry, Key, Layout
+from conformance.grove.coherent.model import Component, Entry, Key, Layout
 from conformance.grove.coherent.traces import Trace
 from tests.history.scripted import Scripted
 from tests.history.story import Story
@@ -28,13 +28,14 @@ class Played:
         replicas: int = 1,
         after: Mapping[int, Fault] | None = None,
         owners: bool = False,
+        budgets: bool = True,
     ) -> None:
         """`after`: what goes wrong after a write of the last replica, by the number of the write. `owners`: pods have
-        the clique that exists when they are made as their controller."""
+        the clique that exists when they are made as their controller. `budgets`: templates have maxUnavailable."""
         self.log = Scripted()
         self.story, self.trace, self.faults, self.replicas = Story(self.log), trace, set(faults), replicas
         self.strategy, self.frozen = "Coherent", frozenset[str]()
-        self._owners = owners
+        self._owners, self._budgets = owners, budgets
         self.index, self._after = 0, dict(after or {})
         self.layout: dict[int, Layout] = {}
         self.running, self.generation, self.turns = False, "v0", [0]
@@ -62,16 +63,18 @@ class Played:
     # -- the set ---------------------------------------------------------------------------------------------------
 
     def set(self, **status: Any) -> None:
+        def budget(c: Component) -> dict[str, Any]:
+            return {"rollingUpdate": {"maxUnavailable": c.unavailable}} if self._budgets else {}
+
         cliques = [
-            {"name": c.key.name, "rollingUpdate": {"maxUnavailable": c.unavailable},
-             "spec": {"replicas": c.replicas, "minAvailable": c.minimum}}
+            {"name": c.key.name, "spec": {"replicas": c.replicas, "minAvailable": c.minimum}, **budget(c)}
             for c in self.trace.components if c.key.kind == "clique"
         ]  # fmt: skip
         groups = [c for c in self.trace.components if c.key.kind == "group"]
         cliques += [{"name": c.key.name.lower(), "spec": {"replicas": 1, "minAvailable": 1}} for c in groups]
         listed = [
             {"name": c.key.name, "cliqueNames": [c.key.name.lower()], "replicas": c.replicas,
-             "minAvailable": c.minimum, "rollingUpdate": {"maxUnavailable": c.unavailable}} for c in groups
+             "minAvailable": c.minimum, **budget(c)} for c in groups
         ]  # fmt: skip
         template = {"cliques": cliques, "podCliqueScalingGroups": listed}
         spec = {"replicas": self.replicas, "updateStrategy": {"type": self.strategy}, "template": template}

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from conformance.grove.coherent import change, plan
-from conformance.grove.coherent.model import Component, Entry, Key, Layout, broken_partition, repeated
 from reference_impl.plan.coherent import planner
-from reference_impl.plan.coherent.layout import Layout as ReferenceLayout
 from reference_impl.plan.coherent.planner import Advance, Complete
+from tests.coherent.histories.simulated import read, sizes, sub_step
 from tests.reference.coherent import simulation
 from tests.reference.coherent.simulation import Replica, components, named
 
@@ -25,24 +23,6 @@ HISTORIES = int(os.environ.get("HISTORIES", "500"))
 """How many histories are played; a few seconds for 500."""
 BROKEN = "x"
 """A version whose pods never become Ready."""
-
-
-def read(layout: ReferenceLayout) -> Layout:
-    """A layout of the reference as the suite reads it from a map."""
-    return tuple(
-        Entry(each.name, each.generation, dict(each.cliques), dict(each.groups), each.anchor, not each.anchor)
-        for each in layout
-    )
-
-
-def sizes(replica: Replica, *, scope: bool = False) -> list[Component]:
-    found = replica.in_scope() if scope else replica.components
-    return [
-        Component(
-            Key("clique" if str(c.key.kind) == "clique" else "group", c.key.name), c.replicas, c.minimum, c.budget
-        )
-        for c in found
-    ]
 
 
 def drawn(rng: random.Random) -> str:
@@ -53,41 +33,6 @@ def drawn(rng: random.Random) -> str:
         replicas = minimum * rng.randint(1, 4) + rng.randint(0, 2)
         words.append(f"{letter}{replicas}/{minimum}/{minimum + rng.randint(0, 2)}")
     return " ".join(words)
-
-
-def unavailable(replica: Replica) -> dict[Key, int]:
-    """How many members of each component are not Ready."""
-    found = {}
-    for key, members in replica.members.items():
-        missing = replica.component(key).replicas - sum(member.ready for member in members)
-        found[Key("clique" if str(key.kind) == "clique" else "group", key.name)] = missing
-    return found
-
-
-def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
-    """Whether what a gang holds is of the present template."""
-
-    def seen(entry: Entry, key: Key) -> bool:
-        return replica.templates[entry.generation][named(key.name)] == replica.versions[named(key.name)]
-
-    return seen
-
-
-def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
-    """One step of the planner, and what the oracle finds wrong with it."""
-    before, lacking = read(replica.layout), unavailable(replica)
-    in_scope = sizes(replica, scope=True)
-    step = replica.advance()
-    after = read(replica.layout)
-    wrong = broken_partition(after, {each.key: each.replicas for each in sizes(replica)}) + repeated(after)
-    found = change.Change(before, after)
-    if isinstance(step, Advance):
-        wrong += change.problems(
-            found, replica.generation, in_scope, before=old, unavailable=lacking, settled=settled(replica)
-        )
-    elif found:
-        wrong.append("the layout changes without a sub-step")
-    return step, wrong
 
 
 def test_updates_without_failures_follow_the_plan() -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from conformance import invariants
-from conformance.grove.coherent import traces
-from conformance.grove.coherent.model import Entry, Key
+from conformance.grove import labels
+from conformance.grove.coherent import shapes, traces
+from conformance.grove.coherent.model import Component, Entry, Key
+from conformance.grove.coherent.traces import Sub, Trace
 from conformance.invariants.result import RuleResult
-from tests.coherent.playing import Played
+from tests.coherent.playing import Fault, Played
+from tests.history.scripted import Scripted
+from tests.history.story import Story
 
 TRACES = {each.name: each for each in traces.traces()}
 ALL, GROUPS = TRACES["all-components"], TRACES["groups-only"]
-IDS = [f"INV-{number:03}" for number in range(11, 23)]
+IDS = [f"INV-{number:03}" for number in range(11, 24)]
 
 
 def verdicts(played: Played) -> dict[str, RuleResult]:
@@ -24,7 +30,7 @@ def test_worked_traces_break_nothing(name: str) -> None:
     found = verdicts(Played(TRACES[name], replicas=2).play())
     assert {id: str(verdict) for id, verdict in found.items() if verdict.holds is False} == {}
     silent = {id for id, verdict in found.items() if verdict.holds is None}
-    assert silent <= {"INV-015"}, {id: found[id].reason for id in silent}
+    assert silent <= {"INV-015", "INV-023"}, {id: found[id].reason for id in silent}
     assert ("INV-015" in silent) == (len(TRACES[name].changed) == len(TRACES[name].components))
 
 
@@ -54,6 +60,26 @@ def of_first_replica(played: Played) -> None:
     played.index = 0
     delete(played, "M2", "F", 1)
     played.index = 1
+
+
+def gang(name: str, generation: str, pods: int, *replicas: int, anchor: bool = True) -> Entry:
+    return Entry(name, generation, {"F": pods} if pods else {}, {"P": replicas} if replicas else {}, anchor, not anchor)
+
+
+OLD = gang("B0", "v0", 4, 0), gang("B1", "v0", 0, 1, anchor=False)
+COMPONENTS_IN_TURN = Trace(
+    name="components-in-turn",
+    source=("COH-I02",),
+    about="First all pods of F are replaced, then all replicas of P; the budget is kept.",
+    components=(Component(F, 4, 2, 2), Component(P, 2, 1, 1)),
+    changed=(F, P),
+    writes=(
+        Sub(OLD, "", {}),
+        Sub((gang("B0", "v0", 2, 0), OLD[1], gang("M1", "v1", 2)), "v1", {}),
+        Sub((gang("B0", "v0", 0, 0), OLD[1], gang("M1", "v1", 2), gang("M2", "v1", 2)), "", {}),
+    ),
+    whole=False,
+)
 
 
 FAULTS: dict[str, tuple[str, Played]] = {
@@ -104,6 +130,21 @@ def test_each_rule_is_seen_broken(id: str) -> None:
     assert what in found.reason
 
 
+def test_the_budget_and_the_serving_unit_are_judged_apart() -> None:
+    """Each of the two rules is broken where the other one holds."""
+    beyond = verdicts(Played(ALL, after={1: lambda p: delete(p, "B0", "F", 3)}).play())
+    assert (beyond["INV-011"].holds, beyond["INV-012"].holds) == (False, True)
+    in_turn = verdicts(Played(COMPONENTS_IN_TURN).play())
+    assert (in_turn["INV-011"].holds, in_turn["INV-012"].holds) == (True, False)
+    assert "the new one lacks P; the old one lacks F" in in_turn["INV-012"].reason
+
+
+def test_what_an_update_should_have_replaced_is_not_left() -> None:
+    """The update ends before its last sub-steps."""
+    found = verdicts(Played(dataclasses.replace(ALL, writes=ALL.writes[:3])).play())["INV-022"]
+    assert "of an old generation holds" in found.reason
+
+
 def test_pods_that_join_an_anchor_are_waited_for() -> None:
     """COH-151: the gang is Ready with its minimum, and the pods that it has taken over are not."""
     trace = TRACES["floor-and-absorb"]
@@ -117,6 +158,50 @@ def test_nothing_is_said_of_sets_with_another_strategy() -> None:
     found = verdicts(played.play())
     assert {verdict.holds for verdict in found.values()} == {None}
     assert {verdict.reason for verdict in found.values()} == {"no set has the strategy Coherent"}
+
+
+@pytest.mark.parametrize(("epoch", "holds"), [("17", True), ("18", False)])
+def test_where_entries_have_epochs_a_gang_that_comes_after_its_pods_says_to_which_entry_they_belong(
+    epoch: str, holds: bool
+) -> None:
+    log = Scripted()
+    story, tags = Story(log), {labels.PART_OF: "s", labels.SET_INDEX: "0"}
+    cliques = [{"name": "f", "spec": {"replicas": 1, "minAvailable": 1}}]
+    spec = {"replicas": 1, "updateStrategy": {"type": "Coherent"}, "template": {"cliques": cliques}}
+    story.tell("podcliquesets", "s", {"spec": spec, "status": {"currentGenerationHash": "v0"}})
+    story.tell("podcliques", "s-0-f", {"metadata": {"labels": tags}, "spec": {"replicas": 1, "minAvailable": 1}})
+    entry = {"epoch": "17", "role": "Anchor", "podCliqueSetGenerationHash": "v0", "podCliques": {"f": 1}}
+    spec = {"podCliqueSetReplicaIndex": 0, "entries": [entry]}
+    story.tell("podgangmaps", "s-0", {"metadata": {"labels": tags}, "spec": spec})
+    story.pod("pod", gang="s-0-a", clique="s-0-f", extra={**tags, labels.TEMPLATE_HASH: "x"}, gated=True)
+    own = {**tags, shapes.EPOCH: epoch, shapes.GANG_ROLE: shapes.ANCHOR_ROLE}
+    story.tell("podgangs", "s-0-a", {"metadata": {"labels": own}, "spec": {"podgroups": []}})
+    [found] = [each for each in invariants.judge(story.history, ["INV-020"]) if each.id == "INV-020"]
+    assert found.holds is holds, found
+
+
+def test_a_deleted_map_accuses_no_pod() -> None:
+    """A map that somebody deletes and that is not restored is judged by a requirement of its own, a SHOULD."""
+    played = Played(ALL, after={5: lambda p: p.story.gone("podgangmaps", "s-0")})
+    found = verdicts(played.play())["INV-020"]
+    assert found.holds is not False, found
+
+
+def switched(played: Played, *, followed: bool) -> None:
+    """The strategy becomes Coherent in the middle of another update; before or after the operator has begun to follow,
+    all pods of F but one are deleted."""
+    for strategy in ("RollingRecreate", "Coherent"):
+        played.strategy = strategy
+        played.begin(played.generation)
+    if followed:
+        played.write(played.layout[0])
+    delete(played, "B0", "F", 3)
+
+
+@pytest.mark.parametrize("followed", [False, True])
+def test_a_strategy_that_changes_in_the_middle_of_an_update_binds_once_the_operator_follows(followed: bool) -> None:
+    found = verdicts(Played(ALL, after={1: lambda p: switched(p, followed=followed)}).play())["INV-011"]
+    assert (found.holds is False) == followed, found
 
 
 @pytest.mark.parametrize("name", ["broken-then-fixed", "reverted"])
@@ -139,3 +224,57 @@ def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
         pod(played, "M1", P, "P-1-p")
 
     assert verdicts(Played(ALL, after={5: recreated}, owners=True).play())["INV-021"].holds is True
+
+
+FIRST_TEXT = Trace(
+    "first-text",
+    ("COH-168",),
+    "F5/2 P4/1 D3/1 as the first text of the proposal updates it",
+    ALL.components,
+    ALL.changed,
+    tuple(
+        Sub(traces.layout(gangs.split(" | ")), begins, {})
+        for begins, gangs in (
+            ("", "B0*@v0: F5 P[0] D[0] | B1@v0: P[1] | B2@v0: P[2] | B3@v0: P[3] | B4@v0: D[1] | B5@v0: D[2]"),
+            (
+                "v1",
+                "B0*@v0: F3 | B1@v0: P[1] | B2@v0: P[2] | B3@v0: P[3] | B4@v0: D[1] | B5@v0: D[2] "
+                "| M1*@v1: F2 P[0] D[0]",
+            ),
+            ("", "B2@v0: P[2] | B3@v0: P[3] | B5@v0: D[2] | M1*@v1: F2 P[0] D[0] | M2*@v1: F3 P[1] D[1]"),
+            ("", "M1*@v1: F2 P[0] D[0] | M2*@v1: F3 P[1] D[1] | T1@v1: P[2] | T2@v1: P[3] | T3@v1: D[2]"),
+        )
+    ),
+    False,
+)
+
+
+def test_the_layout_of_the_first_text_may_take_down_what_it_says() -> None:
+    found = verdicts(Played(FIRST_TEXT, budgets=False).play())
+    assert found["INV-023"].holds is True, found["INV-023"].reason
+    assert found["INV-011"].holds is None
+    assert verdicts(Played(FIRST_TEXT).play())["INV-011"].holds is False
+
+
+def unready(played: Played) -> None:
+    """What is created from now on never becomes Ready."""
+    played.faults |= {"never-ready", "gang-not-ready"}
+
+
+def two_replicas(played: Played) -> None:
+    delete(played, "B1", "P-1-p", 1)
+    delete(played, "B2", "P-2-p", 1)
+
+
+EXCESSES: dict[str, dict[int, Fault]] = {
+    "three pods beside the first anchor": {1: lambda p: delete(p, "B0", "F", 3)},
+    "two replicas beside the first anchor": {1: two_replicas},
+    "a replica before the last anchor is Ready": {1: unready, 2: lambda p: delete(p, "B2", "P-2-p", 1)},
+}
+
+
+@pytest.mark.parametrize("excess", EXCESSES)
+def test_the_first_text_is_seen_broken(excess: str) -> None:
+    found = verdicts(Played(FIRST_TEXT, budgets=False, after=EXCESSES[excess]).play())["INV-023"]
+    assert found.holds is False
+    assert "are unavailable" in found.reason

@@ -44,6 +44,11 @@ def test_the_merged_proposal() -> None:
     }
 
 
+def test_the_first_text_of_the_proposal() -> None:
+    found = served.read([maps("name"), sets("Coherent", default="Coherent", budget=False)])
+    assert found.features == {"coherent", "coherent-first-text"}
+
+
 def test_epochs() -> None:
     found = served.read([maps("epoch"), sets("Coherent", "RollingRecreate")])
     assert found.key == "epoch" and found.features == {"coherent"}

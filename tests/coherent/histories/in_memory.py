@@ -1,0 +1,176 @@
+"""Plays a generated history on the operator itself, with an API server in memory. Pods start at once, and no request is
+validated: a scale during an update is left out, as admission refuses it. The suite's invariants judge what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from conformance import invariants
+from conformance.grove import updates
+from conformance.grove.fields import number
+from conformance.history.query import History
+from tests.coherent.histories import reproduction
+from tests.coherent.histories.model import (
+    COHERENT,
+    INVARIANTS,
+    Action,
+    Change,
+    FailNode,
+    GeneratedHistory,
+    LosePod,
+    Proceed,
+    Restart,
+    Revert,
+    Scale,
+    Settle,
+    Switch,
+)
+from tests.coherent.histories.reproduction import HELD, SET
+from tests.history.scripted import Scripted
+from tests.reference.coherent.small_api import NEVER_READY, SmallApi
+from tests.reference.coherent.world import World
+
+NAMESPACE = "ns"
+PCS = ("podcliquesets", NAMESPACE, SET)
+TICK, WAIT, AFTER = 0.005, 30.0, 10.0
+"""Seconds between two looks, that an update may take, and that have passed in the end, as far as the rules know."""
+
+
+async def played(histories: Sequence[GeneratedHistory], at_once: int = 12) -> list[list[str]]:
+    """Play histories side by side; returns for each what was wrong."""
+    turns = asyncio.Semaphore(at_once)
+
+    async def one(history: GeneratedHistory) -> list[str]:
+        async with turns:
+            return await _Play(history).run()
+
+    return await asyncio.gather(*map(one, histories))
+
+
+class _Play:
+    def __init__(self, history: GeneratedHistory) -> None:
+        self.history, self.world = history, World()
+        self.versions = self._last = reproduction.first_versions(history)
+        self.excused: set[str] = set()
+
+    async def run(self) -> list[str]:
+        world, pods = self.world, asyncio.create_task(self.world.api.run_pods())
+        try:
+            await world.start()
+            body = reproduction.manifest(self.history)
+            body["spec"]["template"]["cliques"] = self._cliques()
+            await world.create(body)
+            if not await self._settled():
+                return ["the set is not deployed"]
+            for action in self.history.actions:
+                self.versions, self._last = reproduction.after(self.versions, self._last, action)
+                await self._act(action)
+            self.versions = reproduction.mended(self.versions)
+            await self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
+            wrong = [] if await self._settled() else ["it does not come to rest"]
+            return wrong + self._unfinished() + self._judged()
+        finally:
+            await world.stop()
+            pods.cancel()
+
+    async def _act(self, action: Action) -> None:
+        match action:
+            case Change() | Revert():
+                await self._patch({"template": {"cliques": self._cliques()}})
+            case Scale(part=part, replicas=replicas):
+                await self._scale(part, replicas)
+            case LosePod(number=index):
+                await self._lose(index, 1)
+            case FailNode():
+                await self._lose(0, 2)
+            case Restart():
+                await self.world.stop()
+                await self.world.start()
+            case Switch(strategy=strategy):
+                await self._patch({"updateStrategy": {"type": strategy}})
+            case Proceed(steps=steps):
+                await self._proceed(steps)
+            case Settle():
+                await self._settled()
+
+    def _cliques(self) -> list[dict[str, Any]]:
+        found = reproduction.cliques(self.history, self.versions)
+        for clique in found:
+            if clique.pop("annotations", {}).get(HELD):
+                clique["annotations"] = {NEVER_READY: "yes"}
+        return found
+
+    async def _patch(self, spec: dict[str, Any]) -> None:
+        await self.world.api.patch(PCS, {"spec": spec}, "merge", False)
+
+    async def _scale(self, part: str, replicas: int) -> None:
+        if updates.running(self.world.api.objects[PCS]) or not self._observed():
+            return
+        plural = "podcliquescalinggroups" if self.history.part(part).group else "podcliques"
+        await self.world.scale(plural, f"{SET}-0-{part}", replicas)
+
+    def _observed(self) -> bool:
+        found = self.world.api.objects[PCS]
+        return number(found, "status", "observedGeneration") == number(found, "metadata", "generation")
+
+    async def _lose(self, index: int, count: int) -> None:
+        for _ in range(count):
+            if found := sorted(pod["metadata"]["name"] for pod in self.world.pods()):
+                lost = found[index % len(found)]
+                self.excused.add(lost)
+                await self.world.api.delete(("pods", NAMESPACE, lost))
+
+    async def _proceed(self, steps: int) -> None:
+        for _ in range(steps):
+            before = self.world.gangs()
+            for _ in range(round(WAIT / TICK)):
+                if self.world.gangs() != before or self.world.at_rest():
+                    break
+                await asyncio.sleep(TICK)
+
+    async def _settled(self) -> bool:
+        """Wait until nothing happens any more."""
+        for _ in range(round(WAIT / TICK)):
+            await asyncio.sleep(TICK)
+            if self.world.at_rest():
+                return True
+        return False
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _unfinished(self) -> list[str]:
+        world = self.world
+        images = {f"registry.example/{name}:{version}" for name, (version, _) in self.versions.items()}
+        wrong = []
+        if updates.running(world.api.objects[PCS]) or not self._observed():
+            wrong.append(f"the update does not end: {world.progress()}")
+        if world.images() != images:
+            wrong.append(f"pods have the images {sorted(world.images())}, not {sorted(images)}")
+        ready, every = world.ready()
+        wanted = sum(item["spec"]["replicas"] for item in world.api.all("podcliques"))
+        if not ready == every == wanted:
+            wrong.append(f"{ready} of {every} pods are Ready, {wanted} are expected")
+        return wrong
+
+    def _judged(self) -> list[str]:
+        found = invariants.judge(History(recorded(self.world.api), NAMESPACE), INVARIANTS, self.excused)
+        return [str(result) for result in found if result.holds is False]
+
+
+def recorded(api: SmallApi) -> Scripted:
+    """What happened on an API server in memory, as a log."""
+    log = Scripted()
+    for moment, (plural, kind, item) in enumerate(api.history):
+        log.clock = moment / 1000
+        meta = item["metadata"]
+        log.append(
+            kind, plural, namespace=NAMESPACE, name=meta["name"], uid=meta["uid"],
+            version=meta["resourceVersion"], raw=orjson.dumps(item),
+        )  # fmt: skip
+    log.clock += AFTER
+    return log

@@ -1,0 +1,284 @@
+"""Plays generated histories on a real control plane: many small sets at once, each in a namespace of its own.
+
+The reference runs as users run it: as processes, with its webhooks. One operator serves all sets, so a restart is one
+for all of them. What happened is judged by the suite's invariants.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from queue import Queue
+from typing import Any
+
+from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_fixed
+
+from conformance import invariants
+from conformance.cluster import nodes
+from conformance.cluster.controlplane import Cluster
+from conformance.errors import HarnessError
+from conformance.grove import updates
+from conformance.grove.coherent.model import Layout
+from conformance.grove.fields import name, number, terminating, text
+from conformance.grove.kinds import PODGANGMAPS
+from conformance.history.query import History, Unmet, WaitTimeout
+from conformance.history.recorder import WATCHED, Recorder, Watched
+from conformance.history.view import View
+from conformance.implementation import deployment, loading
+from conformance.implementation.descriptor import Role
+from conformance.implementation.driver import Driver
+from conformance.suite.api import Api, Loop
+from conformance.tests.coherent import sets
+from kube.errors import ApiError
+from kube.resource import PODS
+from tests.coherent.histories import reproduction
+from tests.coherent.histories.model import (
+    COHERENT,
+    INVARIANTS,
+    Action,
+    Change,
+    FailNode,
+    GeneratedHistory,
+    LosePod,
+    Proceed,
+    Restart,
+    Revert,
+    Scale,
+    Settle,
+    Switch,
+)
+from tests.coherent.histories.reproduction import SET
+
+log = logging.getLogger(__name__)
+NODES, SETS = 2, "podcliquesets"
+STEP, REST, WAIT = 4.0, 5.5, 120.0
+"""Seconds that are given to a sub-step, that nothing moves at the end, and that an update may take."""
+AGAIN = 30.0
+"""Seconds for which a request is repeated while the webhooks are away."""
+
+
+class Stage:
+    """A cluster on which the reference runs, with lanes for histories that are played at the same time."""
+
+    def __init__(self, driver: Driver, recorder: Recorder, api: Api, lanes: int) -> None:
+        self.recorder, self.api, self._driver = recorder, api, driver
+        self.served = threading.Lock()
+        """Held while the operator is restarted, and by whoever needs its webhooks."""
+        self._restarts, self._numbers = 0, iter(range(1_000_000))
+        self._lanes: Queue[str] = Queue()
+        for lane in range(lanes):
+            pool = f"lane-{lane}"
+            api.create_all(api.of_plural("nodes"), nodes.manifests("tiny", NODES, pool))
+            self._lanes.put(pool)
+
+    def restart(self) -> None:
+        """Kill the operator and start it again, unless somebody else just does."""
+        known = self._restarts
+        with self.served:
+            if self._restarts == known:
+                self._driver.kill(Role.OPERATOR)
+                self._driver.restart(Role.OPERATOR)
+                self._restarts += 1
+
+    def play(self, history: GeneratedHistory) -> list[str]:
+        """Play one history on the next free lane; returns what was wrong."""
+        pool, begin = self._lanes.get(), time.monotonic()
+        try:
+            played = _Play(self, history, f"history-{next(self._numbers)}", pool)
+            wrong = played.run()
+            log.info("%s: %s, %.0f s", played.namespace, wrong or "nothing wrong", time.monotonic() - begin)
+            return wrong
+        finally:
+            self._lanes.put(pool)
+
+    def play_all(self, histories: Sequence[GeneratedHistory]) -> list[list[str]]:
+        """Play histories side by side; returns for each what was wrong."""
+        with ThreadPoolExecutor(max(1, self._lanes.qsize())) as pool:
+            return list(pool.map(self.play, histories))
+
+
+@contextmanager
+def stage(lanes: int, mutant: str = "") -> Iterator[Stage]:
+    """A new cluster with the reference on it, or with a mutant of it."""
+    with ExitStack() as stack:
+        cluster = Cluster.up(f"histories-{threading.get_native_id()}", owner=True)
+        stack.callback(cluster.down)
+        driver = stack.enter_context(
+            Driver(loading.load("reference", {"mutant": mutant}), deployment.facts_of(cluster))
+        )
+        driver.install()
+        cluster.learn_new_kinds()
+        driver.start()
+        recorder = Recorder(cluster.kubeconfig, "histories-recorder", (*WATCHED, Watched(PODGANGMAPS)))
+        recorder.start()
+        stack.callback(recorder.stop)
+        loop = Loop()
+        stack.callback(loop.close)
+        api = Api(loop, cluster.kubeconfig, "histories")
+        stack.callback(api.close)
+        yield Stage(driver, recorder, api, lanes)
+
+
+class _Play:
+    def __init__(self, on: Stage, history: GeneratedHistory, namespace: str, pool: str) -> None:
+        self.on, self.history, self.namespace, self.pool = on, history, namespace, pool
+        self.versions = self._last = reproduction.first_versions(history)
+        self.events = History(on.recorder, namespace)
+        self.excused: set[str] = set()
+        self.wrong: list[str] = []
+
+    def run(self) -> list[str]:
+        api = self.on.api
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+        try:
+            self._play()
+            return self.wrong
+        except WaitTimeout as error:
+            return [*self.wrong, f"{error.what}: not seen within {error.timeout:.0f} s; {error.unmet}"]
+        except (ApiError, HarnessError) as error:
+            return [*self.wrong, f"{type(error).__name__}: {error}"]
+        finally:
+            api.delete("namespaces", None, [self.namespace])
+
+    def _play(self) -> None:
+        workload = reproduction.manifest(self.history)
+        workload["metadata"]["namespace"] = self.namespace
+        workload["spec"]["template"]["cliques"] = self._cliques()
+        self._asked(lambda: self.on.api.create(workload))
+        self.events.wait("the set is deployed", sets.deployed(SET, self.history.replicas), WAIT)
+        self.events.wait("the set has a PodGangMap", lambda view: bool(sets.layout(view, SET)), WAIT)
+        for action in self.history.actions:
+            self.versions, self._last = reproduction.after(self.versions, self._last, action)
+            self._act(action)
+        self.versions = reproduction.mended(self.versions)
+        self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
+        self.events.wait("the set is updated and at rest", self._at_rest, WAIT)
+        self.events.quiet(REST, WAIT)
+        self.wrong += self._judged()
+
+    def _act(self, action: Action) -> None:
+        match action:
+            case Change() | Revert():
+                self._patch({"template": {"cliques": self._cliques()}})
+            case Scale(part=part, replicas=replicas):
+                self._scale(part, replicas)
+            case LosePod(number=index):
+                found = self._pods()
+                if found:
+                    self._lose([found[index % len(found)]])
+            case FailNode():
+                self._fail_node()
+            case Restart():
+                self.on.restart()
+            case Switch(strategy=strategy):
+                self._patch({"updateStrategy": {"type": strategy}})
+            case Proceed(steps=steps):
+                self._proceed(steps)
+            case Settle():
+                if all(works for _, works in self.versions.values()):
+                    self.events.wait("the set is at rest", self._at_rest, WAIT)
+
+    # -- acts ------------------------------------------------------------------------------------------------------
+
+    def _cliques(self) -> list[dict[str, Any]]:
+        found = reproduction.cliques(self.history, self.versions)
+        for clique in found:
+            pod = clique["spec"]["podSpec"]
+            pod["nodeSelector"], pod["tolerations"] = {nodes.POOL: self.pool}, [nodes.toleration(self.pool)]
+        return found
+
+    def _patch(self, spec: Mapping[str, Any]) -> None:
+        self._asked(lambda: self.on.api.patch(SETS, self.namespace, SET, {"spec": spec}))
+
+    @retry(
+        retry=retry_if_exception_message(match="(?s).*failed calling webhook"),
+        wait=wait_fixed(0.2),
+        stop=stop_after_delay(AGAIN),
+        reraise=True,
+    )
+    def _asked(self, ask: Callable[[], object]) -> None:
+        """Ask, and again while the operator that serves the webhooks is being restarted."""
+        ask()
+
+    def _scale(self, part: str, replicas: int) -> None:
+        """Scale a part of the first replica of the set: refused if and only if an update is running."""
+        resource = sets.GROUPS if self.history.part(part).group else sets.CLIQUES
+        with self.on.served:
+            before = self._set()
+            try:
+                body = {"spec": {"replicas": replicas}}
+                old = self.on.api.patch(resource, self.namespace, f"{SET}-0-{part}", {})
+                self.on.api.patch(resource, self.namespace, f"{SET}-0-{part}", body, "scale")
+                refused = ""
+            except ApiError as error:
+                refused = str(error)
+            after = self._set()
+        if number(old, "spec", "replicas") == replicas or updates.started(before) != updates.started(after):
+            return
+        running = [_blocked(each) for each in (before, after)]
+        if all(running) and not refused:
+            self.wrong.append(f"{part} is scaled to {replicas}, although an update is running")
+        if not any(running) and refused:
+            self.wrong.append(f"{part} is not scaled to {replicas}, although no update is running: {refused}")
+
+    def _set(self) -> dict[str, Any]:
+        return self.on.api.get(SETS, self.namespace, SET)
+
+    def _pods(self) -> list[dict[str, Any]]:
+        """The pods that are not being deleted, by name."""
+        listed = self.on.api.work(lambda client: client.list(PODS, self.namespace))
+        return sorted((pod for pod in listed if not terminating(pod)), key=name)
+
+    def _lose(self, lost: Sequence[Mapping[str, Any]]) -> None:
+        self.excused |= {name(pod) for pod in lost}
+        self.on.api.delete("pods", self.namespace, [name(pod) for pod in lost])
+
+    def _fail_node(self) -> None:
+        """Lose the first node of the lane with its pods. It comes back empty."""
+        first, *_ = nodes.manifests("tiny", NODES, self.pool)
+        target = first["metadata"]["name"]
+        self.on.api.patch("nodes", None, target, {"spec": {"unschedulable": True}})
+        self._lose([pod for pod in self._pods() if text(pod, "spec", "nodeName") == target])
+        self.on.api.patch("nodes", None, target, {"spec": {"unschedulable": None}})
+
+    def _proceed(self, steps: int) -> None:
+        """Wait until the gangs of the first replica have changed so often, or until there is nothing left to change."""
+        for _ in range(steps):
+            found: list[Layout] = []
+
+            def changed(view: View, found: list[Layout] = found) -> bool:
+                found.append(sets.layout(view, SET))
+                return found[0] != found[-1] or bool(self._at_rest(view))
+
+            try:
+                self.events.wait("a sub-step", changed, STEP)
+            except WaitTimeout:
+                return
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _at_rest(self, view: View) -> bool | Unmet:
+        found = view.get(SETS, SET)
+        if number(found, "status", "observedGeneration") != number(found, "metadata", "generation"):
+            return Unmet(f"the present set is not observed: {dict(updates.progress(found))}")
+        if updates.running(found):
+            return Unmet(f"an update is running: {dict(updates.progress(found))}")
+        wanted = {
+            each["name"]: [each["spec"]["podSpec"]["containers"][0]["image"].rpartition(":")[2]]
+            for each in reproduction.cliques(self.history, self.versions)
+        }
+        if (seen := sets.tags(view, SET)) != wanted:
+            return Unmet(f"versions of pods: {seen}, wanted: {wanted}")
+        return sets.complete(view, SET)
+
+    def _judged(self) -> list[str]:
+        found = invariants.judge(self.events, INVARIANTS, self.excused)
+        return [str(result) for result in found if result.holds is False]
+
+
+def _blocked(found: Mapping[str, Any]) -> bool:
+    return text(found, "spec", "updateStrategy", "type") == COHERENT and updates.running(found)

@@ -1,0 +1,160 @@
+"""Generated histories of coherent sets: a set, and what happens to it. Hypothesis draws them and makes them small.
+
+A history is data. It is played on the planner of the reference (`simulated`) and on a real control plane (`live`), and
+written as a manifest with kubectl commands (`reproduction`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+FIRST, LAST = 1, 9
+"""The version that a set is created with, and the one that a broken version is replaced by in the end."""
+COHERENT, ROLLING = "Coherent", "RollingRecreate"
+INVARIANTS = tuple(f"INV-{index:03}" for index in range(11, 23))
+"""The rules of coherent updates, which judge every history."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A standalone clique, or a scaling group with one clique of one pod."""
+
+    name: str
+    group: bool
+    replicas: int
+    minimum: int
+    budget: int
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.replicas}/{self.minimum}/{self.budget}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """The template of some parts gets another version. Pods of a version that does not work never become Ready."""
+
+    parts: tuple[str, ...]
+    version: int
+    works: bool = True
+
+
+@dataclass(frozen=True)
+class Revert:
+    """The last change is taken back."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A part of the first replica is scaled, unless this is refused because an update is running."""
+
+    part: str
+    replicas: int
+
+
+@dataclass(frozen=True)
+class LosePod:
+    """A pod is deleted: the n-th one, modulo how many there are."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class FailNode:
+    """A node is lost with all its pods, and comes back without them."""
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The operator is killed and started again."""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """The update strategy is changed."""
+
+    strategy: str
+
+
+@dataclass(frozen=True)
+class Proceed:
+    """Time passes: at most so many sub-steps of an update."""
+
+    steps: int
+
+
+@dataclass(frozen=True)
+class Settle:
+    """Time passes until an update has ended, unless a version does not work."""
+
+
+Action = Change | Revert | Scale | LosePod | FailNode | Restart | Switch | Proceed | Settle
+
+
+@dataclass(frozen=True)
+class GeneratedHistory:
+    """A set, and what happens to it in this order. In the end all broken versions are replaced, and it settles."""
+
+    parts: tuple[Part, ...]
+    replicas: int
+    actions: tuple[Action, ...]
+
+    def __str__(self) -> str:
+        parts = " ".join(map(str, self.parts))
+        return "\n".join([f"set of {self.replicas} × {parts}", *(f"  {action}" for action in self.actions)])
+
+    def part(self, name: str) -> Part:
+        """The part of this name."""
+        return next(part for part in self.parts if part.name == name)
+
+
+def parts() -> st.SearchStrategy[tuple[Part, ...]]:
+    """One to three parts: f and h are standalone cliques, p and d scaling groups."""
+    names = st.lists(st.sampled_from("fpdh"), min_size=1, max_size=3, unique=True)
+    return names.flatmap(lambda found: st.tuples(*map(_part, sorted(found))))
+
+
+def _part(name: str) -> st.SearchStrategy[Part]:
+    minimum, extra, more = st.integers(1, 2), st.integers(0, 3), st.integers(0, 1)
+    return st.builds(
+        lambda least, beyond, slack: Part(name, name in "pd", least + beyond, least, least + slack),
+        minimum,
+        extra,
+        more,
+    )
+
+
+def _actions(found: tuple[Part, ...]) -> st.SearchStrategy[Action]:
+    names = [part.name for part in found]
+    some = st.lists(st.sampled_from(names), min_size=1, max_size=len(names), unique=True).map(sorted).map(tuple)
+    least = {part.name: part.minimum for part in found}
+    scaled = st.sampled_from(names).flatmap(
+        lambda name: st.builds(Scale, st.just(name), st.integers(least[name], least[name] + 4))
+    )
+    working = st.builds(Change, some, st.integers(FIRST, 3))
+    broken = st.builds(Change, some, st.integers(4, 5), st.just(False))
+    return st.one_of(
+        working,
+        st.builds(Proceed, st.integers(1, 3)),
+        st.just(Revert()),
+        scaled,
+        st.just(Settle()),
+        st.builds(LosePod, st.integers(0, 20)),
+        broken,
+        st.just(Restart()),
+        st.just(FailNode()),
+        st.builds(Switch, st.sampled_from([ROLLING, COHERENT])),
+    )
+
+
+def histories(most: int = 8) -> st.SearchStrategy[GeneratedHistory]:
+    """Histories with at most so many actions."""
+    return parts().flatmap(
+        lambda found: st.builds(
+            GeneratedHistory,
+            st.just(found),
+            st.sampled_from([1, 1, 2]),
+            st.lists(_actions(found), min_size=1, max_size=most).map(tuple),
+        )
+    )

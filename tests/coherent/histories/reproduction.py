@@ -1,0 +1,173 @@
+"""A generated history as a manifest and kubectl commands, with which it is repeated by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.coherent.histories.model import (
+    COHERENT,
+    FIRST,
+    LAST,
+    Action,
+    Change,
+    FailNode,
+    GeneratedHistory,
+    LosePod,
+    Part,
+    Proceed,
+    Restart,
+    Revert,
+    Scale,
+    Settle,
+    Switch,
+)
+
+HELD = "conformance.grove.io/hold-ready"
+"""Annotation of pods that never become Ready."""
+SET = "s"
+
+Versions = dict[str, tuple[int, bool]]
+"""Part → its version, and whether that works."""
+
+
+def clique_of(part: Part) -> str:
+    """The clique template of a part: groups have one of another name."""
+    return f"{part.name}m" if part.group else part.name
+
+
+def first_versions(history: GeneratedHistory) -> Versions:
+    """The versions that the set is created with."""
+    return {part.name: (FIRST, True) for part in history.parts}
+
+
+def mended(versions: Versions) -> Versions:
+    """The versions in the end: those that do not work are replaced."""
+    return {name: (number if works else LAST, True) for name, (number, works) in versions.items()}
+
+
+def last(history: GeneratedHistory, versions: Versions) -> dict[str, Any]:
+    """The patch of the spec with which a history ends."""
+    return {"updateStrategy": {"type": COHERENT}, "template": {"cliques": cliques(history, mended(versions))}}
+
+
+def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dict[str, Any]:
+    """The PodCliqueSet of a history."""
+    versions = versions or first_versions(history)
+    groups = [
+        {
+            "name": part.name,
+            "cliqueNames": [clique_of(part)],
+            "replicas": part.replicas,
+            "minAvailable": part.minimum,
+            "rollingUpdate": {"maxUnavailable": part.budget},
+        }
+        for part in history.parts
+        if part.group
+    ]
+    template = {"cliques": cliques(history, versions), "terminationDelay": "4h0m0s"}
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": SET},
+        "spec": {
+            "replicas": history.replicas,
+            "updateStrategy": {"type": COHERENT},
+            "template": template | ({"podCliqueScalingGroups": groups} if groups else {}),
+        },
+    }
+
+
+def cliques(history: GeneratedHistory, versions: Versions) -> list[dict[str, Any]]:
+    """The clique templates of a set with these versions."""
+    return [_clique(part, *versions[part.name]) for part in history.parts]
+
+
+def _clique(part: Part, version: int, works: bool) -> dict[str, Any]:
+    container = {
+        "name": "main",
+        "image": f"registry.example/{part.name}:{version}",
+        "resources": {"requests": {"cpu": "10m"}},
+    }
+    replicas, minimum = (1, 1) if part.group else (part.replicas, part.minimum)
+    name = clique_of(part)
+    return {
+        "name": name,
+        **({} if works else {"annotations": {HELD: "yes"}}),
+        **({} if part.group else {"rollingUpdate": {"maxUnavailable": part.budget}}),
+        "spec": {
+            "roleName": name,
+            "replicas": replicas,
+            "minAvailable": minimum,
+            "podSpec": {"containers": [container]},
+        },
+    }
+
+
+def after(versions: Versions, before: Versions, action: Action) -> tuple[Versions, Versions]:
+    """The versions after an action, and those before the last change."""
+    match action:
+        case Change(parts=parts, version=version, works=works):
+            return versions | dict.fromkeys(parts, (version, works)), versions
+        case Revert():
+            return before, before
+    return versions, before
+
+
+def write(folder: Path, history: GeneratedHistory, problems: list[str]) -> Path:
+    """Write set.yaml, commands.sh and problems.txt into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "set.yaml").write_text(yaml.safe_dump(manifest(history), sort_keys=False), encoding="utf-8")
+    (folder / "commands.sh").write_text("\n".join(commands(history)) + "\n", encoding="utf-8")
+    (folder / "problems.txt").write_text("\n".join([str(history), "", *problems]) + "\n", encoding="utf-8")
+    return folder
+
+
+def commands(history: GeneratedHistory) -> Iterator[str]:
+    """What to type, with comments where something has to be awaited."""
+    versions = first_versions(history)
+    before = versions
+    yield "kubectl apply -f set.yaml"
+    yield from _settled("every Pod is Ready")
+    for action in history.actions:
+        new, before = after(versions, before, action)
+        yield from _command(history, action, new)
+        versions = new
+    if mended(versions) != versions or any(isinstance(action, Switch) for action in history.actions):
+        yield "# Versions that do not work are replaced, and the strategy is Coherent in the end."
+        yield _patch(last(history, versions))
+    yield from _settled("the update has ended and every Pod is Ready")
+
+
+def _command(history: GeneratedHistory, action: Action, versions: Versions) -> Iterator[str]:
+    pods = "kubectl get pods -l app.kubernetes.io/part-of=s --sort-by=.metadata.name -o name"
+    match action:
+        case Change() | Revert():
+            yield _patch({"template": {"cliques": cliques(history, versions)}})
+        case Scale(part=name, replicas=replicas):
+            kind = "podcliquescalinggroups" if history.part(name).group else "podcliques"
+            yield f"kubectl scale {kind}/{SET}-0-{name} --replicas={replicas}"
+        case LosePod(number=number):
+            yield f"kubectl delete $({pods} | sed -n $((1 + {number} % $({pods} | wc -l)))p)"
+        case FailNode():
+            yield "# A node is lost: delete it with all its Pods, then add it again."
+        case Restart():
+            yield "# The operator is killed (kill -9), and started again."
+        case Switch(strategy=strategy):
+            yield _patch({"updateStrategy": {"type": strategy}})
+        case Proceed(steps=steps):
+            yield f"# Wait until podgangmaps/{SET}-0 has changed {steps} times at most: kubectl get pgm -w -o yaml"
+        case Settle():
+            yield from _settled("the update has ended, unless a version does not work")
+
+
+def _settled(until: str) -> Iterator[str]:
+    yield f"# Wait until {until}: kubectl get pcs {SET} -w -o jsonpath='{{.status.updateProgress}}'"
+
+
+def _patch(spec: Mapping[str, Any]) -> str:
+    return f"kubectl patch pcs {SET} --type merge -p '{json.dumps({'spec': spec})}'"

@@ -1,0 +1,210 @@
+"""Plays a generated history on the planner of the reference: pods are numbers, and nothing is awaited.
+
+All judgements are those of the suite (`conformance.grove.coherent`), which shares no code with the planner. A killed
+operator and a switch of the strategy change nothing here: the planner has no memory, and other strategies no plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from conformance.grove.coherent import change
+from conformance.grove.coherent import steady as steady_rules
+from conformance.grove.coherent.model import Component, Entry, Key, Layout, broken_partition, repeated
+from reference_impl.plan.coherent import components, layout, steady
+from reference_impl.plan.coherent.layout import Kind
+from reference_impl.plan.coherent.layout import Layout as ReferenceLayout
+from reference_impl.plan.coherent.planner import Advance, Complete
+from tests.coherent.histories import reproduction
+from tests.coherent.histories.model import (
+    Change,
+    FailNode,
+    GeneratedHistory,
+    LosePod,
+    Part,
+    Proceed,
+    Revert,
+    Scale,
+    Settle,
+)
+from tests.reference.coherent.simulation import Replica
+
+ENOUGH = 60
+"""Sub-steps that no update of such a set has."""
+
+
+def read(found: ReferenceLayout) -> Layout:
+    """A layout of the reference as the suite reads it from a map."""
+    return tuple(
+        Entry(each.name, each.generation, dict(each.cliques), dict(each.groups), each.anchor, not each.anchor)
+        for each in found
+    )
+
+
+def key_of(key: layout.Key) -> Key:
+    """A component as the suite knows it."""
+    return Key("clique" if key.kind is Kind.CLIQUE else "group", key.name)
+
+
+def sizes(replica: Replica, *, scope: bool = False) -> list[Component]:
+    """The components of a replica, or those in the scope of its update."""
+    found = replica.in_scope() if scope else replica.components
+    return [Component(key_of(c.key), c.replicas, c.minimum, c.budget) for c in found]
+
+
+def unavailable(replica: Replica) -> dict[Key, int]:
+    """How many members of each component are not Ready."""
+    return {
+        key_of(key): replica.component(key).replicas - sum(member.ready for member in members)
+        for key, members in replica.members.items()
+    }
+
+
+def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
+    """Whether what a gang holds is of the present template."""
+
+    def seen(entry: Entry, key: Key) -> bool:
+        own = layout.Key(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
+        return replica.templates[entry.generation][own] == replica.versions[own]
+
+    return seen
+
+
+def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
+    """One step of the planner, and what is wrong with it."""
+    before, lacking = read(replica.layout), unavailable(replica)
+    in_scope, keys = sizes(replica, scope=True), {component.key for component in replica.in_scope()}
+    step = replica.advance()
+    after = read(replica.layout)
+    wrong = broken_partition(after, {each.key: each.replicas for each in sizes(replica)}) + repeated(after)
+    found = change.Change(before, after)
+    if isinstance(step, Advance):
+        wrong += change.problems(
+            found, replica.generation, in_scope, before=old, unavailable=lacking, settled=settled(replica)
+        )
+    elif found:
+        wrong.append("the layout changes without a sub-step")
+    if isinstance(step, Complete):
+        wrong += [
+            f"the update ends, and {len(left)} of {key} are of an old version"
+            for key in sorted(keys)
+            if (left := [member for member in replica.members[key] if member.version != replica.versions[key]])
+        ]
+    return step, wrong
+
+
+def problems(history: GeneratedHistory) -> list[str]:
+    """What is wrong with the first step that is; empty if nothing is."""
+    return next(_Play(history).run(), [])
+
+
+class _Play:
+    def __init__(self, history: GeneratedHistory) -> None:
+        self.history = history
+        self.versions = reproduction.first_versions(history)
+        self._last = self.versions
+        texts = self._texts()
+        generation = ",".join(text for _, text in sorted(texts.items()))
+        self.replica = Replica([_component(part) for part in history.parts], generation, versions=texts)
+        self.replica.works = lambda _, version: not version.startswith("-")
+        self.replica.deploy()
+        self.old: set[str] = set()
+
+    def _texts(self) -> dict[layout.Key, str]:
+        return {
+            _key(part): ("" if self.versions[part.name][1] else "-") + str(self.versions[part.name][0])
+            for part in self.history.parts
+        }
+
+    def run(self) -> Iterator[list[str]]:
+        """What is wrong, as soon as anything is."""
+        for action in self.history.actions:
+            self.versions, self._last = reproduction.after(self.versions, self._last, action)
+            match action:
+                case Change() | Revert():
+                    self._retarget()
+                case Scale(part=name, replicas=replicas):
+                    if wrong := self._scale(self.history.part(name), replicas):
+                        yield wrong
+                case LosePod(number=number):
+                    self._lose(number, 1)
+                case FailNode():
+                    self._lose(0, 2)
+                case Proceed(steps=steps):
+                    yield from self._proceed(steps)
+                case Settle():
+                    yield from self._proceed(ENOUGH)
+        self.versions = reproduction.mended(self.versions)
+        self._retarget()
+        yield from self._proceed(ENOUGH)
+        yield from self._at_rest()
+
+    def _retarget(self) -> None:
+        before = self.replica.generation
+        self.replica.retarget(self._texts())
+        if self.replica.generation != before:
+            self.old = {entry.name for entry in self.replica.layout}
+
+    def _proceed(self, steps: int) -> Iterator[list[str]]:
+        self.replica.settle()
+        for _ in range(steps):
+            if not self.replica.scope:
+                return
+            _, wrong = sub_step(self.replica, self.old)
+            if wrong:
+                yield wrong
+            self.replica.settle()
+
+    def _at_rest(self) -> Iterator[list[str]]:
+        replica = self.replica
+        if replica.scope:
+            yield [f"the update does not end: {replica.plan()}"]
+        for key, members in sorted(replica.members.items()):
+            good = sum(member.ready and member.version == replica.versions[key] for member in members)
+            if good != replica.component(key).replicas or len(members) != good:
+                yield [f"{good} of {replica.component(key).replicas} of {key} are Ready and of the last version"]
+
+    def _lose(self, number: int, count: int) -> None:
+        for _ in range(count):
+            found = [(key, member) for key, members in self.replica.members.items() for member in members]
+            if found:
+                key, member = found[number % len(found)]
+                self.replica.members[key].remove(member)
+        self.replica.act()
+
+    def _scale(self, part: Part, replicas: int) -> list[str]:
+        """Scale between two updates; during one, it is refused."""
+        replica, key = self.replica, _key(part)
+        if replica.scope:
+            return []
+        before = read(replica.layout)
+        index = next(i for i, component in enumerate(replica.components) if component.key == key)
+        replica.components[index] = _component(part, replicas)
+        pods: dict[str, steady.PodMapping | None] = dict.fromkeys(
+            c.key.name for c in components.cliques(replica.components)
+        )
+        indices: dict[str, steady.IndexMapping | None] = dict.fromkeys(
+            c.key.name for c in components.groups(replica.components)
+        )
+        if part.group:
+            held = layout.indices_of_group(replica.layout, part.name)
+            indices[part.name] = steady.scaled_group(held, replicas, replica.names)
+        else:
+            shares, found = layout.pods_of_clique(replica.layout, part.name), replica.observed().pods.get(part.name, ())
+            pods[part.name] = steady.scaled_clique(
+                shares, replicas, found, replica.layout, replica.generation, replica.names
+            )
+        replica.layout = steady.rebuilt(replica.layout, pods, indices, replica.generation)
+        replica.act()
+        replica.settle()
+        wanted = {each.key: each.replicas for each in sizes(replica)}
+        return steady_rules.problems(change.Change(before, read(replica.layout)), wanted)
+
+
+def _key(part: Part) -> layout.Key:
+    return layout.Key(Kind.GROUP if part.group else Kind.CLIQUE, part.name)
+
+
+def _component(part: Part, replicas: int | None = None) -> components.Component:
+    make = components.group if part.group else components.clique
+    return make(part.name, part.replicas if replicas is None else replicas, part.minimum, part.budget)

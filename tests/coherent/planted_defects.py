@@ -1,0 +1,30 @@
+"""Defects that are planted in the reference are found by histories on a real control plane.
+
+Each needs a cluster of its own, so `make histories` runs this file and `make test` does not; in `make test` the same
+histories find the same defects in memory (`test_histories.py`).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mutants.registry import MUTANTS
+from tests.coherent.histories.live import stage
+from tests.coherent.histories.model import GeneratedHistory
+from tests.coherent.test_histories import COUNTED, GAPS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "history", "problem"),
+    [("progress-by-count", COUNTED, "the set is at rest: not seen"), ("scale-in-leaves-gaps", GAPS, "INV-022 broken")],
+)
+def test_planted_defects_are_found(
+    mutant: str, history: GeneratedHistory, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the planner's histories show is confirmed by the control plane (COH-D03, COH-D05)."""
+    assert mutant in MUTANTS.all()
+    monkeypatch.setattr("tests.coherent.histories.live.WAIT", 40.0)
+    with stage(1, mutant) as on:
+        assert any(found.startswith(problem) for found in on.play(history))

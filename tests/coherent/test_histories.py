@@ -1,0 +1,133 @@
+"""Generated histories on the planner of the reference, and on its operator with an API server in memory, judged by the
+suite's rules, which share no code with it.
+
+Defects of other implementations are planted; the rules find them, and Hypothesis makes the history small.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, find, given, settings
+
+from mutants.profiles import coherent as planning
+from mutants.profiles import coherent_steady as scaling
+from reference_impl.plan.coherent import planner, steady
+from tests.coherent.histories import reproduction
+from tests.coherent.histories.drawing import drawn
+from tests.coherent.histories.in_memory import played
+from tests.coherent.histories.model import (
+    COHERENT,
+    ROLLING,
+    Action,
+    Change,
+    FailNode,
+    GeneratedHistory,
+    LosePod,
+    Part,
+    Proceed,
+    Restart,
+    Revert,
+    Scale,
+    Settle,
+    Switch,
+    histories,
+)
+from tests.coherent.histories.simulated import problems
+
+HISTORIES = int(os.environ.get("HISTORIES", "100"))
+"""How many are drawn."""
+
+
+P = Part("p", group=True, replicas=4, minimum=1, budget=1)
+COUNTED = GeneratedHistory((P,), 1, (Change(("p",), 2), Proceed(2), Revert(), Settle()))
+GAPS = GeneratedHistory((P,), 1, (Scale("p", 3), Settle()))
+"""Histories that show the planted defects."""
+
+
+@settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories())
+def test_no_history_breaks_a_rule(history: GeneratedHistory) -> None:
+    assert problems(history) == []
+
+
+def smallest(folder: Path) -> tuple[GeneratedHistory, str]:
+    """The smallest history that breaks a rule, and the commands that repeat it."""
+    limits = settings(max_examples=2000, deadline=None, database=None, phases=[Phase.generate, Phase.shrink])
+    found = find(histories(), lambda history: bool(problems(history)), settings=limits, random=Random(393))
+    return found, (reproduction.write(folder, found, problems(found)) / "commands.sh").read_text(encoding="utf-8")
+
+
+def test_progress_that_is_counted_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After a revert, the replicas that are left are not those with the highest indices (COH-D03)."""
+    monkeypatch.setattr(planner, "slots", planning.progress_by_count)
+    found, commands = smallest(tmp_path)
+    kinds = [type(action) for action in found.actions]
+    assert kinds.count(Change) in (1, 2) and len(kinds) <= 4, found
+    assert [part.group for part in found.parts] == [True]
+    assert "kubectl patch pcs s" in commands
+
+
+def test_gaps_between_indices_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A scale-in that takes the oldest gangs first leaves gaps between the indices (COH-D05)."""
+    monkeypatch.setattr(steady, "scaled_group", scaling.scaled_with_gaps)
+    found, commands = smallest(tmp_path)
+    assert {type(action) for action in found.actions} == {Scale} and len(found.actions) <= 2, found
+    assert "kubectl scale podcliquescalinggroups/s-0-" in commands
+
+
+async def test_no_history_breaks_an_invariant_in_memory() -> None:
+    """`HISTORIES` is for the planner: one of eight is played on the operator."""
+    wanted = drawn(max(1, HISTORIES // 8))
+    wrong = [str(each) for each, found in zip(wanted, await played(wanted), strict=True) if found]
+    assert not wrong
+
+
+def of(text: str, *actions: Action, replicas: int = 1) -> GeneratedHistory:
+    """A history; parts are written as `f4/1/1`: replicas, minAvailable, maxUnavailable."""
+    sizes = {word[0]: map(int, word[1:].split("/")) for word in text.split()}
+    return GeneratedHistory(tuple(Part(name, name in "pd", *size) for name, size in sizes.items()), replicas, actions)
+
+
+FOUND = {
+    "converged-component": of(
+        "f4/1/1 p3/1/1", Change(("p",), 2), Proceed(3), Change(("f",), 5, works=False), replicas=2
+    ),
+    "converged-replica": of("h1/1/1 p1/1/2", Change(("h", "p"), 2), Proceed(1), Change(("h",), 1), replicas=2),
+    "scaled-in-before": of("f2/1/1 p3/1/1", Scale("p", 2), Change(("f",), 2)),
+    "scaled-out-before": of("d1/1/2 h4/1/1", Scale("d", 4), Change(("d", "h"), 2)),
+    "rolled-back": of(
+        "p3/1/2", Change(("p",), 5, works=False), Switch(ROLLING), Settle(), Change(("p",), 1), Switch(COHERENT)
+    ),
+}
+"""Histories that went wrong once: an invariant was too strict, or the operator left old pods."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+async def test_what_went_wrong_once(name: str) -> None:
+    assert await played([FOUND[name]] * 2) == [[], []]
+
+
+@pytest.mark.parametrize("planted", [False, True])
+async def test_planted_defects_are_found_in_memory(planted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if planted:
+        monkeypatch.setattr(planner, "slots", planning.progress_by_count)
+        monkeypatch.setattr(steady, "scaled_group", scaling.scaled_with_gaps)
+    assert [bool(found) for found in await played([COUNTED, GAPS])] == [planted, planted]
+
+
+def test_commands_repeat_a_history(tmp_path: Path) -> None:
+    part = Part("f", group=False, replicas=2, minimum=1, budget=1)
+    actions = (Change(("f",), 4, works=False), Proceed(1), LosePod(3), FailNode(), Restart(), Switch(ROLLING), Revert())
+    history = GeneratedHistory((part,), 2, actions)
+    folder = reproduction.write(tmp_path, history, ["something"])
+    assert (folder / "problems.txt").read_text(encoding="utf-8").endswith("something\n")
+    lines = (folder / "commands.sh").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "kubectl apply -f set.yaml"
+    patches = [line for line in lines if line.startswith("kubectl patch pcs s")]
+    assert len(patches) == 4 and '"type": "Coherent"' in patches[-1]
+    assert yaml.safe_load((folder / "set.yaml").read_text(encoding="utf-8"))["spec"]["replicas"] == 2
