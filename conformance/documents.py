@@ -143,15 +143,19 @@ def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict
 
 def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path) -> Any:
     """Return a scalar. Raises UsageError for a value that cannot be JSON, a file name or an argument."""
-    where = f"{shown(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+
+    def rejected(what: str, hint: str) -> UsageError:
+        where = f"{shown(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+        return UsageError(what, where=where, hint=hint)
+
     try:
         value = loader.construct_object(node)
     except ValueError as error:  # an invalid date, a number of thousands of digits
-        raise UsageError(f"cannot be read: {error}", where=where, hint="fix the value, or put it in quotes") from error
+        raise rejected(f"cannot be read: {error}", "fix the value, or put it in quotes") from error
     if isinstance(value, str) and "\0" in value:
-        raise UsageError("holds a NUL character", where=where, hint="remove it")
+        raise rejected("holds a NUL character", "remove it")
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"is not a finite number: {value}", where=where, hint="give a number")
+        raise rejected(f"is not a finite number: {value}", "give a number")
     # A schema knows only JSON: for YAML, `expires: 2027-01-31` is a date; here it is text.
     return value.isoformat() if isinstance(value, datetime.date) else value
 

@@ -18,6 +18,13 @@ ANCHOR = re.compile(r'<a id="(?P<anchor>[a-z0-9-]+)"></a>')
 ID = r"-(?:[A-Z]+-)*[A-Z]*\d+[a-z]?"
 """What follows the prefix of an id: `-401`, `-RU-20`, `-S07`, `-05b`."""
 
+MARKS = {
+    "C": "contract", "contract": "contract", "D": "defect", "defect": "defect", "O": "observed", "observed": "observed",
+    "open": "open",
+}  # fmt: skip
+"""Words with which a mark begins (docs/spec/README.md)."""
+
+_MARK_COLUMNS = ("mark", "class", "status", "mark, source")
 _SECTION = re.compile(r"s(\d|[a-z](-|$))")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _RULER = re.compile(r"[|:\s-]+")
@@ -42,6 +49,13 @@ class Row:
     def text(self) -> str:
         """Return the row as lines, one per column."""
         return "\n".join(f"{name}: {value}" if name else value for name, value in self.cells)
+
+    @property
+    def mark(self) -> str:
+        """Return the first mark of the row in full; "" if its table has no marks."""
+        written = next((value for name, value in self.cells if name.lower() in _MARK_COLUMNS), "")
+        word = re.match(r"\W*(\w+)", written)
+        return MARKS.get(word[1], "") if word else ""
 
 
 @functools.cache

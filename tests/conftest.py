@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from hypothesis import settings
 
@@ -26,6 +27,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+WORKER_MEMORY = 3 * 2**30
+"""Bytes that a worker and its clusters may need."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many workers `-n auto` starts: three for two cores, since tests with a control plane wait a lot."""
+    cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
+    return max(1, min(cores + cores // 2, memory // WORKER_MEMORY))
+
 
 TIMEOUT = 300
 """Seconds that a test may take unless its file says otherwise, as in pyproject.toml."""

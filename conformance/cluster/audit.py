@@ -1,7 +1,8 @@
 """The API server's audit log: which writes were made, by which clients, how often.
 
-The log contains writes only, without leases (see `settings.audit_policy`). A line appears shortly after the client has
-its answer: count up to a mark that was taken while the cluster was idle.
+The log contains writes, and reads only if the settings of the cluster ask for them; never leases (see
+`settings.audit_policy`). A line appears shortly after the client has its answer: count up to a mark that was taken
+while the cluster was idle.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 
 
 class AuditKey(NamedTuple):
-    """One kind of write. `resource` is `pods` or `pods/status`; `group` is empty for the core group."""
+    """One kind of request. `resource` is `pods` or `pods/status`; `group` is empty for the core group."""
 
     verb: str
     group: str
@@ -86,6 +87,18 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     stageTimestamp: datetime = datetime.fromtimestamp(0, UTC)  # noqa: N815
 
     @property
+    def key(self) -> AuditKey:
+        """Return the kind of request."""
+        return AuditKey(
+            self.verb,
+            self.objectRef.apiGroup,
+            self.objectRef.path,
+            self.user.username,
+            self.userAgent,
+            self.responseStatus.code,
+        )
+
+    @property
     def request(self) -> Request:
         """Return the event as a request."""
         program, _, _ = self.userAgent.partition("/")
@@ -129,21 +142,20 @@ class AuditLog:
         except FileNotFoundError:
             return 0
 
-    def count(self, since: int = 0, until: int | None = None) -> Counter[AuditKey]:
-        """Count the finished writes between two marks, accepted or not (see the code)."""
-        counts: Counter[AuditKey] = Counter()
-        for event in self._finished(since, until):
-            counts[
-                AuditKey(
-                    event.verb,
-                    event.objectRef.apiGroup,
-                    event.objectRef.path,
-                    event.user.username,
-                    event.userAgent,
-                    event.responseStatus.code,
-                )
-            ] += 1
-        return counts
+    def count(self, since: int = 0, until: int | None = None, namespace: str | None = None) -> Counter[AuditKey]:
+        """Count the finished writes between two marks, accepted or not (see the code); only those in a namespace if one
+        is given."""
+        return Counter(
+            event.key for event in self._finished(since, until) if namespace in (None, event.objectRef.namespace)
+        )
+
+    def requests(self, since: int = 0) -> Counter[AuditKey]:
+        """Count all requests since a mark, reads included if the cluster logs them. A watch counts when it begins."""
+        return Counter(
+            event.key
+            for event in self._events(since)
+            if event.stage == ("ResponseStarted" if event.verb == "watch" else "ResponseComplete")
+        )
 
     def refused(self, namespace: str, since: int = 0) -> Counter[str]:
         """Count the forbidden and invalid writes in a namespace since a mark, by verb and resource: the same request
@@ -167,13 +179,16 @@ class AuditLog:
         ]
 
     def _finished(self, since: int, until: int | None = None) -> Iterator[_Event]:
+        for event in self._events(since, until):
+            if event.stage == "ResponseComplete" and event.verb not in READS:
+                yield event
+
+    def _events(self, since: int, until: int | None = None) -> Iterator[_Event]:
         until = self.mark() if until is None else until
         for line, end in _whole_lines(self._path, since):
             if end - len(line) >= until:
                 return
-            event = _EVENT.decode(line)
-            if event.stage == "ResponseComplete" and event.verb not in READS:
-                yield event
+            yield _EVENT.decode(line)
 
 
 def _whole_lines(path: Path, since: int) -> Iterator[tuple[bytes, int]]:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from conformance.cluster import processes
-from conformance.cluster.ports import FREE_PORTS, Port
+from conformance.cluster.ports import DriverPorts, Port
 from conformance.cluster.state import Record, State
 
 
@@ -15,6 +15,7 @@ class Facts:
 
     def __init__(self, state: State, record: Record) -> None:
         self._state, self.record = state, record
+        self._driver_ports = DriverPorts(self.directory)
 
     @property
     def name(self) -> str:
@@ -65,10 +66,9 @@ class Facts:
         return ports
 
     def port(self, index: int) -> int:
-        """The `index`-th (0 to 9) port of 127.0.0.1 that is kept free for drivers of implementations."""
-        if not 0 <= index < FREE_PORTS:
-            raise ValueError(f"invalid port index {index}: a cluster keeps {FREE_PORTS} ports for drivers")
-        return self.record.ports + Port.FREE + index
+        """The `index`-th (from 0) port of 127.0.0.1 that is kept free for drivers of implementations. Raises
+        HarnessError if no port is left."""
+        return self._driver_ports.port(self.record.ports, index)
 
     def environment(self) -> dict[str, str]:
         """The whole environment, with the marker, for a process that ends with this cluster."""

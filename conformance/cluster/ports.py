@@ -22,7 +22,7 @@ FIRST, END, BLOCK = 20000, 32000, 16
 
 
 class Port(IntEnum):
-    """Positions in a block. `FREE` and the nine after it belong to the drivers of implementations."""
+    """Positions in the first block of a cluster. `FREE` and those after it belong to the drivers of implementations."""
 
     APISERVER = 0
     ETCD = 1
@@ -34,6 +34,7 @@ class Port(IntEnum):
 
 
 FREE_PORTS = BLOCK - Port.FREE
+"""Number of ports in the first block that belong to drivers. Further ones come from blocks that drivers claim."""
 
 
 class Ports:
@@ -86,6 +87,23 @@ class Ports:
                 (self._folder / str(first)).unlink()
                 del claims[first]
         return claims
+
+
+class DriverPorts:
+    """The ports of a cluster for drivers of implementations: those of its first block, then those of further blocks,
+    which are claimed when they are needed, and released with the first one."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self._further = directory, list[int]()
+
+    def port(self, first: int, index: int) -> int:
+        """Return the `index`-th port (from 0). `first`: of the first block. Raises HarnessError if none is left."""
+        if index < FREE_PORTS:
+            return first + Port.FREE + index
+        block, place = divmod(index - FREE_PORTS, BLOCK)
+        while len(self._further) <= block:
+            self._further.append(Ports().claim(self._directory))
+        return self._further[block] + place
 
 
 def is_free(port: int) -> bool:

@@ -116,9 +116,18 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
 
 
 def end_one(process: psutil.Process, *, wait_budget: float = 10.0) -> None:
-    """Kill one process and return when it is gone or a zombie. Raises tenacity.RetryError after `wait_budget` s."""
+    """Kill one process and return when it is gone or a zombie without threads: until the last thread has ended, its
+    ports are in use. Raises tenacity.RetryError after `wait_budget` s."""
     started = identity(process.pid)
     process.kill()
     Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.01), stop=stop_after_delay(wait_budget))(
-        lambda: started is not None and alive(process.pid, started)
+        lambda: (started is not None and alive(process.pid, started)) or has_threads(process)
     )
+
+
+def has_threads(process: psutil.Process) -> bool:
+    """Return whether a zombie still has threads besides its first one."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() > 1
+    except psutil.Error:
+        return False

@@ -17,6 +17,7 @@ from conformance.cluster.ports import Port
 
 DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler name of pods that do not set one."""
+WRITES = ["create", "update", "patch", "delete", "deletecollection"]
 _ETCD = "unix://etcd.sock"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
@@ -27,8 +28,8 @@ class ClusterSettings:
 
     scheduler: whether kube-scheduler runs. scheduler_name: the name of its profile, so that a gang scheduler can serve
     `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. audit: whether writes are logged; reads: whether
-    reads are, too, so that requests without any effect are known. apiserver_port: a port of the user's choice; 0 takes
-    one of the cluster's block.
+    reads are, too, so that requests without any effect are known; bodies: whether writes to namespaced objects are
+    logged with their bodies. apiserver_port: a port of the user's choice; 0 takes one of the cluster's block.
     """
 
     scheduler: bool = True
@@ -36,12 +37,13 @@ class ClusterSettings:
     stages: str = "fast"
     audit: bool = True
     reads: bool = False
+    bodies: bool = False
     apiserver_port: int = 0
 
 
-def audit_policy(reads: bool = False) -> dict[str, Any]:
-    """Return the audit policy: writes without bodies, and reads of resources if wanted. Leases are noise of the nodes
-    (FC-106)."""
+def audit_policy(reads: bool = False, bodies: bool = False) -> dict[str, Any]:
+    """Return the audit policy: writes without bodies unless they are wanted, and reads of resources if wanted. Leases
+    are noise of the nodes (FC-106)."""
     other: dict[str, Any] = {"nonResourceURLs": ["*"]} if reads else {"verbs": ["get", "list", "watch"]}
     return {
         "apiVersion": "audit.k8s.io/v1",
@@ -50,6 +52,7 @@ def audit_policy(reads: bool = False) -> dict[str, Any]:
         "rules": [
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
             {"level": "None", **other},
+            *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
             {"level": "Metadata"},
         ],
     }
@@ -131,7 +134,7 @@ def kwokctl_configuration(
 
 def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
     """Return the files that the configuration names: file name → document."""
-    files = {"audit-policy.yaml": audit_policy(settings.reads)} if settings.audit else {}
+    files = {"audit-policy.yaml": audit_policy(settings.reads, settings.bodies)} if settings.audit else {}
     if settings.scheduler:
         files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name)
     return files

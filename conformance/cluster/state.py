@@ -80,7 +80,7 @@ class Record:
     implementation: str = ""
     """Name of the implementation that was started with the cluster."""
     roles: dict[str, Owner] = field(default_factory=dict)
-    """The processes of its roles."""
+    """The processes of its roles, by name."""
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def abandoned(self) -> str:

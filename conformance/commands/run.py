@@ -29,10 +29,11 @@ from conformance.implementation import parameters
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import launch
 from conformance.suite import existing, ledger, requirement, session
+from conformance.suite.repeated import unmarked
 from conformance.suite.selection import Scope, scope
 from conformance.suite.settings import RunSettings
 
-SUITE = ("suite", "history", "invariants", "grove", "testing", "tests")
+SUITE = ("suite", "scale", "history", "invariants", "grove", "testing", "tests")
 """The folders of `conformance/` that determine what a verdict means: they are in the suite's digest."""
 
 SPACE = 64 << 20
@@ -63,11 +64,18 @@ def run(
     ] = "auto",
     time_scale: Annotated[
         str,
-        typer.Option(help="Multiply every timeout, for slow machines; below 1, only waits in which nothing changes."),
+        typer.Option(
+            help="Multiply every timeout, for slow machines; below 1, only waits in which nothing changes,"
+            " and the size of the set of profile scale."
+        ),
     ] = "1",
     fail_fast: Annotated[
         bool,
-        typer.Option("--fail-fast", help="Stop or skip tests and scenes once all their selected requirements failed."),
+        typer.Option(
+            "--fail-fast",
+            help="Skip what is left of tests and scenes once all their selected requirements failed; those that few "
+            "tests judge come first.",
+        ),
     ] = False,
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, help="Run each test this many times and report the pass rate.")
@@ -231,9 +239,10 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
     """Return the judged ids: with --test, those of the selected ones that the named tests declare."""
     if not settings.only:
         return settings.ids
+    known = set(plan.collected) | {unmarked(test, settings.repeat) for test in plan.collected}
     for name in settings.only:
-        if name not in plan.collected:
-            raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, plan.collected))
+        if name not in known:
+            raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, known))
     declared = {id for ids in plan.selected.values() for id in ids}
     return tuple(sorted(declared & chosen.judged))
 

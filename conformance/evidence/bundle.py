@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from conformance.history import redaction
 from conformance.history.query import History
 
 MOST_LOG = 2_000_000
-"""Maximum bytes that are kept of a log, counted from its end."""
+"""Maximum bytes of a log that is kept as it is. Of a longer one, the end is, and all of it is compressed."""
 INDEX, PICTURE = "README.md", "timeline.svg"
 MEANING = {
     PICTURE: "each gang and pod on one time axis, with the failed checks (open it in a browser)",
@@ -29,8 +30,9 @@ MEANING = {
     "history.jsonl": "every watch event of the test's namespace and nodes, unchanged except for the data of Secrets",
     "reproduce.txt": "the command that runs the test again, and how to reproduce the failure by hand",
     "manifests": "the objects that the test wrote, in order",
-    "logs": "logs of the implementation's processes during the test",
-    "logs/cluster": "logs of the cluster's own components during the test",
+    "neighbor": "the same of the scene's second namespace",
+    "logs": "logs of the implementation's processes during the test; of a long one the end, and all of it as .gz",
+    "logs/cluster": "logs of the cluster's own components during the test, likewise",
 }
 """Files and folders of a bundle, the most useful ones first."""
 
@@ -73,18 +75,23 @@ def write(
     logs: Mapping[str, tuple[Path, int]],
     reproduce: Iterable[str],
     steps: Sequence[tuple[float, str]] = (),
+    neighbor: History | None = None,
 ) -> None:
     """Write a bundle. If it exists, only the files about checks are written again.
 
-    `made` are the requests of the test, `logs` maps a name to a log file and the offset at which the test began, and
-    `steps` are the steps of a scene with their times.
+    `made` are the requests of the test, `logs` maps a name to a log file and the offset at which the test began,
+    `steps` are the steps of a scene with their times, and `neighbor` is the history of its second namespace.
     """
+    spaces = {folder: history} | ({folder / "neighbor": neighbor} if neighbor is not None else {})
     if not folder.exists():
-        _recorded(folder, history, made, logs)
+        for place, each in spaces.items():
+            _recorded(place, each)
+        _written(folder, made, logs)
     failed = [check for check in checks if check.outcome != "passed"]
     marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
     marks += [(at, f'step "{name}"') for at, name in steps]
-    (folder / "timeline.txt").write_text(timeline.render(history, marks) + "\n", encoding="utf-8")
+    for place, each in spaces.items():
+        (place / "timeline.txt").write_text(timeline.render(each, marks) + "\n", encoding="utf-8")
     drawn = picture.draw(history, [(c.at, _sentence(c)) for c in failed], test, POOL, steps)
     (folder / PICTURE).write_text(drawn, encoding="utf-8")
     _dump(folder / "checks.yaml", [msgspec.to_builtins(check) for check in checks])
@@ -93,13 +100,8 @@ def write(
     (folder / INDEX).write_text(_index(folder, test, failed, commands), encoding="utf-8")
 
 
-def _recorded(
-    folder: Path,
-    history: History,
-    made: Sequence[tuple[str, Mapping[str, Any]]],
-    logs: Mapping[str, tuple[Path, int]],
-) -> None:
-    """Write the files that do not depend on checks."""
+def _recorded(folder: Path, history: History) -> None:
+    """Write what happened in a namespace."""
     folder.mkdir(parents=True)
     history.save(folder / "history.jsonl")
     if text := events.render(history):
@@ -107,6 +109,10 @@ def _recorded(
     view = history.view()
     objects = [obj for resource in view.resources() if resource != "events" for obj in view.list(resource)]
     _dump(folder / "objects.yaml", objects, many=True)
+
+
+def _written(folder: Path, made: Sequence[tuple[str, Mapping[str, Any]]], logs: Mapping[str, tuple[Path, int]]) -> None:
+    """Write what the test wrote, and the logs."""
     for number, (word, body) in enumerate(made, 1):
         words = f"{word} {body.get('kind', '')} {body.get('metadata', {}).get('name', '')}"
         name = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:80]
@@ -153,11 +159,13 @@ def _dump(path: Path, value: Any, *, many: bool = False) -> None:
 
 
 def copy_log(log: Path, offset: int, to: Path) -> None:
-    """Copy what a log contains after `offset`, at most its last `MOST_LOG` bytes, without tokens. Raises
-    FileNotFoundError."""
+    """Copy what a log contains after `offset`, without tokens. If that is more than `MOST_LOG` bytes, `to` has the end
+    of it, and a compressed file beside it has all of it. Raises FileNotFoundError."""
     with log.open("rb") as file:
         end = file.seek(0, 2)
-        file.seek(max(offset if offset <= end else 0, end - MOST_LOG))
-        window = file.read()
+        file.seek(offset if offset <= end else 0)
+        window = redaction.words(file.read())
     to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_bytes(redaction.words(window))
+    to.write_bytes(window[-MOST_LOG:])
+    if len(window) > MOST_LOG:
+        to.with_name(f"{to.name}.gz").write_bytes(gzip.compress(window, compresslevel=3, mtime=0))

@@ -230,7 +230,7 @@ class Picture:
                 shown[-1] = (shown[-1][0], states)
             else:
                 shown.append((x, states))
-        ends = [x for x, _ in shown[1:]] + [self._axis.x(steps[-1][0]) if steps else 0.0]
+        ends = [*(x for x, _ in shown[1:]), *(self._axis.x(moment) for moment, _ in steps[-1:])]
         for (x, states), end in zip(shown, ends, strict=True):
             if end > x:
                 yield x, end, states

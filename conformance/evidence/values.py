@@ -9,6 +9,8 @@ from enum import Enum
 
 import msgspec
 
+from conformance.implementation.output import TAIL
+
 
 def plain(value: object) -> object:
     """Return a value in JSON types: sets and keys of mappings sorted, values of unknown types as text."""
@@ -32,7 +34,12 @@ def plain(value: object) -> object:
 
 
 def brief(value: object, limit: int = 300) -> str:
-    """Return a value as one line of at most `limit` characters."""
+    """Return a value as one line of at most `limit` characters. Of a log that is quoted, the end is kept, because the
+    reason for a failure is there."""
     text = value if isinstance(value, str) else msgspec.json.encode(plain(value)).decode()
     line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    if len(line) <= limit:
+        return line
+    head, mark, said = line.partition(TAIL)
+    room = limit - len(head) - len(mark) - 1
+    return f"{head}{mark}…{said[-room:]}" if mark and room > limit // 3 else line[: limit - 1] + "…"

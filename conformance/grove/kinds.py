@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube.resource import Resource
+from kube.resource import EVENTS, LEASES, NODES, PODS, SERVICES, Resource
 
 PODCLIQUESETS = Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet")
 PODCLIQUES = Resource("grove.io", "v1alpha1", "podcliques", "PodClique")
@@ -28,3 +28,9 @@ COMPUTE_DOMAINS = Resource("resource.nvidia.com", "v1beta1", "computedomains", "
 
 SECONDARY_RESOURCES = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS, RESOURCE_CLAIMS)
 """Kinds of objects that an operator may create beside the kinds of Grove, pods and Services (OBJ-108 … OBJ-113)."""
+
+RECORDED_KINDS = (
+    *(*GROVE, PODGANGMAPS, PODS, SERVICES, NODES, EVENTS, LEASES),
+    *(*SECONDARY_RESOURCES, COMPUTE_DOMAINS),
+)
+"""The kinds that the suite records of any implementation, where they are served."""

@@ -43,6 +43,8 @@ class Log:
         self._opened: set[str] | None = None
         """The namespaces whose records are kept; None for all."""
         self._spilled: dict[str, SpillFile] = {}
+        self.evidence: frozenset[str] = frozenset()
+        """Resources that are recorded as evidence only: their changes do not show that something is still going on."""
         self._clock: list[tuple[int, float]] = []
         """Revisions that the server is known to have reached, with the time."""
 
@@ -122,6 +124,14 @@ class Log:
                 if left <= 0:
                     return []
                 self._news.wait(left)
+
+    def everywhere(self, seq: int = 0) -> list[Record]:
+        """Return the records of all namespaces after number `seq`. Raises the error that stopped the recorder."""
+        with self._news:
+            if self._failure is not None:
+                raise self._failure
+            found = [self._after(space, seq) for space in self._records]
+            return list(merge(*found, key=lambda record: record.seq))
 
     def reached(self, revision: int) -> None:
         """Note that the server has reached this revision now, whatever has arrived."""

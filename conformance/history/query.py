@@ -283,6 +283,6 @@ class History:
             self._latest.append(record)
         if record.resource in MOVING:
             self._moved = record.at
-        if record.namespace and record.resource not in RESTLESS:
+        if record.namespace and record.resource not in RESTLESS and record.resource not in self.log.evidence:
             self._stirred = max(self._stirred, record.at)
         return record

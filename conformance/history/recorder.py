@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +37,10 @@ class Watched(NamedTuple):
     resource: Resource
     labels: str | None = None
     fields: str | None = None
+    evidence: bool = False
+    """Whether it is recorded as evidence only: its changes do not show that something is still going on."""
+    keep: Callable[[bytes], bytes] | None = None
+    """What is kept of each object; None for everything. Of a Secret, the data never are."""
 
 
 WATCHED: tuple[Watched, ...] = (
@@ -80,6 +84,7 @@ class Recorder(Log):
     ) -> None:
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
+        self.evidence = frozenset(each.resource.plural for each in watched if each.evidence)
         self._feeds = [_Feed(self, each) for each in watched]
         self._thread = threading.Thread(target=self._run, name="history-recorder", daemon=True)
         self._connection: config.Connection | None = None
@@ -109,6 +114,11 @@ class Recorder(Log):
                     where=str(self._kubeconfig),
                     hint="are the Grove CRDs established, and does the API server answer?",
                 )
+
+    @property
+    def thread(self) -> int | None:
+        """Return the system's id of the recording thread, to measure what recording costs."""
+        return self._thread.native_id
 
     def stop(self) -> None:
         """End the watches. What was recorded stays readable."""
@@ -219,6 +229,7 @@ class _Feed:
 
     def __init__(self, log: Log, watched: Watched) -> None:
         self.resource = watched.resource
+        self._keep = redaction.record if self.resource == SECRETS else watched.keep
         self._selectors = {"labelSelector": watched.labels, "fieldSelector": watched.fields}
         self.synced = threading.Event()
         self.reflector: Reflector[Envelope] | None = None
@@ -306,6 +317,6 @@ class _Feed:
             name=metadata.name,
             uid=metadata.uid,
             version=metadata.resource_version,
-            raw=redaction.record(item.raw) if self.resource == SECRETS else item.raw,
+            raw=self._keep(item.raw) if self._keep else item.raw,
             listed=listed,
         )

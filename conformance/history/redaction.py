@@ -1,5 +1,5 @@
 """Redact what is kept of a cluster, so that it can be shown to anybody: neither the data of Secrets, in whatever form,
-nor service account tokens in the output of programs.
+nor service account tokens in the output of programs, nor, of a cluster in use, what its pods run.
 
 A redacted Secret keeps its keys, and whether they have a value, for checks that need that.
 """
@@ -39,6 +39,39 @@ def secret(found: Mapping[str, Any]) -> dict[str, Any]:
         copies = dict.fromkeys(annotations.keys() & set(_COPIES), "REDACTED")
         shown["metadata"] = {**metadata, "annotations": {**annotations, **copies}}
     return shown
+
+
+_POD = {
+    "metadata": ("name", "namespace", "uid", "labels", "resourceVersion", "creationTimestamp", "deletionTimestamp"),
+    "spec": ("nodeName", "schedulerName", "schedulingGates", "overhead", "resources", "priority"),
+    "status": ("phase", "conditions"),
+}
+"""What rules about placement read of a pod, besides the resources of its containers."""
+
+
+def placement(raw: bytes) -> bytes:
+    """Return the bytes of a pod with what rules about placement read: no images, commands, environments or volumes."""
+    pod = orjson.loads(raw)
+    kept = {part: {key: pod[part][key] for key in keys if key in pod.get(part, {})} for part, keys in _POD.items()}
+    for kind in ("containers", "initContainers"):
+        if found := pod.get("spec", {}).get(kind):
+            shown = ("name", "resources", "restartPolicy")
+            kept["spec"][kind] = [{key: each[key] for key in shown if key in each} for each in found]
+    return orjson.dumps(kept)
+
+
+def node(raw: bytes) -> bytes:
+    """Return the bytes of a node with what rules about placement read: names, labels, taints and capacity."""
+    found = orjson.loads(raw)
+    metadata, spec, status = (found.get(part, {}) for part in ("metadata", "spec", "status"))
+    shown = ("name", "uid", "labels", "resourceVersion", "creationTimestamp")
+    return orjson.dumps(
+        {
+            "metadata": {key: metadata[key] for key in shown if key in metadata},
+            "spec": {key: spec[key] for key in ("taints", "unschedulable") if key in spec},
+            "status": {key: status[key] for key in ("allocatable", "capacity") if key in status},
+        }
+    )
 
 
 def value(found: Any) -> Any:

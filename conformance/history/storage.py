@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
 
 import msgspec
 
@@ -17,6 +19,15 @@ class _Header(msgspec.Struct):
     history: int
     namespace: str
     now: float
+
+
+class _End(msgspec.Struct):
+    """The last line of a file that was written while the records arrived."""
+
+    ended: float
+
+
+_ENDED = b'{"ended"'
 
 
 class _Line(msgspec.Struct):
@@ -33,31 +44,67 @@ class _Line(msgspec.Struct):
     object: msgspec.Raw
 
 
+_encoder = msgspec.json.Encoder()
+
+
 def save(path: Path, namespace: str, now: float, records: Iterable[Record]) -> None:
     """Write a history. `now` is the time of saving in seconds since the recorder started."""
-    encoder = msgspec.json.Encoder()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        file.write(encoder.encode(_Header(FORMAT, namespace, now)) + b"\n")
-        for r in records:
-            line = _Line(
-                r.seq, r.at, r.wall, r.kind, r.resource, r.namespace, r.name, r.uid, r.version, r.listed,
-                msgspec.Raw(r.raw),
-            )  # fmt: skip
-            file.write(encoder.encode(line) + b"\n")
+        file.write(_encoder.encode(_Header(FORMAT, namespace, now)) + b"\n")
+        file.writelines(_line(record) for record in records)
+
+
+def _line(r: Record) -> bytes:
+    line = _Line(
+        r.seq, r.at, r.wall, r.kind, r.resource, r.namespace, r.name, r.uid, r.version, r.listed, msgspec.Raw(r.raw)
+    )
+    return _encoder.encode(line) + b"\n"
+
+
+class Recording:
+    """A file of all namespaces that is written while the records arrive: a process that is killed loses none that it
+    has written. Raises OSError. Only its owner can read it."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        self._file: BinaryIO = path.open("wb", buffering=0)
+        self._file.write(_encoder.encode(_Header(FORMAT, "", 0)) + b"\n")
+        self.now = 0.0
+        """When the recording ended, in seconds since the recorder started."""
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Append records."""
+        self._file.write(b"".join(map(_line, records)))
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.write(_encoder.encode(_End(self.now)) + b"\n")
+        self.close()
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        self._file.close()
 
 
 def load(path: Path) -> tuple[str, float, list[Record]]:
-    """Return namespace, time of saving and records of a saved history. Raises UsageError with the first invalid
-    line."""
-    with path.open("rb") as file:
+    """Return namespace, time of saving and records of a saved history. The namespace is empty if it has all of them.
+    Raises UsageError with the first invalid line."""
+    with _opened(path) as file:
         try:
             header = msgspec.json.decode(next(file, b""), type=_Header)
         except msgspec.DecodeError as error:
             raise UsageError(f"no saved history: {error}", where=f"{path}:1", hint="give a history.jsonl") from error
-        decoder, records = msgspec.json.Decoder(_Line), []
+        decoder, records, now = msgspec.json.Decoder(_Line), list[Record](), header.now
         for number, text in enumerate(file, 2):
             try:
+                if text.startswith(_ENDED):
+                    now = msgspec.json.decode(text, type=_End).ended
+                    continue
                 line = decoder.decode(text)
             except msgspec.DecodeError as error:
                 raise UsageError(f"no record: {error}", where=f"{path}:{number}", hint="was the file cut?") from error
@@ -76,4 +123,11 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
                     listed=line.listed,
                 )
             )
-    return header.namespace, header.now, records
+    return header.namespace, max([now, *(record.at for record in records[-1:])]), records
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error

@@ -24,7 +24,10 @@ def load(name_or_path: str, settings: Mapping[str, str]) -> tuple[Descriptor, De
 
 def supplier_of(judged: Descriptor) -> Descriptor | None:
     """The implementation that supplies the roles that `judged` does not play; None if it plays all."""
-    return None if judged.roles == set(Role) else loading.load(REFERENCE)
+    if judged.roles == set(Role):
+        return None
+    where = judged.document.where("supplied")
+    return loading.load(REFERENCE, judged.supplied, options=(loading.OPTIONS[0], where))
 
 
 def facts_of(cluster: Cluster) -> ClusterFacts:
@@ -44,7 +47,8 @@ def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, rep
     report(judged.name, f"starting, as scheduler {judged.scheduler_name}")
     driver.start()
     driver.detach()
-    pids = {role: driver.pid(role) for role in Role}
-    cluster.plays(judged.name, {role: Owner.of(pid) for role, pid in pids.items() if pid is not None})
-    for role in cluster.record.roles:
-        report(judged.name, f"the log of the {role} is {driver.log(Role(role))}")
+    pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}
+    cluster.plays(judged.name, {name: Owner.of(pid) for name, pid in pids.items()})
+    logs = driver.logs()
+    for name in cluster.record.roles:
+        report(judged.name, f"the log of the {name} is {logs[name]}")

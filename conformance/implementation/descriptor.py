@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -46,10 +46,12 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the process of one role is run. All strings may contain placeholders."""
+    """How one process of a role is run. All strings may contain placeholders."""
 
     argv: list[str | list[str]]
     ready: Ready
+    name: str = ""
+    """Its name within the role; empty for the only process of a role."""
     env: dict[str, str] = {}
     files: dict[str, str] = {}
     stop: Stop = Stop()
@@ -59,7 +61,27 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Files, folders or globs; relative ones are relative to the folder of the descriptor."""
 
     crds: list[str] = []
+    objects: list[str] = []
     webhooks: list[str] = []
+
+
+Part = Literal["crds", "objects", "webhooks"]
+"""The fields of `Install`."""
+
+
+class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Labels and annotations that the suite adds to objects that it creates."""
+
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+
+    def filled(self, value: Callable[[str], str]) -> Metadata:
+        """Return the same with placeholders replaced in the values."""
+
+        def expanded(texts: Mapping[str, str]) -> dict[str, str]:
+            return {name: placeholders.expand(text, value) for name, text in texts.items()}
+
+        return Metadata(expanded(self.labels), expanded(self.annotations))
 
 
 class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,7 +119,17 @@ class Descriptor:
     scheduler_name: str
     start: Literal["processes", "running"]
     install: Install
-    processes: Mapping[Role, Process]
+    processes: Mapping[Role, tuple[Process, ...]]
+    """The processes of each role, in the order in which they start."""
+    pods: Metadata
+    """What the gang scheduler needs on the pods that it is to place."""
+    podgangs: Metadata
+    supplied: Mapping[str, str]
+    """Parameters of the implementation that supplies the roles that this one does not play."""
+    record: tuple[str, ...]
+    """Further resources to record, as `plural.group`."""
+    settle: float
+    """Seconds without a change after which the gang scheduler has nothing left to do; 0 if that is not declared."""
     expected_failures: tuple[ExpectedFailure, ...]
     settings: Mapping[str, str]
     upgrades: tuple[Upgrade, ...]
@@ -137,9 +169,8 @@ class Descriptor:
             case _:
                 return self.settings.get(name.removeprefix("set.")) if name.startswith("set.") else None
 
-    def manifests(self, part: Literal["crds", "webhooks"]) -> list[Path]:
-        """Return the YAML files of `install.crds` or `install.webhooks`, sorted within each entry. Raises
-        UsageError."""
+    def manifests(self, part: Part) -> list[Path]:
+        """Return the YAML files of a part of `install`, sorted within each entry. Raises UsageError."""
         found: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
             meant = placeholders.expand(pattern, lambda name: self.static(name) or "")

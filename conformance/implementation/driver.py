@@ -13,7 +13,8 @@ from conformance.errors import HarnessError
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installer import Installer
 from conformance.implementation.operators import SECOND, Operators
-from conformance.implementation.role_process import Failure, NotStarted, RoleProcess, start_all
+from conformance.implementation.player import Player, start_all
+from conformance.implementation.role_process import Failure, NotStarted
 from conformance.implementation.values import ClusterFacts, Values
 
 __all__ = ["ClusterFacts", "Driver", "Failure", "NotStarted"]
@@ -30,8 +31,10 @@ class Driver:
     def __init__(self, descriptor: Descriptor, cluster: ClusterFacts, supplied: Descriptor | None = None) -> None:
         self.descriptor, self.cluster, self.supplied = descriptor, cluster, supplied
         self._values = Values(cluster, descriptor.scheduler_name)
-        self._players: dict[Role, RoleProcess] = {}
+        self._players: dict[Role, Player] = {}
         self._failures: list[Failure] = []
+        self._named: set[str] = {SECOND}
+        """The names of processes that have, or may have, a log."""
         for role in Role:
             owner = descriptor if role in descriptor.roles else supplied
             if owner is None or role not in owner.roles:
@@ -41,7 +44,7 @@ class Driver:
                     hint="supply it from the reference",
                 )
             if role in owner.processes:
-                self._players[role] = RoleProcess(role, role, owner, self._values, self._failures)
+                self._players[role] = Player(role, role, owner, self._values, self._failures)
         self.installer = Installer(descriptor, supplied, self._values)
         self.operators = Operators(descriptor, self._players, self._values, self.installer, self._operator)
 
@@ -54,8 +57,8 @@ class Driver:
         self.stop()
 
     def install(self) -> None:
-        """Install CRDs and webhook configurations, and return when they are in effect. Raises UsageError,
-        HarnessError."""
+        """Install CRDs, other objects and webhook configurations, and return when they are in effect. Raises
+        UsageError, HarnessError."""
         self.installer.install()
 
     def start(self, *roles: Role) -> None:
@@ -79,43 +82,54 @@ class Driver:
     def detach(self) -> None:
         """Let the processes outlive this one, until the cluster ends them."""
         for player in self._players.values():
-            if player.group is not None:
-                player.group.detach()
+            player.detach()
 
     def kill(self, role: Role) -> None:
-        """Send SIGKILL to the process group of a role."""
+        """Send SIGKILL to the processes of a role and all that they have started."""
         if role in self._players:
             self._players[role].kill()
 
     def restart(self, role: Role) -> None:
-        """Stop and start a role with the same ports, certificates and log. Raises NotStarted."""
+        """Stop and start all processes of a role with the same ports, certificates and logs. Raises NotStarted."""
         self.stop(role)
         self.start(role)
 
     def controls(self, role: Role) -> bool:
-        """Return whether the driver starts and stops the process of a role; it does not for `start: running`."""
+        """Return whether the driver starts and stops the processes of a role; it does not for `start: running`."""
         return role in self._players
 
     def alive(self, role: Role) -> bool:
-        """Return whether the process of a role runs. False for a role that the driver does not control."""
+        """Return whether all processes of a role run. False for a role that the driver does not control."""
         return role in self._players and self._players[role].alive
 
     def pid(self, role: Role) -> int | None:
-        """Return the process id of a role; None if it does not run."""
-        return self._players[role].pid if role in self._players else None
+        """Return the process id of the first process of a role that runs; None if none does."""
+        return next(iter(self.pids(role).values()), None)
+
+    def pids(self, role: Role) -> dict[str, int]:
+        """Return the process ids of a role by the names of its processes: only of those that run."""
+        return self._players[role].pids if role in self._players else {}
 
     def log(self, role: Role) -> Path:
-        """Return the log of a role, which restarts append to. A role that the driver does not control has none."""
+        """Return the log of a role with one process, which restarts append to. A role that the driver does not control
+        has none."""
         return self._values.log(role)
 
     def logs(self) -> dict[str, Path]:
-        """Return logs by the name of their process: those of the roles and of a second operator."""
-        return {name: self._values.log(name) for name in (*Role, SECOND)}
+        """Return logs by the name of their process: those of the roles and of a second operator, also of one that is
+        gone."""
+        for player in self._each_player():
+            self._named |= {process.name for process in player.processes}
+        return {name: self._values.log(name) for name in sorted(self._named)}
+
+    def last_words(self, lines: int = 3) -> str:
+        """Return the last lines of the logs of the judged roles, as one line of text."""
+        judged = (player for role, player in self._players.items() if role in self.descriptor.roles)
+        return "; ".join(words for player in judged for p in player.processes if (words := p.last_words(lines)))
 
     def failures(self) -> tuple[Failure, ...]:
         """Return every process so far that ended by itself, in the order in which that was noticed."""
-        second = [self.operators.second] if self.operators.second is not None else []
-        for player in (*self._players.values(), *second):
+        for player in self._each_player():
             player.notice()
         return tuple(self._failures)
 
@@ -125,5 +139,9 @@ class Driver:
             return self._players[role].descriptor
         return self.descriptor if role in self.descriptor.roles or self.supplied is None else self.supplied
 
-    def _operator(self, name: str, descriptor: Descriptor) -> RoleProcess:
-        return RoleProcess(Role.OPERATOR, name, descriptor, self._values, self._failures)
+    def _each_player(self) -> list[Player]:
+        """Return the players of the roles that the driver controls, and a second operator."""
+        return [*self._players.values(), *([self.operators.second] if self.operators.second is not None else [])]
+
+    def _operator(self, name: str, descriptor: Descriptor) -> Player:
+        return Player(Role.OPERATOR, name, descriptor, self._values, self._failures)

@@ -6,6 +6,7 @@ Both functions return only once the API server uses what was installed: a CRD is
 from __future__ import annotations
 
 import asyncio
+import functools
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -44,8 +45,13 @@ def text(path: Path) -> str:
     return bounded.text(path, bounded.MANIFESTS, shown(path))
 
 
-def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the objects of a YAML file with this text. Raises UsageError for other kinds or invalid YAML."""
+@functools.lru_cache(maxsize=64)
+def read_manifests(path: Path, text: str, kinds: tuple[str, ...] = ()) -> tuple[Manifest, ...]:
+    """Return the objects of a YAML file with this text. Raises UsageError for invalid YAML, and for other kinds if
+    `kinds` are given.
+
+    What was read once is kept: a run needs the CRDs, which are long, to discover features and to install them.
+    """
     objects: list[Any] = []
     loader = bounded.LOADER(text)
     try:
@@ -68,13 +74,15 @@ def read_manifests(path: Path, text: str, kinds: Sequence[str]) -> list[dict[str
         kind = found.get("kind") if isinstance(found, dict) else None
         metadata = found.get("metadata") if isinstance(found, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        if kind not in kinds or not name:
+        version = found.get("apiVersion") if isinstance(found, dict) else None
+        wrong = kind not in kinds if kinds else not (isinstance(kind, str) and isinstance(version, str))
+        if wrong or not isinstance(name, str) or not name:
             raise UsageError(
-                f"holds an object of kind {kind!r}" if kind not in kinds else f"holds a {kind} without a name",
+                f"holds an object of kind {kind!r}" if wrong else f"holds a {kind} without a name",
                 where=shown(path),
-                hint=f"only {' and '.join(kinds)} with metadata.name belong here",
+                hint=f"only {' and '.join(kinds) or 'objects with apiVersion'} with metadata.name belong here",
             )
-    return objects
+    return tuple(objects)
 
 
 async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:

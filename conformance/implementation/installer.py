@@ -1,20 +1,21 @@
-"""Install the CRDs and webhook configurations of an implementation, and remove webhook configurations."""
+"""Install the CRDs, further objects and webhook configurations of an implementation; remove webhook configurations."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
-from conformance.implementation import installation, placeholders
+from conformance.implementation import installation, objects, placeholders
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.implementation.values import Values
+from conformance.implementation.installation import Manifest
+from conformance.implementation.objects import Wanted
+from conformance.implementation.values import Place, Values
 from kube.client import Client
 from kube.errors import ApiError
 
@@ -32,7 +33,7 @@ class Installer:
         self._webhooks_from = self._operator
         """The operator whose webhooks are in effect instead of those of `_operator`."""
         self._routed_to: str = Role.OPERATOR
-        """Name of the process to which the webhooks point."""
+        """The operator, by the name of its ports, to which the webhooks point."""
         self._installed: set[tuple[str, str]] = set()
         """Kinds and names of the installed webhook configurations."""
 
@@ -42,18 +43,21 @@ class Installer:
         return bool(self._installed)
 
     def install(self) -> None:
-        """Install CRDs and webhook configurations, and return when they are in effect.
+        """Install CRDs, further objects and webhook configurations, and return when they are in effect.
 
         A webhook that fails closed rejects requests until its operator is ready. Raises UsageError, HarnessError.
         """
-        crds: dict[str, dict[str, Any]] = {}
+        crds: dict[str, Manifest] = {}
+        others: list[Wanted] = []
         # CRDs of the predecessor that its successor does not have stay installed, so they come first.
         before = [self._judged.predecessor] if self._judged.predecessor is not None else []
         for source in (*before, *self._sources):
             for path in source.manifests("crds"):
                 found = installation.read_manifests(path, installation.text(path), CRD)
                 crds |= {crd["metadata"]["name"]: crd for crd in found}
-        self._put(list(crds.values()), self._webhooks())
+            for path in source.manifests("objects"):
+                others += [Wanted(manifest, path) for manifest in self._objects(source, path)]
+        self._put(list(crds.values()), self._webhooks(), others)
 
     def install_webhooks(self) -> None:
         """Install the webhook configurations again. Raises UsageError, HarnessError."""
@@ -83,32 +87,43 @@ class Installer:
     def _sources(self) -> list[Descriptor]:
         return [self._judged] if self._operator is self._judged else [self._judged, self._operator]
 
-    def _webhooks(self) -> list[dict[str, Any]]:
+    def _webhooks(self) -> list[Manifest]:
         sources = [self._webhooks_from if source is self._operator else source for source in self._sources]
         return [
             hook for source in sources for path in source.manifests("webhooks") for hook in self._read(source, path)
         ]
 
-    def _read(self, source: Descriptor, path: Path) -> list[dict[str, Any]]:
-        """Return the webhook configurations of a file. Webhooks belong to the operator, and so does `${port.…}` in
-        them."""
+    def _read(self, source: Descriptor, path: Path) -> Sequence[Manifest]:
+        """Return the webhook configurations of a file."""
+        found = installation.read_manifests(path, self._text(source, path), tuple(installation.WEBHOOKS))
+        for configuration in found:
+            installation.check_webhook(path, configuration)
+        return found
+
+    def _objects(self, source: Descriptor, path: Path) -> Sequence[Manifest]:
+        """Return the objects of a file of `install.objects`."""
+        found = installation.read_manifests(path, self._text(source, path))
+        for manifest in found:
+            objects.check(path, manifest)
+        return found
+
+    def _text(self, source: Descriptor, path: Path) -> str:
+        """Return the text of a file with its placeholders replaced. `${port.…}` are ports of the operator, or, if the
+        source plays none, of its gang scheduler."""
         text = installation.text(path)
         try:
             placeholders.check(text, parameters=source.settings, process=False)
         except placeholders.UnknownPlaceholder as error:
             raise UsageError(str(error), where=shown(path), hint=error.hint) from error
-        filled = self._values.fill(self._routed_to, source, text)
-        found = installation.read_manifests(path, filled, tuple(installation.WEBHOOKS))
-        for configuration in found:
-            installation.check_webhook(path, configuration)
-        return found
+        player = self._routed_to if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
+        return self._values.fill(Place(player, player), source, text)
 
-    def _put(self, crds: list[dict[str, Any]], webhooks: list[dict[str, Any]]) -> None:
+    def _put(self, crds: Sequence[Manifest], webhooks: Sequence[Manifest], others: Sequence[Wanted] = ()) -> None:
         """Install these objects and remove every other webhook configuration that was installed before."""
         wanted = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
-        if crds or webhooks or self._installed:
+        if crds or webhooks or others or self._installed:
             try:
-                asyncio.run(self._write(crds, webhooks, self._installed - wanted))
+                asyncio.run(self._write(crds, webhooks, others, self._installed - wanted))
             except (ApiError, aiohttp.ClientError, TimeoutError) as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
@@ -117,8 +132,14 @@ class Installer:
         self._installed = wanted
 
     async def _write(
-        self, crds: list[dict[str, Any]], webhooks: list[dict[str, Any]], stale: set[tuple[str, str]]
+        self,
+        crds: Sequence[Manifest],
+        webhooks: Sequence[Manifest],
+        others: Sequence[Wanted],
+        stale: set[tuple[str, str]],
     ) -> None:
         async with Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=USER_AGENT) as client:
             await installation.install_crds(client, crds)
+            if others:  # before webhooks, which may reject them as long as no process answers
+                await objects.install(client, others, {crd["spec"]["group"] for crd in crds})
             await installation.install_webhooks(client, webhooks, stale)

@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -18,12 +18,15 @@ import msgspec
 from conformance import data, documents
 from conformance.documents import Document, Field, suggestion
 from conformance.errors import UsageError
+from conformance.grove.kinds import RECORDED_KINDS
 from conformance.implementation import placeholders
 from conformance.implementation.descriptor import (
     SUFFIXES,
     Descriptor,
     ExpectedFailure,
     Install,
+    Metadata,
+    Part,
     Process,
     Role,
     Upgrade,
@@ -32,6 +35,7 @@ from conformance.implementation.parameters import Parameter, resolved
 from conformance.implementation.program import find_program
 
 OPTIONS = ("--implementation", "--set")
+PARTS: tuple[Part, ...] = ("crds", "objects", "webhooks")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -47,9 +51,22 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     start: Literal["processes", "running"] = "processes"
     parameters: dict[str, Parameter] = {}
     install: Install = Install()
-    processes: dict[Role, Process] = {}
+    processes: dict[Role, Process | list[Process]] = {}
+    pods: Metadata = Metadata()
+    podgangs: Metadata = Metadata()
+    supplied: dict[str, str] = {}
+    record: list[str] = []
+    settle: float = 0.0
     upgrades: list[Upgrade] = []
     expected_failures: list[ExpectedFailure] = []
+
+    def each_process(self) -> Iterator[tuple[Role, Field, Process]]:
+        """Yield every process with its role and its field."""
+        for role, given in self.processes.items():
+            if isinstance(given, Process):
+                yield role, ("processes", role), given
+            else:
+                yield from ((role, ("processes", role, index), each) for index, each in enumerate(given))
 
 
 def load(
@@ -75,7 +92,14 @@ def load(
         scheduler_name=placeholders.expand(file.scheduler_name, lambda name: values[name.removeprefix("set.")]),
         start=file.start,
         install=file.install,
-        processes=file.processes,
+        processes={
+            role: (given,) if isinstance(given, Process) else tuple(given) for role, given in file.processes.items()
+        },
+        pods=file.pods,
+        podgangs=file.podgangs,
+        supplied=file.supplied,
+        record=tuple(file.record),
+        settle=file.settle,
         expected_failures=tuple(file.expected_failures),
         settings=settings,
         upgrades=tuple(file.upgrades),
@@ -83,10 +107,16 @@ def load(
     )
     filled = {**document.value, "schedulerName": descriptor.scheduler_name}
     documents.check(dataclasses.replace(document, value=filled), _schema())
-    _check_programs(descriptor)
-    descriptor.manifests("crds")
-    descriptor.manifests("webhooks")
-    return descriptor
+    _check_programs(descriptor, file)
+    for part in PARTS:
+        descriptor.manifests(part)
+
+    def value(name: str) -> str:
+        return descriptor.static(name) or ""
+
+    supplied = {name: placeholders.expand(text, value) for name, text in file.supplied.items()}
+    pods, podgangs = file.pods.filled(value), file.podgangs.filled(value)
+    return dataclasses.replace(descriptor, pods=pods, podgangs=podgangs, supplied=supplied)
 
 
 def validate(path: Path) -> None:
@@ -134,6 +164,8 @@ def _read(path: Path) -> tuple[Document, _File]:
     document = documents.read(path, _schema())
     file = msgspec.convert(document.value, _File)
     _check_roles(document, file)
+    _check_processes(document, file)
+    _check_of_schedulers(document, file)
     _check_placeholders(document, file)
     _check_patterns(document, file)
     _check_upgrades(document, file)
@@ -166,24 +198,71 @@ def _check_roles(document: Document, file: _File) -> None:
             )
 
 
+def _check_processes(document: Document, file: _File) -> None:
+    """Check what tells the processes of a role apart: their names, and the pages that show that they are ready."""
+    names: set[tuple[Role, str]] = set()
+    pages: set[tuple[Role, str | None]] = {(role, None) for role in Role}
+    for role, field, process in file.each_process():
+        where = document.where(*field, "name")
+        if process.name and not isinstance(file.processes[role], list):
+            raise UsageError("the only process of a role has no name", where=where, hint="remove it, or give a list")
+        if (role, process.name) in names:
+            raise UsageError(f"{process.name} is a duplicate", where=where, hint="give it another name")
+        names.add((role, process.name))
+        page = process.ready.http
+        if page is not None and (role, page) in pages:
+            where, hint = document.where(*field, "ready", "http"), "give each a port of its own, as ${port.NAME-health}"
+            raise UsageError("another process of the role has the same page", where=where, hint=hint)
+        pages.add((role, page))
+
+
+def _check_of_schedulers(document: Document, file: _File) -> None:
+    """Check the fields that only a gang scheduler may have, and that `record` names other resources than the suite."""
+    for field in ("pods", "podgangs", "settle"):
+        if field in document.value and Role.GANG_SCHEDULER not in file.roles:
+            raise UsageError(
+                'is for the role "gang-scheduler", which it does not play',
+                where=document.where(field),
+                hint="remove it, or add the role",
+            )
+    taken = {resource.plural for resource in RECORDED_KINDS}
+    for index, name in enumerate(file.record):
+        plural = name.partition(".")[0]
+        if plural in taken:
+            raise UsageError(
+                f"{plural} are recorded already", where=document.where("record", index), hint="remove the entry"
+            )
+        taken.add(plural)
+
+
 def _check_placeholders(document: Document, file: _File) -> None:
     for key, text in {"version": file.version, "schedulerName": file.scheduler_name}.items():
         _check_text(document, (key,), text, (), file.parameters, process=False)
         if other := [name for name in placeholders.used(text) if not name.startswith("set.")]:
             raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(key), hint="use ${set.…}")
-    for part in ("crds", "webhooks"):
+    for kind in ("pods", "podgangs", "supplied"):
+        for field, text in document.strings(kind) if kind in document.value else ():
+            _check_text(document, field, text, (), file.parameters, process=False)
+            if other := [name for name in placeholders.used(text) if not _known_at_load(name)]:
+                hint = "use ${schedulerName} or ${set.…}"
+                raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(*field), hint=hint)
+    for part in PARTS:
         for index, pattern in enumerate(getattr(file.install, part)):
-            field: Field = ("install", part, index)
-            _check_text(document, field, pattern, (), file.parameters, process=False)
+            place: Field = ("install", part, index)
+            _check_text(document, place, pattern, (), file.parameters, process=False)
             if dynamic := [name for name in placeholders.used(pattern) if not placeholders.is_static(name)]:
                 raise UsageError(
                     f"${{{dynamic[0]}}} has no meaning in a path",
-                    where=document.where(*field),
+                    where=document.where(*place),
                     hint="use ${here}, ${project} or ${set.…}",
                 )
-    for role, process in file.processes.items():
-        for field, text in document.strings("processes", role):
+    for _, of_process, process in file.each_process():
+        for field, text in document.strings(*of_process):
             _check_text(document, field, text, process.files, file.parameters, process=True)
+
+
+def _known_at_load(name: str) -> bool:
+    return name == "schedulerName" or name.startswith("set.")
 
 
 def _check_text(
@@ -196,13 +275,13 @@ def _check_text(
 
 
 def _check_patterns(document: Document, file: _File) -> None:
-    for role, process in file.processes.items():
+    for _, field, process in file.each_process():
         try:
             re.compile(process.ready.log or "")
         except re.error as error:
             raise UsageError(
                 f"invalid regular expression: {error}",
-                where=document.where("processes", role, "ready", "log"),
+                where=document.where(*field, "ready", "log"),
                 hint="fix it, or escape its special characters with \\",
             ) from error
 
@@ -234,12 +313,12 @@ def _check_expected_failures(document: Document, file: _File) -> None:
         seen.add(entry.id)
 
 
-def _check_programs(descriptor: Descriptor) -> None:
+def _check_programs(descriptor: Descriptor, file: _File) -> None:
     """Check each program that can be found without a cluster."""
-    for role, process in descriptor.processes.items():
+    for _, field, process in file.each_process():
         program = process.argv[0]
         assert isinstance(program, str)  # the schema requires it
         names_used = list(placeholders.used(program))
         if all(placeholders.is_static(name) for name in names_used):
-            where = placeholders.option(program) or descriptor.document.where("processes", role, "argv", 0)
+            where = placeholders.option(program) or descriptor.document.where(*field, "argv", 0)
             find_program(placeholders.expand(program, lambda name: descriptor.static(name) or ""), where)

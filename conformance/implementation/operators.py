@@ -6,29 +6,29 @@ from collections.abc import Callable
 
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installer import Installer
-from conformance.implementation.role_process import RoleProcess, start_all
+from conformance.implementation.player import Player, start_all
 from conformance.implementation.values import Values
 
 SECOND = "operator-2"
-"""Name of the second operator's process, folder and log."""
+"""Name of the second operator: of its ports, and of its process, folder and log if it has only one process."""
 
 
 class Operators:
-    """The operator's process of a driver and, during a leader election, a second one. `players` are the processes of
+    """The operator of a driver and, during a leader election, a second one. `players` are the processes of
     the driver by role; `swap` exchanges the operator there."""
 
     def __init__(
         self,
         judged: Descriptor,
-        players: dict[Role, RoleProcess],
+        players: dict[Role, Player],
         values: Values,
         installer: Installer,
-        process: Callable[[str, Descriptor], RoleProcess],
+        player: Callable[[str, Descriptor], Player],
     ) -> None:
-        """`process` creates an operator's process from a name and a descriptor."""
-        self.second: RoleProcess | None = None
+        """`player` creates the processes of an operator from a name and a descriptor."""
+        self.second: Player | None = None
         self._judged, self._players, self._values, self._installer = judged, players, values, installer
-        self._process = process
+        self._player = player
 
     def elect(self, namespace: str) -> None:
         """Restart the operator with leader election: `${leaderElection}` is `true` from now on, and the Lease is in
@@ -53,7 +53,7 @@ class Operators:
         """Start a second operator with ports of its own. Webhooks point to it from now on. After `swap`, the former
         first operator is the one that is started. Raises NotStarted."""
         if self.second is None:
-            self.second = self._process(SECOND, self._players[Role.OPERATOR].descriptor)
+            self.second = self._player(SECOND, self._players[Role.OPERATOR].descriptor)
         start_all([self.second])
         self._installer.route_webhooks_to(self.second.name)
 
@@ -82,5 +82,5 @@ class Operators:
     def _cast(self, operator: Descriptor) -> None:
         player = self._players[Role.OPERATOR]
         player.stop()
-        player.descriptor = operator
+        player.cast(operator)
         self._installer.use_webhooks_of(operator)

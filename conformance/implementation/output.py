@@ -9,11 +9,20 @@ from pathlib import Path
 
 MOST = 64 << 20
 """Maximum size in bytes of the file; beyond it, the oldest output is dropped."""
-KEPT = 1 << 20
+KEPT = 16 << 20
 """Bytes of it that are kept then."""
 PIECE = 1 << 20
 """Bytes that are read at a time. Longer lines are split."""
 LAST = 1 << 16
+TAIL = "log ends with: "
+"""Introduces the end of a log in a text."""
+LONGEST = 300
+"""Maximum length of a line that is quoted as a reason."""
+_REASON = re.compile(
+    r"^(panic: |fatal error: |[Ee]rror: |F\d{4} |flag provided but not defined|unknown (shorthand )?flag)"
+    r"|\"level\": ?\"(fatal|d?panic)\"|\t(FATAL|D?PANIC)\t"
+)
+"""A line that says why a program ends. What programs write after it may be long: stacks of goroutines, their usage."""
 
 
 class Output:
@@ -47,12 +56,20 @@ class Output:
 
     def last_lines(self, most: int) -> list[str]:
         """Return the last lines that are not blank."""
+        return self._end()[-most:]
+
+    def reason(self) -> str:
+        """Return the last line that says why the program ends, if it is followed by others; empty if there is none."""
+        found = next((line for line in reversed(self._end()[:-1]) if _REASON.search(line)), "")
+        return found if len(found) <= LONGEST else found[: LONGEST - 1] + "…"
+
+    def _end(self) -> list[str]:
         with self._path.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
             begin = self._begin if self._begin <= end else 0
             file.seek(max(begin, end - LAST))
             lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
-        return [line for line in lines if line][-most:]
+        return [line for line in lines if line]
 
 
 def bound(path: Path) -> None:

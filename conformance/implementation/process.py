@@ -17,12 +17,12 @@ import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import HarnessError
-from conformance.implementation.output import Output, bound
+from conformance.implementation.output import TAIL, Output, bound
 
 LOOK_EVERY = 0.05
 """Seconds between two checks of a health page or a log while a process starts. Its end is noticed at once."""
@@ -128,14 +128,22 @@ class ProcessGroup:
             )
         return self.wait()
 
-    def wait_ready(self, http_url: str | None, log_pattern: str | None, within: float) -> None:
+    def wait_ready(
+        self,
+        http_url: str | None,
+        log_pattern: str | None,
+        within: float,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         """Return when the page answers 200 and a log line of this run matches. Raises NotReady at the deadline or as
-        soon as the process has ended; the message contains the end of its log."""
+        soon as the process has ended; the message contains the end of its log. `meanwhile` is called again and again,
+        and ends the wait with what it raises."""
         deadline = time.monotonic() + within
         page, line = http_url is None, log_pattern is None
         while not (page and line):
             if self._over.wait(LOOK_EVERY):
                 raise NotReady(f"{self._ended} before it was ready; {self.tail()}")
+            meanwhile()
             page = page or answers(http_url or "")
             line = line or self.has_logged(log_pattern or "")
             if not (page and line) and time.monotonic() > deadline:
@@ -149,10 +157,14 @@ class ProcessGroup:
         return self._output.has(pattern)
 
     def tail(self) -> str:
-        """Return the last lines of this run's output as one line of text, and the path of the whole log."""
-        lines = self._output.last_lines(TAIL_LINES)
-        said = " | ".join(lines) if lines else "nothing"
-        return f"its log ends with: {said} (all of it: {self.log})"
+        """Return the last lines of this run's output as one line of text, and the path of the whole log. A line before
+        them that gives a reason (`output.reason`) comes first."""
+        reason = self._output.reason()
+        return (f"it says: {reason}; " if reason else "") + f"its {TAIL}{self.said(TAIL_LINES)} (all of it: {self.log})"
+
+    def said(self, most: int) -> str:
+        """Return the last lines of this run's output as one line of text."""
+        return " | ".join(self._output.last_lines(most)) or "nothing"
 
     def _bound(self) -> None:
         """Keep the log small while the process is alive."""

@@ -1,21 +1,27 @@
-"""The process of one role: launch it, wait until it is ready, end it, notice its end."""
+"""One process of a role: launch it, wait until it is ready, end it, notice its end."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conformance.errors import HarnessError
 from conformance.implementation import placeholders
 from conformance.implementation.certificates import write_private
 from conformance.implementation.descriptor import Descriptor, Process, Role
+from conformance.implementation.output import TAIL
 from conformance.implementation.process import Ended, NotReady, ProcessGroup
 from conformance.implementation.program import find_program
-from conformance.implementation.values import Values
+from conformance.implementation.values import Place, Values
 
 FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
 """Variables that would direct a client to another cluster."""
+
+
+def subject(role: Role, process: str) -> str:
+    """Return what a sentence calls a process: the role, if it is the only one of the role."""
+    return f"process {process} of the {role}" if process else str(role)
 
 
 @dataclass(frozen=True)
@@ -23,31 +29,46 @@ class Failure:
     """A process that ended although the driver did not end it: a finding about the implementation."""
 
     role: Role
+    process: str
+    """The name of the process within the role; empty for the only one."""
     implementation: str
     ended: Ended
     tail: str
 
     def __str__(self) -> str:
-        return f"{self.implementation}: the {self.role} {self.ended}; {self.tail}"
+        return f"{self.implementation}: the {subject(self.role, self.process)} {self.ended}; {self.tail}"
 
 
 class NotStarted(HarnessError):
     """A process could not be started or did not become ready. The suite decides by `role` whose fault that is."""
 
-    def __init__(self, role: Role, implementation: str, why: str) -> None:
-        self.role, self.implementation = role, implementation
-        super().__init__(f"{implementation}: the {role} {why}")
+    def __init__(self, role: Role, process: str, implementation: str, why: str) -> None:
+        self.role = role
+        super().__init__(f"{implementation}: the {subject(role, process)} {why}")
 
 
 class RoleProcess:
-    """The process of a role. `name` is the name of its folder, its log and its ports; `descriptor` may be replaced
-    while it does not run. Failures are added to `failures`."""
+    """A process of a role. `player` is the name of the role's ports; with the process's own name, it is the name of its
+    folder and log. Failures are added to `failures`."""
 
-    def __init__(self, role: Role, name: str, descriptor: Descriptor, values: Values, failures: list[Failure]) -> None:
-        self.role, self.name, self.descriptor = role, name, descriptor
+    def __init__(
+        self,
+        role: Role,
+        player: str,
+        number: int,
+        descriptor: Descriptor,
+        values: Values,
+        failures: list[Failure],
+    ) -> None:
+        """`number`: its position among the processes of the role."""
+        self.role = role
         self.group: ProcessGroup | None = None
-        """Its processes; None if it was never started or was ended."""
-        self._values, self._failures = values, failures
+        """The running program; None if it was never started or was ended."""
+        self._process: Process = descriptor.processes[role][number]
+        self.name = f"{player}-{self._process.name}" if self._process.name else player
+        self._place = Place(player, self.name)
+        self._field = ("processes", role, number) if self._process.name else ("processes", role)
+        self._descriptor, self._values, self._failures = descriptor, values, failures
 
     @property
     def alive(self) -> bool:
@@ -67,7 +88,7 @@ class RoleProcess:
         for name, template in self._process.files.items():
             write_private(directory / name, self._fill(template).encode())
         argv = list(self._argv())
-        find_program(argv[0], self.descriptor.document.where("processes", self.role, "argv", 0))
+        find_program(argv[0], self._descriptor.document.where(*self._field, "argv", 0))
         inherited = os.environ | dict(self._values.cluster.environment)
         environment = {name: value for name, value in inherited.items() if name not in FOREIGN}
         environment |= {name: self._fill(value) for name, value in self._process.env.items()}
@@ -77,15 +98,25 @@ class RoleProcess:
         except OSError as error:
             raise self._not_started(f"cannot be started: {argv[0]}: {error.strerror}") from error
 
-    def wait_ready(self) -> None:
-        """Wait until a launched process is ready. Raises NotStarted."""
+    def wait_ready(self, others: list[RoleProcess]) -> None:
+        """Wait until a launched process is ready. Raises NotStarted, also if one of the `others` ends meanwhile."""
         assert self.group is not None
         ready = self._process.ready
         page = self._fill(ready.http) if ready.http is not None else None
+
+        def meanwhile() -> None:
+            for other in others:
+                other.still_running(self)
+
         try:
-            self.group.wait_ready(page, ready.log, ready.within)
+            self.group.wait_ready(page, ready.log, ready.within, meanwhile)
         except NotReady as error:
             raise self._not_started(str(error)) from error
+
+    def still_running(self, waiting: RoleProcess) -> None:
+        """Raise NotStarted if it has ended by itself, while another process was `waiting` to become ready."""
+        if self is not waiting and self.group is not None and (ended := self.group.ended) is not None:
+            raise self._not_started(f"{ended} after it was ready, before all others were; {self.group.tail()}")
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL after the grace period."""
@@ -98,12 +129,15 @@ class RoleProcess:
     def notice(self) -> None:
         """Record a failure if the process has ended by itself."""
         if self.group is not None and (ended := self.group.ended) is not None:
-            self._failures.append(Failure(self.role, self.descriptor.name, ended, self.group.tail()))
+            died = Failure(self.role, self._process.name, self._descriptor.name, ended, self.group.tail())
+            self._failures.append(died)
             self.group = None
 
-    @property
-    def _process(self) -> Process:
-        return self.descriptor.processes[self.role]
+    def last_words(self, lines: int) -> str:
+        """Return the last lines of its log as one line of text; empty if it does not run."""
+        if self.group is None:
+            return ""
+        return f"the {subject(self.role, self._process.name)} runs, and its {TAIL}{self.group.said(lines)}"
 
     def _end(self, *, kill: bool) -> None:
         self.notice()
@@ -115,28 +149,11 @@ class RoleProcess:
         for item in self._process.argv:
             if isinstance(item, str):
                 yield self._fill(item)
-            elif all(self._values.value(self.name, self.descriptor, n) for t in item for n in placeholders.used(t)):
+            elif all(self._values.value(self._place, self._descriptor, n) for t in item for n in placeholders.used(t)):
                 yield from (self._fill(text) for text in item)
 
     def _fill(self, text: str) -> str:
-        return self._values.fill(self.name, self.descriptor, text)
+        return self._values.fill(self._place, self._descriptor, text)
 
     def _not_started(self, why: str) -> NotStarted:
-        return NotStarted(self.role, self.descriptor.name, why)
-
-
-def start_all(processes: Iterable[RoleProcess]) -> None:
-    """Start the processes that do not run, and return when they are ready. Raises NotStarted with the end of the log,
-    after ending what this call has started."""
-    started: list[RoleProcess] = []
-    try:
-        for process in processes:
-            if not process.alive:
-                started.append(process)
-                process.launch()
-        for process in started:
-            process.wait_ready()
-    except BaseException:
-        for process in started:
-            process.kill()
-        raise
+        return NotStarted(self.role, self._process.name, self._descriptor.name, why)

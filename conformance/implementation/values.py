@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UsageError
 from conformance.implementation import placeholders
 from conformance.implementation.certificates import Certificates
 from conformance.implementation.descriptor import Descriptor
@@ -22,11 +21,20 @@ class ClusterFacts:
     environment: Mapping[str, str]
     """Variables for every process (the whole environment or only the marker), by which prune finds it."""
     port: Callable[[int], int]
-    """The n-th port (from 0) of 127.0.0.1 that is claimed for drivers."""
+    """The n-th port (from 0) of 127.0.0.1 that is claimed for drivers. Raises HarnessError if none is left."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process finds its things. `player` has the ports: the processes of one role share them by name; folder
+    and log are those of `process`."""
+
+    player: str
+    process: str
 
 
 class Values:
-    """Values of placeholders for the processes of one driver. `process` is the name of a process in all methods."""
+    """Values of placeholders for the processes of one driver."""
 
     def __init__(self, cluster: ClusterFacts, scheduler_name: str) -> None:
         self.cluster = cluster
@@ -38,19 +46,19 @@ class Values:
         self._ports: dict[tuple[str, str], int] = {}
 
     def directory(self, process: str) -> Path:
-        """Return the working directory of a process."""
+        """Return the working directory of a process, by its name."""
         return self._root / process
 
     def log(self, process: str) -> Path:
         """Return the log of a process."""
         return self.cluster.directory / "logs" / f"{process}.log"
 
-    def fill(self, process: str, source: Descriptor, text: str) -> str:
+    def fill(self, place: Place, source: Descriptor, text: str) -> str:
         """Replace the placeholders in a text of the descriptor `source`."""
-        return placeholders.expand(text, lambda name: self.value(process, source, name))
+        return placeholders.expand(text, lambda name: self.value(place, source, name))
 
-    def value(self, process: str, source: Descriptor, name: str) -> str:
-        """Return the value of a placeholder. Raises UsageError if no port is left for it."""
+    def value(self, place: Place, source: Descriptor, name: str) -> str:
+        """Return the value of a placeholder. Raises HarnessError if no port is left for it."""
         family, _, rest = name.partition(".")
         match family:
             case "kubeconfig":
@@ -58,7 +66,7 @@ class Values:
             case "schedulerName":
                 return self._scheduler_name
             case "directory":
-                return str(self.directory(process))
+                return str(self.directory(place.process))
             case "certificates":
                 return str(self._certificates.ensure())
             case "ca":
@@ -68,20 +76,17 @@ class Values:
             case "leaseNamespace":
                 return self.lease_namespace or "default"
             case "port":
-                return str(self._port(process, rest))
+                return str(self._port(place.player, rest))
             case "file":
-                return str(self.directory(process) / rest)
+                return str(self.directory(place.process) / rest)
             case _:
                 value = source.static(name)
                 assert value is not None, f"load has checked that {name} is known"
                 return value
 
-    def _port(self, process: str, name: str) -> int:
+    def _port(self, player: str, name: str) -> int:
         """Return the port of that name. It stays the same after a restart, because webhook configurations contain
         it."""
-        if (process, name) not in self._ports:
-            try:
-                self._ports[process, name] = self.cluster.port(len(self._ports))
-            except ValueError as error:
-                raise UsageError(f"${{port.{name}}} of the {process}: {error}", hint="use fewer ports") from error
-        return self._ports[process, name]
+        if (player, name) not in self._ports:
+            self._ports[player, name] = self.cluster.port(len(self._ports))
+        return self._ports[player, name]

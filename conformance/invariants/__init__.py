@@ -33,13 +33,16 @@ RELEVANT = frozenset(
 )
 
 
-def rules(excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] = ()) -> list[Invariant]:
+def rules(
+    excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] = (), settle: float = 0
+) -> list[Invariant]:
     """Return a new instance of every rule. `excused`: names of pods that the suite itself deleted or outdated;
-    `unrest`: spans in which something happened that has no record."""
+    `unrest`: spans in which something happened that has no record; `settle`: seconds that the gang scheduler may take
+    to go on."""
     return [
         GateUntilReferenced(),
         BaseGangFirst(),
-        NoGangHeldBelowMinimum(),
+        NoGangHeldBelowMinimum(settle),
         Ownership(),
         GateUntilInitialized(),
         ParentsReadyFirst(),
@@ -56,10 +59,12 @@ def _by_hand(record: Record) -> bool:
     return record.resource in ("pods", "podgangs", "podcliquescalinggroups") and bool(label(record.object, BY_HAND))
 
 
-def judge(history: History, only: Sequence[str] = (), excused: Collection[str] = ()) -> list[RuleResult]:
-    """Return the results of all rules, or of those in `only`, sorted by id. For `excused`, see `rules`. Raises
-    HarnessError if a stream has not reached the present."""
-    chosen = [rule for rule in rules(excused, history.unrest) if not only or rule.id in only]
+def judge(
+    history: History, only: Sequence[str] = (), excused: Collection[str] = (), settle: float = 0
+) -> list[RuleResult]:
+    """Return the results of all rules, or of those in `only`, sorted by id. For `excused` and `settle`, see `rules`.
+    Raises HarnessError if a stream has not reached the present."""
+    chosen = [rule for rule in rules(excused, history.unrest, settle) if not only or rule.id in only]
     records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
     ordered = server_order(records)
     if ordered is None:

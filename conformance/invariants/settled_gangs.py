@@ -19,8 +19,10 @@ class NoGangHeldBelowMinimum(Invariant):
     id = "INV-003"
     what = "a settled gang that was never admitted holds no bound pod"
 
-    def __init__(self) -> None:
+    def __init__(self, settle: float = 0) -> None:
+        """`settle`: seconds that the gang scheduler may take to go on, if that is longer."""
         super().__init__()
+        self._settled = max(SETTLED, settle)
         self._admitted: set[str] = set()
         self._bindings: dict[str, Record] = {}
         self._partial: set[str] = set()
@@ -38,7 +40,7 @@ class NoGangHeldBelowMinimum(Invariant):
             partial = gangs[name].staying and name not in self._admitted
             (self._partial.add if partial else self._partial.discard)(name)
         for each in self._partial:
-            if self._violation is None and gangs[each].exists and record.at - gangs[each].stirred >= SETTLED:
+            if self._violation is None and gangs[each].exists and record.at - gangs[each].stirred >= self._settled:
                 self._violation = self._found(each, gangs)
         self._touched = _gang_of(record)
         if record.resource == "pods" and record.kind != DELETED:
@@ -46,7 +48,7 @@ class NoGangHeldBelowMinimum(Invariant):
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for name in gangs.names():
-            if self._held(name, gangs) and now - gangs[name].stirred >= SETTLED:
+            if self._held(name, gangs) and now - gangs[name].stirred >= self._settled:
                 return self._found(name, gangs)
         return None
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from conformance.evidence.values import brief
 from conformance.history.differences import reduced
+from conformance.implementation.output import TAIL
 from conformance.report.model import Failure, Outcome, Report, Result
 from conformance.suite.requirement import Level
 
 NEAREST, IN_VAIN = "nearest: ", "not seen within "
 _MASKS = (
+    (re.escape(TAIL) + ".*", TAIL),  # the end of a log
     (r"\"[^\"]*\"|'[^']*'", "…"),  # quoted values
     (r"\{[^{}]*\}|\[[^\[\]]*\]", "…"),  # and collections of them
     (r"(?<=[a-z]/)[a-z0-9][a-z0-9.-]*", "…"),  # podcliques/NAME

@@ -144,6 +144,15 @@ def _repetitions(report: Report) -> Document:
     return {"repetitions": rates} if rates else {}
 
 
+def _markers(report: Report) -> Document:
+    """Return the timing markers of scenes, if there are any."""
+    timed = [
+        {"scene": event.scene, "phases": [{"name": name, "markers": times} for name, times in event.markers.items()]}
+        for event in report.timed
+    ]
+    return {"markers": timed} if timed else {}
+
+
 def _run(report: Report) -> Document:
     started = report.started
     return {
@@ -165,6 +174,7 @@ def _run(report: Report) -> Document:
             }
             for t in report.tests
         ],
+        **_markers(report),
         "failedAt": [
             {"id": r.requirement.id, "test": f.test, "what": f.what, "at": f.at}
             for r in report.results

@@ -25,6 +25,7 @@ from conformance.suite.ledger import (
     HarnessFault,
     RunFinished,
     RunStarted,
+    ScenePlayed,
     TestFinished,
     TestStarted,
     WorkerLost,
@@ -148,6 +149,8 @@ class Report:
     tests: tuple[TestFinished, ...]
     faults: tuple[str, ...]
     seconds: float
+    timed: tuple[ScenePlayed, ...] = ()
+    """The scenes that have timing markers."""
 
     @property
     def exit(self) -> Exit:
@@ -222,6 +225,7 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Ch
         tests=tuple(t.finished for _, t in sorted(tests.items()) if t.finished is not None),
         faults=faults,
         seconds=round(listed[-1].wall - started.wall, 3),
+        timed=tuple(event for event in listed if isinstance(event, ScenePlayed) and event.markers),
     )
 
 

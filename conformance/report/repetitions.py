@@ -35,11 +35,12 @@ class Rate:
 
 
 def rates(report: Report) -> list[Rate]:
-    """Return the rate over all tests, then of each test that did not always pass; empty if nothing was repeated."""
+    """Return the rate over all tests, then of each test that did not always pass; empty if nothing was repeated. A test
+    that was interrupted has neither passed nor failed."""
     if report.started.repeat == 1:
         return []
     runs: dict[str, list[bool]] = {}
-    for test in report.tests:
+    for test in (test for test in report.tests if test.outcome != "interrupted"):
         runs.setdefault(unmarked(test.test, report.started.repeat), []).append(test.outcome == "passed")
     found = [Rate(name, len(passed), sum(passed)) for name, passed in sorted(runs.items()) if not all(passed)]
     total = [outcome for passed in runs.values() for outcome in passed]

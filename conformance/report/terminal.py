@@ -22,6 +22,8 @@ from conformance.history.differences import reduced
 from conformance.report import causes, repetitions
 from conformance.report.causes import Cause
 from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, RunVerdict
+from conformance.suite import markers
+from conformance.suite.ledger import ScenePlayed
 from conformance.suite.requirement import Level
 
 _MARK = {
@@ -286,6 +288,7 @@ def _summary(report: Report) -> list[tuple[str, str]]:
     who = report.started.implementation
     lines = [("", "")]
     lines += [(str(rate), "" if rate.passed == rate.runs else "bold red") for rate in repetitions.rates(report)]
+    lines += [(line, "dim") for event in report.timed for line in _timed(event)]
     lines.append((f"judged: {judged(who.roles)}", "dim"))
     for role, player in sorted(who.supplied.items()):
         lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
@@ -297,6 +300,10 @@ def _summary(report: Report) -> list[tuple[str, str]]:
         lines.append(("the report is incomplete", "yellow"))
     lines.append((verdict_line(report), "bold green" if report.verdict in _GOOD else "bold red"))
     return lines
+
+
+def _timed(event: ScenePlayed) -> list[str]:
+    return [f"timing markers of {event.scene}:", *(f"    {line}" for line in markers.lines(event.markers))]
 
 
 def _print(console: Console, text: Text) -> None:

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +39,8 @@ class Plan:
     selected: Mapping[str, tuple[str, ...]]
     groups: Mapping[str, str] = field(default_factory=dict)
     """Test → what one worker must run it together with: its scene."""
+    alone: frozenset[str] = frozenset()
+    """The groups whose scenes are played alone, after all others."""
 
 
 def collect(settings: RunSettings) -> Plan:
@@ -46,7 +48,7 @@ def collect(settings: RunSettings) -> Plan:
     settings.save()
     catcher = _Catcher()
     with _quietly(settings.log):
-        status = pytest.main([*_arguments(settings), "--collect-only"], plugins=[catcher])
+        status = pytest.main([*_arguments(settings, [settings.tests]), "--collect-only"], plugins=[catcher])
     if catcher.judge is None or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise HarnessError("the conformance tests cannot be collected", where=str(settings.log), hint="see the log")
     found = catcher.judge
@@ -54,7 +56,7 @@ def collect(settings: RunSettings) -> Plan:
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise HarnessError(problems[0] + more, where=settings.registry)
-    return Plan(found.collected, found.selected, found.groups)
+    return Plan(found.collected, found.selected, found.groups, found.alone)
 
 
 def run(
@@ -90,9 +92,9 @@ def run(
         )
     )
     if plan.selected:
-        watch = _Watch(settings, book, plan.groups)
+        watch = _Watch(settings, book, plan)
         with _stoppable(err), Progress(settings.ledger, len(plan.selected), err, begin):
-            status = _pytest(settings, watch)
+            status = _pytest(settings, plan, watch)
             interrupted = status == pytest.ExitCode.INTERRUPTED or watch.interrupted
             _sweep(settings, book)
         book.write(ledger.RunFinished(interrupted=interrupted, status=status))
@@ -114,9 +116,11 @@ def run(
     return report.exit
 
 
-def _pytest(settings: RunSettings, watch: _Watch) -> int:
-    """Run pytest to its end, however it ends, and return its exit status."""
-    arguments = _arguments(settings)
+def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:
+    """Run pytest to its end, however it ends, and return its exit status. Files without a selected test need not be
+    collected again, by each of the workers."""
+    files = sorted({test.partition("::")[0] for test in plan.selected})
+    arguments = _arguments(settings, [str(Path(settings.tests, file)) for file in files])
     arguments += ["--junitxml", str(settings.folder / "junit.xml"), "--alluredir", str(settings.folder / "allure")]
     if settings.workers:
         arguments += ["-n", str(settings.workers), "--dist", "loadscope", "--max-worker-restart", "4"]
@@ -130,11 +134,13 @@ def _pytest(settings: RunSettings, watch: _Watch) -> int:
             return int(end.code) if isinstance(end.code, int) else int(pytest.ExitCode.INTERNAL_ERROR)
 
 
-def _arguments(settings: RunSettings) -> list[str]:
+def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
     return [
-        settings.tests,
+        *paths,
         *("-c", str(CONFIGURATION), "--rootdir", settings.tests),
         *("-p", plugin.__name__, "-p", "xdist.plugin", "-p", "allure_pytest.plugin", "-p", "no:cacheprovider"),
+        # It collects garbage over and over at the end of a session, to warn of what no verdict depends on.
+        *("-p", "no:unraisableexception"),
         *("--capture=sys", "--import-mode=importlib", "-q"),
         *("--conformance-run", str(settings.folder / "run.json")),
     ]
@@ -154,14 +160,14 @@ class _Catcher:
 class _Watch:
     """Supervises the workers from the controlling process."""
 
-    def __init__(self, settings: RunSettings, book: ledger.Ledger, groups: Mapping[str, str]) -> None:
+    def __init__(self, settings: RunSettings, book: ledger.Ledger, plan: Plan) -> None:
         self.interrupted = False
-        self._settings, self._book, self._groups = settings, book, groups
+        self._settings, self._book, self._plan = settings, book, plan
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
-        """Send the tests of one scene to one worker."""
-        return Distribution(config, log, self._groups)
+        """Send the tests of one scene to one worker, and those of scenes that are played alone last."""
+        return Distribution(config, log, self._plan.groups, self._plan.alone)
 
     def pytest_keyboard_interrupt(self) -> None:
         """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself."""

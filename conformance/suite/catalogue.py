@@ -41,7 +41,7 @@ def _row(entry: Requirement) -> str:
     if entry.feature:
         text += f" (feature `{entry.feature}`)"
     if entry.unless:
-        text += f" (not with feature `{entry.unless}`)"
+        text += f" (not with feature {' or '.join(f'`{each}`' for each in entry.unless)})"
     return f"| {entry.id} | {entry.level} | {text} | {', '.join(entry.roles)} | {entry.since} |"
 
 

@@ -5,28 +5,37 @@ Pure functions over the data in fixtures/coverage/. The judge does not know muta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from conformance import data, documents
+from conformance.specification import Row
 from conformance.suite.requirement import Registry
+
+SCENARIO = re.compile(r"[A-Z]+-S[0-9]+")
+UNMARKED = ("API", "COL", "NAME", "EVT")
+"""Prefixes of rows whose tables have no column for marks: they are contract, as the heads of their pages say."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario of the specification. `reason` says why it is not fully checked, `tests` names unit tests."""
+    """A scenario of the specification. `reason` says why it is not fully checked, `tests` names unit tests; `pending`
+    says what has to be built first."""
 
     id: str
     title: str
     checks: tuple[str, ...]
     reason: str
     tests: tuple[str, ...]
+    pending: str = ""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why some rows have no check of their own."""
+    """Why some rows have no check of their own, or what has to be built before they can have one."""
 
     text: str
     rows: tuple[str, ...]
@@ -40,6 +49,8 @@ class Rows:
     reasons: tuple[Reason, ...]
     uncaught: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
     """Why a defect row has no requirement, by kind: `documentation`, `unseen`, `tried`."""
+    pending: tuple[Reason, ...] = ()
+    """Rows about what is not built yet."""
 
 
 def folder() -> Path:
@@ -57,6 +68,7 @@ def scenarios(path: Path | None = None) -> list[Scenario]:
             tuple(entry.get("checks", ())),
             _line(entry.get("reason", "")),
             tuple(entry.get("tests", ())),
+            _line(entry.get("pending", "")),
         )
         for entry in found["scenarios"]
     ]
@@ -68,13 +80,17 @@ def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
     binding = {
         document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in found["binding"].items()
     }
-    reasons = tuple(Reason(_line(entry["reason"]), tuple(entry["rows"])) for entry in found["reasons"])
+    reasons = _reasons(found["reasons"])
     known = documents.read(defects or folder() / "defects.yaml", folder() / "defects.schema.json").value
     uncaught: dict[str, tuple[Reason, ...]] = {}
     for entry in known["uncaught"]:
         reason = Reason(_line(entry["reason"]), tuple(entry["rows"]))
         uncaught[entry["kind"]] = (*uncaught.get(entry["kind"], ()), reason)
-    return Rows(binding, reasons, uncaught)
+    return Rows(binding, reasons, uncaught, _reasons(found["pending"]))
+
+
+def _reasons(entries: Sequence[Mapping[str, Any]]) -> tuple[Reason, ...]:
+    return tuple(Reason(_line(entry["reason"]), tuple(entry["rows"])) for entry in entries)
 
 
 def claims(registry: Registry) -> dict[str, tuple[str, ...]]:
@@ -103,18 +119,38 @@ def problems(registry: Registry, stories: Sequence[Scenario], table: Rows) -> li
     for story in stories:
         unknown = [id for id in story.checks if id not in registry.requirements]
         found += [f"{story.id}: names {id}, which is not a requirement" for id in unknown]
-        if not checks_of(registry, story) and not story.reason:
+        checked = checks_of(registry, story)
+        if not checked and not story.reason and not story.pending:
             found.append(f"{story.id}: has neither checks nor a reason")
+        if story.pending and (checked or story.reason):
+            found.append(f"{story.id}: is pending, and has checks or a reason")
     binding = [id for kinds in table.binding.values() for ids in kinds.values() for id in ids]
     found += [f"{id}: duplicate id" for id in _twice(binding)]
     claimed = claims(registry)
     uncaught = [reason for reasons in table.uncaught.values() for reason in reasons]
-    excused = [id for reason in (*table.reasons, *uncaught) for id in reason.rows]
+    excused = [id for reason in (*table.reasons, *table.pending, *uncaught) for id in reason.rows]
     found += [f"{id}: has two reasons" for id in _twice(excused)]
     found += [f"{id}: has a reason, and is not a binding row" for id in excused if id not in binding]
     found += [f"{id}: has a reason, and {claimed[id][0]} claims it" for id in excused if id in claimed]
     found += [f"{id}: has neither a check nor a reason" for id in binding if id not in claimed and id not in excused]
     return found
+
+
+def missing(spec: Mapping[str, Row], stories: Sequence[Scenario], table: Rows) -> list[str]:
+    """Return one sentence for each scenario and each contract row of the specification that is not listed."""
+    listed = {story.id for story in stories} | {
+        id for kinds in table.binding.values() for ids in kinds.values() for id in ids
+    }
+    kinds = {row.id: _kind(row) for id, row in spec.items() if id not in listed}
+    return [f"{id}: is a {kind} that is not listed" for id, kind in kinds.items() if kind]
+
+
+def _kind(row: Row) -> str:
+    """Return what has to be listed: a scenario, or a contract row; "" for any other row."""
+    if SCENARIO.fullmatch(row.id):
+        return "scenario"
+    unmarked = not row.mark and row.id.partition("-")[0] in UNMARKED
+    return "contract row" if row.mark == "contract" or unmarked else ""
 
 
 def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected: Mapping[str, Sequence[str]]) -> str:
@@ -129,6 +165,8 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected:
         "",
         "## Scenarios",
         "",
+        f"{len(stories)} scenarios, {sum(bool(story.pending) for story in stories)} of which are pending.",
+        "",
         "| scenario | what | checks | mutants | what is not checked, and why |",
         "|---|---|---|---|---|",
     ]
@@ -136,7 +174,8 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected:
         checks = checks_of(registry, story)
         mutants = sorted({name for id in checks for name in detected.get(id, ())})
         where = [f"`{path}`" for path in story.tests]
-        reason = "; ".join(filter(None, [story.reason, f"see {', '.join(where)}" if where else ""]))
+        what = f"pending: {story.pending}" if story.pending else ""
+        reason = "; ".join(filter(None, [what, story.reason, f"see {', '.join(where)}" if where else ""]))
         cells = (story.id, story.title, ", ".join(checks), ", ".join(mutants), reason)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     claimed = claims(registry)
@@ -147,16 +186,22 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected:
         "Contract rows state what is required; defect rows state what upstream does wrong, which no implementation may",
         "do. The requirement that checks a row names it in brackets in [requirements.md](requirements.md).",
         "",
-        "| document | kind | rows | checked | with a reason |",
-        "|---|---|---|---|---|",
+        "| document | kind | rows | checked | with a reason | pending |",
+        "|---|---|---|---|---|---|",
     ]
+    pending = {id for reason in table.pending for id in reason.rows}
     for document, kinds in table.binding.items():
         for kind, ids in kinds.items():
             checked = sum(id in claimed for id in ids)
-            lines.append(f"| {document} | {kind} | {len(ids)} | {checked} | {len(ids) - checked} |")
+            waiting = sum(id in pending for id in ids)
+            counts = (len(ids), checked, len(ids) - checked - waiting, waiting)
+            lines.append(f"| {document} | {kind} | {' | '.join(map(str, counts))} |")
     lines += _defects(caught(registry, table), table.uncaught, detected)
     lines += ["", "## Why there is no check", "", "| why | rows |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.reasons]
+    lines += ["", "## Pending", "", f"{len(pending)} rows are about what is not built yet.", ""]
+    lines += ["| what is missing | rows |", "|---|---|"]
+    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.pending]
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -10,14 +10,30 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 
 class Distribution(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out groups of tests, the largest first, to the worker with the least left to do."""
+    """Hands out groups of tests, the largest first, to the worker with the least left to do.
 
-    def __init__(self, config: pytest.Config, log: Any, groups: Mapping[str, str]) -> None:
+    The groups that are `alone` come last, and all of them to one worker. The others are shut down, and that worker
+    waits for their end (`others.py`).
+    """
+
+    def __init__(self, config: pytest.Config, log: Any, groups: Mapping[str, str], alone: Collection[str] = ()) -> None:
         super().__init__(config, log)
-        self._groups = groups
+        self._groups, self._alone = groups, frozenset(alone)
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups[nodeid]
+
+    def _assign_work_unit(self, node: Any) -> None:
+        for scope in [scope for scope in self.workqueue if scope in self._alone]:
+            self.workqueue.move_to_end(scope)
+        first = next(iter(self.workqueue))
+        if first in self._alone and any(self._plays_alone(other) for other in self.assigned_work if other is not node):
+            node.shutdown()
+        else:
+            super()._assign_work_unit(node)
+
+    def _plays_alone(self, node: object) -> bool:
+        return not self._alone.isdisjoint(self.assigned_work[node])
 
     def remove_node(self, node: object) -> str | None:
         """Take back the tests of a lost worker, except the one in which it was lost: that one is over."""

@@ -61,11 +61,14 @@ class Reply:
 class DryRun:
     """Sends requests on behalf of one test."""
 
-    def __init__(self, api: Api, namespace: str) -> None:
-        self._api, self._namespace = api, namespace
+    def __init__(self, api: Api, namespace: str, completed: Callable[[Object], Object] = lambda obj: obj) -> None:
+        """`completed` adds what the implementation needs to an object."""
+        self._api, self._namespace, self._completed = api, namespace, completed
 
     def create(self, obj: Object, **how: Any) -> Request:
         """Create an object, in the test's namespace unless the object names another one or is cluster-scoped."""
+
+        obj = self._completed(obj)
 
         def request(resource: Resource) -> Request:
             place = self._place(resource, obj)
@@ -77,6 +80,7 @@ class DryRun:
     def replace_spec(self, obj: Object, **how: Any) -> Request:
         """Replace the spec, the labels and the annotations of an existing object by those of `obj`. A JSON patch: it
         needs no resource version and keeps what the operator has added (finalizers)."""
+        obj = self._completed(obj)
 
         def request(resource: Resource) -> Request:
             metadata = obj["metadata"]

@@ -19,7 +19,7 @@ from conformance.cluster import nodes, outages
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.outages import Component, Watcher
-from conformance.cluster.ports import Port, Ports
+from conformance.cluster.ports import DriverPorts, Port, Ports
 from conformance.errors import UsageError
 from conformance.implementation import deployment
 from conformance.implementation.installation import WEBHOOKS
@@ -117,7 +117,8 @@ def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
     directory.mkdir(parents=True, exist_ok=True)
     first = Ports().claim(directory)
     stack.callback(Ports().release, directory)
-    return ClusterFacts(kubeconfig, directory, dict(os.environ), lambda index: first + Port.FREE + index)
+    ports = DriverPorts(directory)
+    return ClusterFacts(kubeconfig, directory, dict(os.environ), lambda index: ports.port(first, index))
 
 
 def watcher(kubeconfig: Path, api: Api, time_scale: float) -> Watcher:

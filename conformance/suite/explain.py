@@ -45,7 +45,7 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     if entry.feature:
         yield f"  feature: {entry.feature} (only implementations that claim it are judged)"
     if entry.unless:
-        yield f"  unless:  {entry.unless} (implementations that claim it are not judged)"
+        yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     for test in checklist.tests_of(checklist.load(), entry.id):
         yield f"  test:    conformance/tests/{test}"
     if mutants := _mutants().get(entry.id):

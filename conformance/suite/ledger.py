@@ -85,6 +85,12 @@ class WorkerStarted(Event, tag="worker-started", kw_only=True, frozen=True):
     pid: int
 
 
+class WorkerEnded(Event, tag="worker-ended", kw_only=True, frozen=True):
+    """A worker has ended by itself, and has closed what it had opened."""
+
+    worker: str
+
+
 class Phase(Event, tag="phase", kw_only=True, frozen=True):
     """A worker begins a step of starting its cluster, or ends (`ready`, `down`)."""
 
@@ -143,6 +149,8 @@ class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
     steps: dict[str, float]
     ended_by: str = ""
     """The step that was not reached; empty if the scene ran to its end."""
+    markers: dict[str, dict[str, float]] = {}
+    """Timing markers by phase: seconds since the request that began the phase. They decide nothing."""
 
 
 class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
@@ -174,6 +182,7 @@ class RunFinished(Event, tag="run-finished", kw_only=True, frozen=True):
 AnyEvent = (
     RunStarted
     | WorkerStarted
+    | WorkerEnded
     | Phase
     | TestStarted
     | Check

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Literal
@@ -17,20 +18,24 @@ from typing import Literal
 import pytest
 
 from conformance.errors import HarnessError
-from conformance.evidence import bundle
-from conformance.suite import hooks, ledger, repeated, requirement, settings
+from conformance.suite import hooks, ledger, others, outputs, repeated, requirement, settings
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.environment import Environment, GivenUp, MakeEnvironment, RunningTest
 from conformance.suite.recorded import Recorded
-from conformance.suite.requirement import Requirement
 from conformance.suite.scene import RUN, NotKept, Scene, scenes_of
-from conformance.suite.scenes import REPETITION, Scenes, key_of, scene_of, together
+from conformance.suite.scenes import (
+    REPETITION,
+    Scenes,
+    alone,
+    alone_last,
+    decisive_first,
+    key_of,
+    scene_of,
+    together,
+)
 from conformance.suite.selection import INVARIANT, scope
 
 NAME = "conformance-judge"
-TELLING = (bundle.INDEX, bundle.PICTURE, "checks.yaml")
-"""Files of a scene's bundle that each failing test has in Allure; the others are attached to the first of them."""
-_SEVERITY = {requirement.Level.MUST: "critical", requirement.Level.SHOULD: "normal", requirement.Level.MAY: "minor"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,7 +68,7 @@ def case(request: pytest.FixtureRequest) -> Iterator[object]:
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
     with judge.environment().play(judge.running) as given:
         yield given
-    _attach(judge.running)
+    outputs.attach(judge.running)
 
 
 @pytest.fixture
@@ -76,7 +81,8 @@ def run(request: pytest.FixtureRequest) -> Iterator[object]:
         yield judge.recorded(request.node)
     finally:
         first = judge.scenes.keep(judge.running)
-    _attach(judge.running, whole=first)
+    outputs.attach(judge.running, whole=first)
+    outputs.attach_markers(judge.scenes.markers)
 
 
 class Judge:
@@ -90,6 +96,8 @@ class Judge:
         self.judged: frozenset[str] = frozenset()
         self.groups: dict[str, str] = {}
         """The key by which tests are grouped on one worker: their scene."""
+        self.alone: frozenset[str] = frozenset()
+        """The groups whose scenes are played alone."""
         self._items: list[pytest.Item] = []
         self._failed: set[str] = set()
         self._running: RunningTest | None = None
@@ -120,7 +128,8 @@ class Judge:
         if self._scenes is None:
             assert self._ledger is not None
             invariants = [id for id in self.registry.requirements if id.startswith(INVARIANT)]
-            self._scenes = Scenes(self.environment, self._ledger, self.worker, invariants)
+            others_ended = partial(others.wait_until_ended, self.run.ledger, self.worker)
+            self._scenes = Scenes(self.environment, self._ledger, self.worker, invariants, others_ended)
         return self._scenes
 
     def recorded(self, item: pytest.Item) -> Recorded[Scene]:
@@ -165,7 +174,8 @@ class Judge:
         keep = [
             item
             for item in items
-            if chosen.takes(self.collected[item.nodeid]) and (not self.run.only or item.nodeid in self.run.only)
+            if chosen.takes(self.collected[item.nodeid])
+            and (not self.run.only or repeated.named(item.nodeid, self.run.repeat, self.run.only))
         ]
         drop = [item for item in items if item not in keep]
         self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
@@ -174,9 +184,11 @@ class Judge:
             config.hook.pytest_deselected(items=drop)
         tests = Path(self.run.tests).resolve()
         self.groups = {item.nodeid: key_of(item, self.run.repeat, tests) for item in keep}
-        items[:] = self._items = together(keep, self.groups)
+        ordered = decisive_first(keep, self.collected, self.judged) if self.run.fail_fast else keep
+        self.alone = alone(keep, self.groups)
+        items[:] = self._items = together(alone_last(ordered), self.groups)
         for item in items:
-            _label(item, [self.registry.requirements[i] for i in self.collected[item.nodeid]])
+            outputs.label(item, [self.registry.requirements[i] for i in self.collected[item.nodeid]])
 
     # -- one test ------------------------------------------------------------------------------------------------
 
@@ -301,6 +313,7 @@ class Judge:
         """Close the ledger."""
         self._close()
         if self._ledger is not None:
+            self._ledger.write(ledger.WorkerEnded(worker=self.worker))
             self._ledger.close()
 
     def _close(self) -> None:
@@ -361,38 +374,3 @@ def _cluster() -> MakeEnvironment:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt(f"signal {number}")
-
-
-def _label(item: pytest.Item, entries: list[Requirement]) -> None:
-    """Add properties for JUnit and labels for Allure."""
-    if not entries:
-        return
-    item.user_properties += [("id", e.id) for e in entries]
-    item.user_properties += [("level", level) for level in sorted({str(e.level) for e in entries})]
-    item.user_properties += [("profile", profile) for profile in sorted({e.profile for e in entries})]
-    severity = _SEVERITY[min((e.level for e in entries), key=list(_SEVERITY).index)]
-    for kind, values in (
-        ("epic", sorted({e.profile for e in entries})),
-        ("story", [f"{e.id}: {e.text}" for e in entries]),
-        ("severity", [severity]),
-    ):
-        item.add_marker(pytest.mark.allure_label(*values, label_type=kind))
-
-
-def _attach(running: RunningTest, *, whole: bool = True) -> None:
-    """Attach the files of the failure bundle in Allure: all of them, or those that say what failed. Does nothing if no
-    Allure results are written."""
-    if running.bundle is None:
-        return
-    import allure
-
-    attach: Callable[..., None] = allure.attach.file
-    kinds = {
-        ".txt": allure.attachment_type.TEXT,
-        ".log": allure.attachment_type.TEXT,
-        ".md": allure.attachment_type.TEXT,
-        ".svg": allure.attachment_type.SVG,
-    }
-    for path in sorted(p for p in running.bundle.rglob("*") if p.is_file() and (whole or p.name in TELLING)):
-        kind = kinds.get(path.suffix, allure.attachment_type.YAML if path.suffix == ".yaml" else None)
-        attach(str(path), name=str(path.relative_to(running.bundle)), attachment_type=kind, extension=path.suffix[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Generic, NoReturn, TypeVar
 
 from conformance.errors import HarnessError
@@ -62,6 +63,14 @@ class Recorded(Generic[S]):
         self.history = played.history
         """Everything that was recorded."""
         self._played, self._checks = played, checks
+
+    @property
+    def neighbor(self) -> Recorded[S]:
+        """Return the recording of the scene's second namespace: the same steps, with the state of that namespace."""
+        if self._played.neighbor is None:
+            self._end()
+            raise HarnessError("the scene has no second namespace", where=self._checks.test)
+        return Recorded(replace(self._played, history=self._played.neighbor), self.scene, self._checks)
 
     # -- looking -------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@ name."""
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 
 def marks(count: int) -> list[str]:
     """Return the marks of the repetitions of a test, in their order."""
@@ -16,3 +18,8 @@ def unmarked(test: str, count: int) -> str:
     head, bracket, inside = test.removesuffix("]").partition("[")
     given = inside.rpartition("-")[0] if inside.endswith(f" of {count}") else inside
     return f"{head}[{given}]" if bracket and given else head
+
+
+def named(test: str, count: int, names: Container[str]) -> bool:
+    """Whether `names` has a test: by its own name, or without its mark, which means all its repetitions."""
+    return test in names or unmarked(test, count) in names

@@ -21,6 +21,8 @@ from conformance.errors import UsageError
 FOLDER = Path(__file__).parent / "requirements"
 SCHEMA = Path(__file__).parent / "requirements.schema.json"
 MARK = "requirements"
+PLAYED = frozenset({"consolidation"})
+"""Features that no requirement names, because they change how scenarios are played and not what is judged."""
 
 Test = TypeVar("Test", bound=Callable[..., object])
 
@@ -36,7 +38,7 @@ class Level(StrEnum):
 @dataclass(frozen=True)
 class Requirement:
     """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on
-    everybody; `unless` is a feature of implementations that it does not hold for."""
+    everybody; `unless` are features of implementations that it does not hold for."""
 
     id: str
     profile: str
@@ -46,7 +48,7 @@ class Requirement:
     since: str
     roles: tuple[str, ...]
     feature: str = ""
-    unless: str = ""
+    unless: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
 
 
@@ -77,14 +79,18 @@ class Registry:
 
     @property
     def features(self) -> frozenset[str]:
-        """Return all features that requirements name."""
-        named = ((r.feature, r.unless) for r in self.requirements.values())
-        return frozenset(feature for pair in named for feature in pair if feature)
+        """Return all features that an implementation may claim."""
+        named = ((r.feature, *r.unless) for r in self.requirements.values())
+        return frozenset(feature for each in named for feature in each if feature) | PLAYED
+
+
+def load(folder: Path = FOLDER) -> Registry:
+    """Read a registry, once per process: each YAML file of a folder. Raises UsageError (file, line, field)."""
+    return _load(folder)
 
 
 @functools.cache
-def load(folder: Path = FOLDER) -> Registry:
-    """Read a registry, once per process: each YAML file of a folder. Raises UsageError (file, line, field)."""
+def _load(folder: Path) -> Registry:
     profiles: dict[str, str] = {}
     found: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
@@ -114,6 +120,7 @@ def load(folder: Path = FOLDER) -> Registry:
 
 
 def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
+    unless = entry.get("unless", ())
     return Requirement(
         id=entry["id"],
         profile=profile,
@@ -123,7 +130,7 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         since=entry["since"],
         roles=tuple(entry["roles"]),
         feature=entry.get("feature", ""),
-        unless=entry.get("unless", ""),
+        unless=(unless,) if isinstance(unless, str) else tuple(unless),
         reproduce=tuple(entry.get("reproduce", ())),
     )
 

@@ -31,13 +31,17 @@ class Roles:
         """Return which processes have ended by themselves since the test began; empty for none."""
         return "; ".join(self._of_the_bundle(str(death)) for death in self._driver.failures()[self._deaths :])
 
+    def last_words(self) -> str:
+        """Return how the logs of the implementation's processes end, as one line of text; empty if none runs."""
+        return self._of_the_bundle(self._driver.last_words())
+
     def kill(self, role: str) -> None:
-        """Send SIGKILL to the process of a role."""
+        """Send SIGKILL to the processes of a role."""
         self._driver.kill(self._controlled(role))
         self._history.stir()
 
     def pause(self, role: str) -> bool:
-        """Stop the process of a role until `restart`. Return False if the driver does not control it."""
+        """Stop the processes of a role until `restart`. Return False if the driver does not control it."""
         if not self._driver.controls(Role(role)):
             return False
         self._driver.stop(Role(role))
@@ -45,12 +49,12 @@ class Roles:
         return True
 
     def stop(self, role: str) -> None:
-        """Stop the process of a role as the platform does. `restart` starts it again."""
+        """Stop the processes of a role as the platform does. `restart` starts it again."""
         self._driver.stop(self._controlled(role))
         self._history.stir()
 
     def restart(self, role: str) -> None:
-        """Restart the process of a role, or start a killed one. A role that does not come back fails the open ids."""
+        """Restart the processes of a role, or start killed ones. A role that does not come back fails the open ids."""
         try:
             self._driver.restart(self._controlled(role))
         except NotStarted as error:

@@ -5,11 +5,12 @@ A scene is a class whose docstring describes it. A test that takes `run: Recorde
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.history.query import UNASKED, History
 from conformance.history.record import Record
@@ -30,6 +31,9 @@ class NotKept(AttributeError):
 class Scene:
     """Played once, judged by many tests. What a test needs besides the history, such as the expected objects, is an
     attribute, set as early as possible: a scene may end at any step."""
+
+    alone: ClassVar[bool] = False
+    """Whether the scene is played after all others, and beside none: it loads the machine, or is timed."""
 
     def play(self, env: SceneEnvironment) -> None:
         """Play the scene. It judges nothing and knows no requirement; `env.wait_for` and `env.mark` name its steps."""
@@ -119,7 +123,11 @@ class SceneChecks(Checks):
 def scenes_of(test: Callable[..., object]) -> tuple[type[Scene], ...]:
     """Return the scenes whose recordings a test judges: `run: Recorded[A]`, or `run: Recorded[A | B]` for each of
     them."""
-    function = getattr(test, "__func__", test)
+    return _scenes_of(getattr(test, "__func__", test))
+
+
+@functools.cache
+def _scenes_of(function: Callable[..., object]) -> tuple[type[Scene], ...]:
     if RUN not in getattr(function, "__annotations__", {}):
         return ()
     annotation = typing.get_type_hints(function)[RUN]
@@ -141,7 +149,11 @@ class Played:
     history: History
     steps: Mapping[str, Step]
     verdicts: Mapping[str, Invariant]
+    markers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Timing markers by phase."""
     ended: SceneEnded | SceneBroken | Exception | None = None
+    neighbor: History | None = None
+    """What happened in the second namespace, if the scene has one."""
 
     @property
     def ended_by(self) -> str:
@@ -160,5 +172,10 @@ class Played:
         """Return the event for the ledger."""
         steps = {name: round(step.at, 3) for name, step in self.steps.items()}
         return ledger.ScenePlayed(
-            scene=self.key, worker=worker, seconds=round(seconds, 3), steps=steps, ended_by=self.ended_by
+            scene=self.key,
+            worker=worker,
+            seconds=round(seconds, 3),
+            steps=steps,
+            ended_by=self.ended_by,
+            markers={phase: dict(times) for phase, times in self.markers.items()},
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,8 +21,8 @@ from conformance.grove.fields import condition_is, text
 from conformance.grove.labels import BY_HAND
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.history.query import MOVING, History, Unmet, WaitTimeout
-from conformance.history.record import Record
 from conformance.history.view import View
+from conformance.implementation.additions import with_additions
 from conformance.implementation.driver import Driver
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.checks import Checks
@@ -37,11 +37,6 @@ from kube.errors import ApiError
 from kube.resource import NODES
 
 R = TypeVar("R")
-
-CALM = 0.5
-"""Minimum of a quiet time in seconds, whatever the time scale: on a busy machine less is no sign of rest."""
-OWN = 5.0
-"""Seconds within which the recorder has the suite's own writes."""
 
 
 class SceneEnvironment:
@@ -72,19 +67,24 @@ class SceneEnvironment:
         self.history, self.random = history, randomness
         self.made: list[tuple[str, Object]] = []
         """What the test wrote, in order: a word (`create`, `patch pods/x`, …) and the body."""
-        self._excused: set[str] = set()
+        self._excused, self._nodes = set[str](), dict[str, int]()
         self.implementation = driver.descriptor
+        self._completed = partial(with_additions, driver.descriptor)
         self.audit = audit
         """The API server's audit log; None if the cluster is not one of the suite."""
         self.premises = Premises(history, namespace, pool, audit)
         self.roles = Roles(driver, namespace, history, checks, self._blame)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
         self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale)
-        self._nodes: dict[str, int] = {}
         self.steps: dict[str, Step] = {}
         """The steps of a scene that were reached, by name."""
+        self.markers: dict[str, dict[str, float]] = {}
+        """Timing markers by phase of the scene, in seconds since the request that began the phase."""
         self.after_step: Callable[[], None] = lambda: None
         """Called after each step. What it raises ends the scene."""
+        self.second_namespace: Callable[[], SceneEnvironment]
+        """Open another namespace, once in a scene; `neighbor` is its environment, with the same nodes and steps."""
+        self.neighbor: SceneEnvironment | None = None
 
     @property
     def time_scale(self) -> float:
@@ -103,7 +103,7 @@ class SceneEnvironment:
     @cached_property
     def dry_run(self) -> DryRun:
         """Return the dry-run client, which tells what the API server would answer."""
-        return DryRun(self._api, self.namespace)
+        return DryRun(self._api, self.namespace, self._completed)
 
     # -- making and changing -------------------------------------------------------------------------------------
 
@@ -142,8 +142,7 @@ class SceneEnvironment:
         return names
 
     def testbed(self, scenario: str) -> Testbed:
-        """Return where a scenario of gang scheduling is played: nodes in the test's pool that belong to the scenario
-        alone."""
+        """Return where a scenario of gang scheduling is played: on nodes of its own in the test's pool."""
         return Testbed(
             self.namespace,
             f"{self.pool}-{scenario}",
@@ -167,7 +166,7 @@ class SceneEnvironment:
             pod = clique["spec"]["podSpec"]
             pod["nodeSelector"] = {**pod.get("nodeSelector", {}), nodes.POOL: self.pool}
             pod["tolerations"] = [*pod.get("tolerations", []), nodes.toleration(self.pool)]
-        return obj
+        return self._completed(obj)
 
     def set_behavior(self, workload: Object, clique: str, behavior: str, **parameters: str | int) -> Object:
         """Give the pods of a clique one of the behaviors of `kwok-profiles/behaviors.yaml`, for example
@@ -190,14 +189,16 @@ class SceneEnvironment:
 
     def create(self, obj: Object) -> Object:
         """Create an object. A rejection fails every id of the test that is still open."""
-        metadata = obj.get("metadata", {})
+        obj = self._completed(obj)
         for mistake in pod_behaviors.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
             raise mistake
         self.made.append(("create", obj))
-        return self._attempt(f"{obj.get('kind')} {metadata.get('name')} is accepted", lambda: self._create(obj))
+        what = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')} is accepted"
+        return self._attempt(what, lambda: self._create(obj))
 
     def create_all(self, objects: Sequence[Object]) -> None:
         """Create many namespaced objects at once, then write their `status` if they have one."""
+        objects = [self._completed(obj) for obj in objects]
         self.made += [("create", obj) for obj in objects]
         self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects))
 
@@ -209,9 +210,7 @@ class SceneEnvironment:
             f"a patch of {resource}/{name} is accepted",
             lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
         )
-        version = text(written, "metadata", "resourceVersion")
-        with contextlib.suppress(WaitTimeout):
-            self.history.wait("our own write", lambda view: _known(view.record(resource, name), version), OWN)
+        self._waits.for_write(resource, name, text(written, "metadata", "resourceVersion"))
         return written
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
@@ -237,7 +236,7 @@ class SceneEnvironment:
         return ""
 
     def outdate(self, pod: str) -> None:
-        """Note that the test has given a pod the hash of another template: replacing it has a cause."""
+        """Note that the test has given a pod another template's hash: replacing it has a cause."""
         self._excused.add(pod)
 
     def excused_pods(self) -> frozenset[str]:
@@ -296,11 +295,10 @@ class SceneEnvironment:
     def quiet(
         self, seconds: float = 2, timeout: float = 30, *, real: bool = False, of: Collection[str] = MOVING
     ) -> View:
-        """Return the state once nothing `of` these has changed for `seconds`, or when time is up. `real`: whatever the
-        time scale. It never shows that something has happened: on a busy machine that needs a wait of its own."""
-        calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
-        with contextlib.suppress(WaitTimeout):
-            self.history.quiet(calm, timeout * max(1.0, self._scale), resources=of)
+        """Return the state once nothing `of` these has changed for `seconds`, or for `settle` of the judged scheduler,
+        or when time is up. `real`: whatever the time scale. It never shows that something has happened: on a busy
+        machine that needs a wait of its own."""
+        self._waits.quiet(seconds, timeout, real=real, of=of, settle=self.implementation.settle)
         self._sound(False)
         return self.history.view()
 
@@ -320,7 +318,7 @@ class SceneEnvironment:
             )
         except WaitTimeout as error:
             self._blame()
-            dead = self.roles.dead() or self._waits.lifeless()
+            dead = self.roles.dead() or self._waits.lifeless(self.roles.last_words)
             silent = "" if dead else self._waits.silent(timeout)
             raise NotReached("\n".join(filter(None, (dead, str(error), silent)))) from None
 
@@ -390,9 +388,3 @@ class SceneEnvironment:
         if seen := self.premises.accusation(unusable):
             what = "only the suite changes the namespace and the nodes of a test"
             raise self.checks.fail(self.checks.due(), what, what, seen, at=round(self.history.now(), 3))
-
-
-def _known(record: Record | None, version: str) -> bool:
-    """Return whether a record is of this resource version or a later one. True for objects that are not recorded or do
-    not exist."""
-    return record is None or not version.isdigit() or record.revision >= int(version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -50,6 +51,31 @@ def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pyte
     return [item for group in groups.values() for item in group]
 
 
+def alone_last(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests in their order, with those of scenes that are played alone at the end."""
+    return sorted(items, key=_alone)
+
+
+def alone(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of the scenes that are played alone."""
+    return frozenset(keys[item.nodeid] for item in items if _alone(item))
+
+
+def _alone(item: pytest.Item) -> bool:
+    scene = scene_of(item)
+    return scene is not None and scene.alone
+
+
+def decisive_first(
+    items: Sequence[pytest.Item], declared: Mapping[str, Sequence[str]], judged: frozenset[str]
+) -> list[pytest.Item]:
+    """Return the tests whose requirements only few others judge before the rest: a run that ends once everything has
+    failed then need not play the scenes that judge an invariant alone."""
+    own = {item.nodeid: judged.intersection(declared[item.nodeid]) for item in items}
+    tests = Counter(identity for ids in own.values() for identity in ids)
+    return sorted(items, key=lambda item: min((tests[identity] for identity in own[item.nodeid]), default=0))
+
+
 @dataclass
 class _Open:
     """The scene whose tests are running. `problem` is why a scene could not be played."""
@@ -65,12 +91,18 @@ class _Open:
 
 
 class Scenes:
-    """The scenes that one worker plays, one at a time."""
+    """The scenes that one worker plays, one at a time. `others_ended` returns once no other worker runs any more."""
 
     def __init__(
-        self, environment: Callable[[], Environment], book: ledger.Ledger, worker: str, invariants: Collection[str]
+        self,
+        environment: Callable[[], Environment],
+        book: ledger.Ledger,
+        worker: str,
+        invariants: Collection[str],
+        others_ended: Callable[[], None],
     ) -> None:
         self._environment, self._book, self._worker = environment, book, worker
+        self._others_ended = others_ended
         self._invariants = tuple(sorted(invariants))
         self._open: _Open | None = None
 
@@ -104,6 +136,12 @@ class Scenes:
             if verdict.holds is False and id not in others:
                 running.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
         return Recorded(found.played, found.played.scene, running.checks)
+
+    @property
+    def markers(self) -> Mapping[str, Mapping[str, float]]:
+        """Return the timing markers of the scene whose tests are running, by phase."""
+        played = self._open.played if self._open is not None else None
+        return played.markers if played is not None else {}
 
     def keep(self, running: RunningTest) -> bool:
         """Keep evidence of a failed test: the scene's bundle, with the failures of all its tests so far. Return whether
@@ -141,6 +179,8 @@ class Scenes:
         found = _Open(key, RunningTest(key, checks))
         begin = time.monotonic()
         try:
+            if scene.alone:
+                self._others_ended()
             environment = self._environment()
             begin = time.monotonic()  # the time of the scene, without the start of a cluster
             env = found.clearing.enter_context(environment.play(found.running))
@@ -169,7 +209,9 @@ def _played(
     ended: Exception | None = None
 
     def recording() -> Played:
-        return Played(key, scene, env.history.frozen(), dict(env.steps), dict(checks.verdicts), ended)
+        history, steps, verdicts = env.history.frozen(), dict(env.steps), dict(checks.verdicts)
+        neighbor = env.neighbor and env.neighbor.history.frozen()
+        return Played(key, scene, history, steps, verdicts, dict(env.markers), ended, neighbor)
 
     def stop_if_decided() -> None:
         if decided is not None and decided(recording()):

@@ -66,7 +66,7 @@ def scope(
     foreign = frozenset(
         id
         for id, entry in registry.requirements.items()
-        if (entry.feature and entry.feature not in claimed) or entry.unless in claimed
+        if (entry.feature and entry.feature not in claimed) or not claimed.isdisjoint(entry.unless)
     )
     return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, frozenset(wanted))
 
@@ -78,6 +78,6 @@ def not_claimed(entry: Requirement, roles: Iterable[str], features: Iterable[str
         return f"doesn't play the role {' or '.join(entry.roles)}"
     if entry.feature and entry.feature not in set(features):
         return f"doesn't claim the feature {entry.feature}"
-    if entry.unless and entry.unless in set(features):
-        return f"doesn't hold where the feature {entry.unless} is claimed"
+    if foreign := sorted(set(entry.unless).intersection(features)):
+        return f"doesn't hold where the feature {foreign[0]} is claimed"
     return ""

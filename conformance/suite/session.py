@@ -25,15 +25,13 @@ from conformance.cluster.outages import Outage, Watcher
 from conformance.cluster.settings import ClusterSettings
 from conformance.errors import HarnessError, UsageError
 from conformance.evidence import bundle
-from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, PODGANGMAPS, RESOURCE_CLAIMS
-from conformance.grove.labels import PART_OF
 from conformance.history import redaction
 from conformance.history.query import History
-from conformance.history.recorder import WATCHED, Recorder, Watched
+from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, discovery, loading, scheduler_names, succession
-from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.descriptor import Descriptor, Process
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.suite import existing, requirement
+from conformance.suite import existing, requirement, watched
 from conformance.suite.api import Api, Loop, words
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
@@ -88,7 +86,7 @@ class ClusterEnvironment:
         self._settings, self._worker, self._book = settings, worker, book
         self._stack = ExitStack()
         self._registry = requirement.load(Path(settings.registry))
-        self._patience = WaitBudget()
+        self._patience = WaitBudget(settings.roles)
         self._clusters = 0
         self._broken: Outage | None = None
         self._refusal: GivenUp | None = None
@@ -129,13 +127,7 @@ class ClusterEnvironment:
         api = Api(self._loop, facts.kubeconfig, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
-        missing = {str(kind) for kind in (*GROVE, RESOURCE_CLAIMS)} - set(api.served)
-        watched = [each for each in WATCHED if str(each.resource) not in missing]
-        if str(COMPUTE_DOMAINS) in api.served:
-            watched.append(Watched(COMPUTE_DOMAINS, PART_OF))
-        if str(PODGANGMAPS) in api.served:
-            watched.append(Watched(PODGANGMAPS))
-        self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched)
+        self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched.resources(judged, api))
         self._stack.callback(self._recorder.stop)
         self._recorder.start(60 * max(1.0, self._settings.time_scale))
         self._phase("ready")
@@ -217,12 +209,11 @@ class ClusterEnvironment:
 
     def _keep_logs(self, text: str) -> str:
         """Copy the logs out of the cluster's folder, which will be deleted. Return a text with their new paths."""
-        for role in Role:
-            log = self.driver.log(role)
+        for name, log in self.driver.logs().items():
             if log.exists():
                 # One file for all workers, and a relative path: the text is the same on all workers and machines.
-                bundle.copy_log(log, 0, self._settings.folder / "logs" / f"{role}.log")
-                text = text.replace(str(log), f"logs/{role}.log beside the report")
+                bundle.copy_log(log, 0, self._settings.folder / "logs" / f"{name}.log")
+                text = text.replace(str(log), f"logs/{name}.log beside the report")
         return text
 
     # -- one test ------------------------------------------------------------------------------------------------
@@ -241,11 +232,10 @@ class ClusterEnvironment:
         try:
             self._namespace(api, name)
             running.namespace = name
-            case = Case(
+            environment = partial(
+                Case,
                 checks=running.checks,
-                namespace=name,
                 pool=name,
-                history=history,
                 api=api,
                 driver=self.driver,
                 kubeconfig=self._kubeconfig,
@@ -256,6 +246,8 @@ class ClusterEnvironment:
                 audit=self._audit,
                 silence=Silence(AuditTail(self._cluster.audit_log).poll, name) if self._cluster else None,
             )
+            case = environment(namespace=name, history=history)
+            case.second_namespace = partial(self._second_namespace, case, environment, api)
 
             def judge(finished: bool) -> None:
                 sound(False)  # before anything passes that would have failed without an outage
@@ -271,19 +263,31 @@ class ClusterEnvironment:
                 if not isinstance(running.problem, KeyboardInterrupt):
                     self._after(running, case, api, offsets)
         finally:
-            self._recorder.forget(name)
+            for namespace in (name, _second(name)):
+                self._recorder.forget(namespace)
             api.close()
+
+    def _second_namespace(self, case: Case, environment: Callable[..., Case], api: Api) -> Case:
+        """Open a second namespace for a scene: see `SceneEnvironment.second_namespace`."""
+        name = _second(case.namespace)
+        self._recorder.open(name)
+        self._namespace(api, name)
+        case.neighbor = neighbor = environment(namespace=name, history=History(self._recorder, name))
+        neighbor.steps, neighbor.made, neighbor.after_step = case.steps, case.made, lambda: case.after_step()
+        return neighbor
 
     def _after(self, running: RunningTest, case: Case, api: Api, offsets: Mapping[str, int]) -> None:
         """Keep evidence of failures, then delete the objects of the test (without waiting until they are gone)."""
-        case.history.end()
+        spaces = [case, case.neighbor] if case.neighbor is not None else [case]
+        for each in spaces:
+            each.history.end()
         if running.wrong and not running.bundle:
             running.keep(running.checks.made, [running.test])
         if running.wrong and self._breaks():
             return  # no further test is played on this cluster
         self.driver.operators.reset()
         try:
-            api.delete("namespaces", None, [case.namespace])
+            api.delete("namespaces", None, [each.namespace for each in spaces])
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
             if not running.wrong:
@@ -306,6 +310,7 @@ class ClusterEnvironment:
             checks=checks,
             history=case.history,
             made=case.made,
+            neighbor=None if case.neighbor is None else case.neighbor.history,
             logs={name: (log, offsets[name]) for name, log in self._logs().items()},
             reproduce=self._reproduce(tests, [check.id for check in checks if check.outcome != "passed"]),
             steps=[(step.at, step.name) for step in case.steps.values()],
@@ -321,7 +326,12 @@ class ClusterEnvironment:
         """Judge the invariants: a violated one fails every test; an unknown one only a test that declares it and ran to
         its end."""
         declared = running.checks.declared if finished else ()
-        for verdict in invariants.judge(case.history, excused=case.excused_pods()):
+        settle = self.driver.descriptor.settle
+        verdicts = invariants.judge(case.history, excused=case.excused_pods(), settle=settle)
+        if case.neighbor is not None:
+            beside = invariants.judge(case.neighbor.history, excused=case.neighbor.excused_pods(), settle=settle)
+            verdicts += [verdict for verdict in beside if verdict.holds is False]
+        for verdict in verdicts:
             known = verdict.id in self._registry.requirements
             if known and (verdict.id in declared or verdict.holds is False):
                 at = round(verdict.records[-1].at, 3) if verdict.records else None
@@ -360,14 +370,19 @@ class ClusterEnvironment:
 
 def _patient(given: Descriptor, time_scale: float) -> Descriptor:
     """Return the implementation with its time to become ready multiplied by the time scale."""
-    processes = {
-        role: msgspec.structs.replace(
-            process, ready=msgspec.structs.replace(process.ready, within=process.ready.within * time_scale)
-        )
-        for role, process in given.processes.items()
-    }
+
+    def patient(process: Process) -> Process:
+        ready = msgspec.structs.replace(process.ready, within=process.ready.within * time_scale)
+        return msgspec.structs.replace(process, ready=ready)
+
+    processes = {role: tuple(map(patient, each)) for role, each in given.processes.items()}
     earlier = given.predecessor and _patient(given.predecessor, time_scale)
     return dataclasses.replace(given, processes=processes, predecessor=earlier)
+
+
+def _second(namespace: str) -> str:
+    """Return the name of the second namespace of a test."""
+    return f"{namespace}-b"
 
 
 def _size(path: Path) -> int:

@@ -3,16 +3,22 @@ do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from conformance.history.query import History, Unmet, WaitTimeout
+from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.silence import SILENCE, Silence, delay
-from conformance.suite.wait_budget import LIFELESS, WaitBudget
+from conformance.suite.wait_budget import WaitBudget
 
 R = TypeVar("R")
 
+OWN = 5.0
+"""Seconds within which the recorder has the suite's own writes."""
+CALM = 0.5
+"""Minimum of a quiet time in seconds, whatever the time scale: on a busy machine less is no sign of rest."""
 SILENT = f"nothing moves, and the implementation has sent no request for {SILENCE:g} s"
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
@@ -55,9 +61,24 @@ class Waits:
                 raise
             return self._history.wait(what, careful, rest, **how)  # it is alive after all
 
-    def lifeless(self) -> str:
-        """Return a text about an implementation that has done nothing in this run; empty if it has."""
-        return LIFELESS if self._patience.lost else ""
+    def quiet(self, seconds: float, timeout: float, *, real: bool, of: Collection[str], settle: float) -> None:
+        """Return once nothing `of` these has changed for `seconds`, or for `settle` seconds if that is longer, or when
+        time is up."""
+        unhurried = max(1.0, self._scale)
+        calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
+        longer = max(0.0, settle * unhurried - calm)
+        with contextlib.suppress(WaitTimeout):
+            self._history.quiet(calm + longer, timeout * unhurried + longer, resources=of)
+
+    def for_write(self, resource: str, name: str, version: str) -> None:
+        """Wait until the history has the suite's own write, if the object is recorded."""
+        with contextlib.suppress(WaitTimeout):
+            self._history.wait("our own write", lambda view: _known(view.record(resource, name), version), OWN)
+
+    def lifeless(self, last_words: Callable[[], str]) -> str:
+        """Return a text about an implementation that has done nothing in this run, and its last words; empty if it has
+        done something."""
+        return "; ".join(filter(None, (self._patience.lifeless, last_words()))) if self._patience.lost else ""
 
     def silent(self, timeout: float) -> str:
         """Return why a wait of `timeout` seconds that timed out has ended early; empty if it has not."""
@@ -69,6 +90,12 @@ class Waits:
             return False
         least = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)
         return self._silence.over(self._history.still, least)
+
+
+def _known(record: Record | None, version: str) -> bool:
+    """Return whether a record is of this resource version or a later one. True for objects that are not recorded or do
+    not exist."""
+    return record is None or not version.isdigit() or record.revision >= int(version)
 
 
 def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Unmet]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
 
-from conformance.grove.scheduling import history, outcomes, scenarios
+from conformance.grove.scheduling import history, outcomes, sampling, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach
@@ -64,6 +64,7 @@ OF_SCHEDULERS = (
     "SCHED-054",
     "SCHED-055",
     "SCHED-060",
+    "SCHED-066",
 )
 OF_DOMAINS = ("TOPO-034", "TOPO-035", "TOPO-036", "TOPO-037", "TOPO-038", "TOPO-039")
 WITNESS = "GS-S01"
@@ -72,14 +73,18 @@ UNGATED = "SCHED-053"
 """Requirements that are judged in scenes without gates on scaled gangs."""
 EVICTS = "SCHED-054"
 """The requirement that the scheduler preempts where that helps."""
+ZERO = "SCHED-066"
+"""The requirement about minimums of zero, which is open upstream (GS-45): scenarios with one are judged by no other."""
 FEW = 2_000
 """Maximum number of distributions of pods for which all permitted outcomes are listed."""
 SHOWN = 4
 
 
-def cast(known: Sequence[Scenario], ids: Sequence[str]) -> list[Scenario]:
-    """Return the scenarios about these requirements, and one that shows whether a scheduler is at work at all."""
-    return [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
+def cast(known: Sequence[Scenario], ids: Sequence[str], features: Collection[str] = ()) -> list[Scenario]:
+    """Return the scenarios about these requirements that an implementation with these features can express, and one
+    that shows whether a scheduler is at work at all."""
+    asked = [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
+    return [one for one in asked if sampling.expressible(one.instance, features)]
 
 
 class Scenarios(Scene):
@@ -89,21 +94,27 @@ class Scenarios(Scene):
     """The scenarios, and once more those that changed, as they were afterwards."""
     at_once: bool
     """Whether the scheduler saw everything at once."""
+    ranked: bool = True
+    """Whether the scheduler knows priorities."""
 
     def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario], ungated: Sequence[Scenario] = ()) -> None:
         """Play the scenarios at the same time, and those `ungated` once more with pods that have no gates."""
         play = Play(env, cast, ungated)
         played = play.run()
-        self.at_once, self.played = play.at_once, played
+        self.at_once, self.ranked, self.played = play.at_once, play.ranked, played
 
     @cached_property
     def broken(self) -> Mapping[str, list[tuple[PlayedScenario, list[Breach]]]]:
         """Requirement → the scenarios that break it, each with the breaches that say so."""
         found: dict[str, list[tuple[PlayedScenario, list[Breach]]]] = {}
         for played in self.played:
-            for id, breaches in attributed(played, breaches_of(played, at_once=self.at_once)).items():
+            for id, breaches in attributed(played, self.breaches_of(played)).items():
                 found.setdefault(id, []).append((played, breaches))
         return found
+
+    def breaches_of(self, played: PlayedScenario) -> list[Breach]:
+        """Return the breaches of the rules that count for this scheduler."""
+        return breaches_of(played, at_once=self.at_once, ranked=self.ranked)
 
 
 def judge(run: Recorded[Scenarios], id: str) -> None:
@@ -125,9 +136,11 @@ def attributed(played: PlayedScenario, breaches: Sequence[Breach]) -> dict[str, 
         named += [home] if home else []
         if not played.gates:
             named = [UNGATED] if must else []
+        if played.instance.zero_minimums:
+            named = [ZERO] if must else []
         for id in dict.fromkeys(named):
             found.setdefault(id, []).append(breach)
-    if any(played.scenario.expected.victims) and not played.changed and not played.outcome.evicted:
+    if any(played.scenario.expected.victims) and not played.changed and not played.outcome.victims:
         found[EVICTS] = [Breach("GS-30", "", "nothing is evicted, although that would make room", "SHOULD")]
     return found
 
@@ -139,11 +152,12 @@ def _takes(id: str, breach: Breach, home: str | None) -> bool:
     return id not in RULES.values() or not elsewhere or breach.rule == "GS-26"
 
 
-def breaches_of(played: PlayedScenario, *, at_once: bool = True) -> list[Breach]:
+def breaches_of(played: PlayedScenario, *, at_once: bool = True, ranked: bool = True) -> list[Breach]:
     """Return the breaches of the rules during a scenario and at its end."""
-    found = history.judged(played.instance, [move.step for move in played.moves])
+    steps = [move.step for move in played.moves]
+    found = history.judged(played.instance, steps, recreated=played.outcome.recreated)
     found += [*_torn_for_long(played), *_nominated(played), *_unloved(played)]
-    return counted(found, played.instance, gates=played.gates, at_once=at_once)
+    return counted(found, played.instance, gates=played.gates, at_once=at_once, ranked=ranked)
 
 
 def explained(played: PlayedScenario, breaches: Iterable[Breach]) -> str:

@@ -8,7 +8,7 @@ not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from conformance.grove import labels
@@ -16,7 +16,7 @@ from conformance.grove.fields import items, label, name, text
 from conformance.grove.health import HOLD_STATUS
 from conformance.grove.scheduling import manifests, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
-from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome, admitted
+from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome, Running, admitted
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.rules import Breach, verdict
 from conformance.grove.scheduling.scenarios import Scenario
@@ -28,6 +28,10 @@ from conformance.suite.scene_environment import SceneEnvironment
 
 PREEMPTION = "preemption"
 """The feature of schedulers that preempt."""
+CONSOLIDATION = "consolidation"
+"""The feature of schedulers that move running pods: they delete a pod and expect its owner to recreate it."""
+NO_PRIORITY = "no-priority"
+"""The feature of schedulers whose API knows no priorities."""
 HELD = "conformance.grove.io/held"
 """Finalizer of a pod that stays terminating."""
 NOW = "2026-01-01T00:00:00Z"
@@ -35,6 +39,8 @@ WITHIN, REST = 30.0, 2.0
 """Seconds within which everything must come to rest (GS-23, GS-43), and for how long nothing may change then."""
 AT_WORK, AT_REST = "scheduler binds pods of any gang", "scenarios at rest"
 """Steps of the scene: a pod is bound, and nothing moves any more; then some scenarios change."""
+CYCLES = 6
+"""How many times as long as the scheduler needs until nothing more follows (`settle`) it may take to come to rest."""
 MOST_TURNS = 8
 """How often gates may be removed one after the other."""
 
@@ -78,18 +84,24 @@ class Part:
     free: list[Gang] = field(default_factory=list)
     """Scaled gangs whose base gang is placed, and whose pods still have Grove's gate."""
     open: set[str] = field(default_factory=set)
+    lost: list[Running] = field(default_factory=list)
+    """Evicted pods of gangs that are to be recreated."""
+    again: set[str] = field(default_factory=set)
 
-    def look(self, view: View, *, preempts: bool) -> None:
+    def look(self, view: View, features: Collection[str]) -> None:
         """Judge where its pods are. Most records change nothing about that."""
         found = manifests.outcome(self.instance, view.list("pods", dict(self.testbed.tag)), self.testbed)
         if found == self.found:
             return
         self.found = found
-        breaches = counted(verdict(self.instance, found), self.instance, gates=self.testbed.gates)
+        ranked = NO_PRIORITY not in features
+        breaches = counted(verdict(self.instance, found), self.instance, gates=self.testbed.gates, ranked=ranked)
         must = [breach for breach in breaches if breach.level == "MUST"]
         self.wrong = f"{scenarios.notation(found)}: {must[0]}" if must else ""
-        if preempts and not self.wrong and any(self.scenario.expected.victims) and not found.evicted:
+        if PREEMPTION in features and not self.wrong and any(self.scenario.expected.victims) and not found.victims:
             self.wrong = "nothing has been evicted"
+        lost = [pod for pod in self.instance.running if pod.gang and pod.name in found.evicted - self.again]
+        self.lost = lost if CONSOLIDATION in features else []
         self.free = [
             gang
             for gang in self.instance.gangs
@@ -100,15 +112,19 @@ class Part:
         return self.found is not None and admitted(self.instance, self.found, self.instance.gang(base))
 
 
-def counted(breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_once: bool = True) -> list[Breach]:
+def counted(
+    breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_once: bool = True, ranked: bool = True
+) -> list[Breach]:
     """Return the breaches that count in this play: not what a scaled gang lost to others while its pods had gates, and,
-    unless everything was there `at_once`, nothing that depends on the order of nodes."""
+    unless everything was there `at_once`, nothing that depends on the order of nodes. A scheduler for which gangs are
+    not `ranked` need not know who is first."""
     scaled = {gang.name for gang in instance.gangs if gang.base} if gates else set()
     several = sum(node.schedulable for node in instance.nodes) > 1
     return [
         breach
         for breach in breaches
         if not (breach.rule in ("GS-28", "OR-6") and breach.gang in scaled)
+        and not (not ranked and breach.rule == "GS-28")
         and not (not at_once and several and (breach.rule == "GS-28" or breach.level == "SHOULD"))
     ]
 
@@ -121,9 +137,10 @@ class Play:
         self.env = env
         self.parts = [self._part(scenario) for scenario in cast]
         self.parts += [self._part(scenario, "-ungated", gates=False) for scenario in ungated]
-        self.preempts = PREEMPTION in env.implementation.features
-        self.at_once = True
-        self._classes: list[str] = []
+        self.features = env.implementation.features
+        self.at_once, self.ranked = True, NO_PRIORITY not in self.features
+        self._made: list[tuple[str, str]] = []
+        """Resource and name of cluster-scoped objects."""
         self._dirty: set[str] = set()
 
     def _part(self, scenario: Scenario, suffix: str = "", *, gates: bool = True) -> Part:
@@ -156,14 +173,21 @@ class Play:
     def _set_up(self) -> None:
         instances = [part.instance for part in self.parts]
         for entry in {c["value"]: c for instance in instances for c in manifests.priority_classes(instance)}.values():
-            if self.env.dry_run.ask(self.env.dry_run.create(entry)).accepted:
-                self.env.create(entry)
-                self._classes.append(name(entry))
+            self._create_if_served("priorityclasses", entry)
+        for part in self.parts:
+            if (binding := manifests.topology_binding(part.instance, part.testbed)) is not None:
+                self._create_if_served("clustertopologybindings", binding)
         fleet = [node for part in self.parts for node in manifests.nodes(part.instance, part.testbed)]
         if not self.at_once:
             fleet = [{**node, "spec": {**node["spec"], "unschedulable": True}} for node in fleet]
         self.env.fleet(fleet)
         self._make([(part.instance, part.testbed) for part in self.parts])
+
+    def _create_if_served(self, resource: str, obj: Object) -> None:
+        """Create a cluster-scoped object, unless one of its name exists already or the cluster knows no such kind."""
+        if self.env.dry_run.ask(self.env.dry_run.create(obj)).accepted:
+            self.env.create(obj)
+            self._made.append((resource, name(obj)))
 
     def _make(self, places: Sequence[tuple[Instance, Testbed]]) -> None:
         """Create gangs before their pods, and base gangs before scaled gangs."""
@@ -220,8 +244,8 @@ class Play:
         for pod in self.env.history.view().list("pods"):
             if HELD in pod["metadata"].get("finalizers", ()):
                 self.env.patch("pods", name(pod), {"metadata": {"finalizers": None}})
-        for entry in self._classes:
-            self.env.delete("priorityclasses", entry)
+        for resource, each in self._made:
+            self.env.delete(resource, each)
 
     # -- watching ------------------------------------------------------------------------------------------------
 
@@ -233,16 +257,17 @@ class Play:
 
     def _come_to_rest(self, parts: Sequence[Part]) -> None:
         """Wait until all pods are where they may be and nothing changes any more. Gates are removed on the way."""
+        within = max(WITHIN, CYCLES * self.env.implementation.settle)
         for _ in range(MOST_TURNS):
             self._dirty = {part.testbed.prefix for part in parts}
             self.env.settled(
-                "every scenario is at rest where it may be", lambda view: self._at_rest(parts, view), WITHIN
+                "every scenario is at rest where it may be", lambda view: self._at_rest(parts, view), within
             )
-            if not self._open_gates(parts):
-                view = self.env.quiet(REST, WITHIN)
+            if not self._go_on(parts):
+                view = self.env.quiet(REST, within)
                 self._dirty = {part.testbed.prefix for part in parts}
                 self._at_rest(parts, view)
-                if not self._open_gates(parts):
+                if not self._go_on(parts):
                     return
 
     def _at_rest(self, parts: Sequence[Part], view: View) -> bool | Unmet:
@@ -250,12 +275,30 @@ class Play:
             self._dirty.add(label(view.last.object, labels.BY_HAND))
         for part in parts:
             if part.testbed.prefix in self._dirty:
-                part.look(view, preempts=self.preempts)
+                part.look(view, self.features)
         self._dirty = set()
-        if any(part.free for part in parts):
+        if any(part.free or part.lost for part in parts):
             return True
         restless = [f"{part.testbed.prefix}: {part.wrong}" for part in parts if part.wrong]
         return not restless or Unmet(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
+
+    def _go_on(self, parts: Sequence[Part]) -> bool:
+        """Do what an operator does in such a state, and return whether there was anything to do."""
+        return any([self._open_gates(parts), self._recreate(parts)])
+
+    def _recreate(self, parts: Sequence[Part]) -> bool:
+        """Recreate evicted pods of gangs, for schedulers that expect it: the gang refers to the new pods."""
+        lost = [(part, pod) for part in parts for pod in part.lost]
+        for part, pod in lost:
+            part.again.add(pod.name)
+            gang = part.testbed.name(pod.gang)
+            found = self.env.history.view().get("podgangs", gang)
+            groups = manifests.recreated_references(items(found, "spec", "podgroups"), pod, part.testbed)
+            self.env.patch("podgangs", gang, {"spec": {"podgroups": groups}})
+            self.env.create(manifests.recreated(part.instance, pod, part.testbed))
+        for part in parts:
+            part.lost = []
+        return bool(lost)
 
     def _open_gates(self, parts: Sequence[Part]) -> bool:
         """Remove gates of scaled gangs whose base gang is placed, as an operator does (GS-03)."""
@@ -299,6 +342,7 @@ class Play:
 def _moves(records: Iterable[Record], part: Part) -> Iterable[Move]:
     testbed, instance = part.testbed, part.instance
     before = {testbed.name(pod.name): pod.name for pod in instance.running}
+    again = {manifests.again(pod, testbed): pod.name for pod in instance.running}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     nodes = {testbed.node(node.name): node.name for node in instance.nodes}
     alive = {step.pod for step in part.begin}
@@ -311,7 +355,7 @@ def _moves(records: Iterable[Record], part: Part) -> Iterable[Move]:
                 yield Move(record.at, Gone(before.get(pod, pod)))
         elif node and pod not in before and pod not in alive and clique in groups:
             alive.add(pod)
-            yield Move(record.at, Bound(pod, *groups[clique], nodes.get(node, node)))
+            yield Move(record.at, Bound(pod, *groups[clique], nodes.get(node, node), again.get(pod, "")))
 
 
 def _still_bound(moves: Iterable[Move]) -> list[Bound]:

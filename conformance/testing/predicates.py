@@ -11,6 +11,7 @@ from typing import Any
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, Gang
 from conformance.grove.fields import condition_is, controller, number, terminating, text
+from conformance.grove.kinds import PODCLIQUES
 from conformance.history.query import Unmet
 from conformance.history.view import View
 
@@ -20,16 +21,16 @@ Predicate = Callable[[View], bool | Unmet]
 
 
 def pods_of(view: View, clique: str) -> Pods:
-    """Return the pods of a clique that are not being deleted, by name."""
-    return [pod for pod in view.list("pods") if _owner(pod) == ("PodClique", clique) and not terminating(pod)]
+    """Return the pods of a clique that are not being deleted, by name. Not those of a deleted clique of the same name:
+    they wait for the garbage collector."""
+    return [pod for pod in view.list("pods") if _clique_of(view, pod) == clique]
 
 
 def by_clique(view: View, cliques: Iterable[Clique]) -> dict[str, Pods]:
     """As `pods_of`, for several cliques in one pass."""
     found: dict[str, Pods] = {clique.name: [] for clique in cliques}
     for pod in view.list("pods"):
-        kind, name = _owner(pod)
-        if kind == "PodClique" and name in found and not terminating(pod):
+        if (name := _clique_of(view, pod)) in found:
             found[name].append(pod)
     return found
 
@@ -71,6 +72,17 @@ def all_ungated(cliques: Sequence[Clique]) -> Predicate:
         return _short(sizes(cliques), free, "are ungated")
 
     return seen
+
+
+def none_ungated(cliques: Sequence[Clique]) -> Predicate:
+    """No pod of the cliques has lost Grove's gate."""
+
+    def waiting(view: View) -> bool | Unmet:
+        free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+        found = [f"{count} pods of {name}" for name, count in free.items() if count]
+        return not found or Unmet(f"ungated: {', '.join(found)}")
+
+    return waiting
 
 
 def all_bound(cliques: Sequence[Clique]) -> Predicate:
@@ -122,9 +134,14 @@ def initialized(gang: str) -> Predicate:
     return seen
 
 
-def _owner(pod: Mapping[str, Any]) -> tuple[str, str]:
-    reference = controller(pod)
-    return text(reference, "kind"), text(reference, "name")
+def _clique_of(view: View, pod: Mapping[str, Any]) -> str:
+    """The clique that a pod belongs to; "" if there is none, or if the pod is being deleted or has outlived it."""
+    owner = controller(pod)
+    name = text(owner, "name")
+    if terminating(pod) or text(owner, "kind") != PODCLIQUES.kind:
+        return ""
+    present = view.record(PODCLIQUES.plural, name)
+    return name if present is None or present.uid == text(owner, "uid") else ""
 
 
 def _short(wanted: Mapping[str, int], seen: Mapping[str, int], verb: str) -> bool | Unmet:

@@ -111,7 +111,7 @@ def test_a_run_killed_with_its_process_group_leaves_nothing(state: State, moment
     with subprocess.Popen([sys.executable, "-c", UP], stdin=subprocess.PIPE, start_new_session=True) as victim:
         wait_for(lambda: moment(folder))
         os.killpg(victim.pid, signal.SIGKILL)
-    wait_for(lambda: not folder.exists() and not of_root(state.root), timeout=15)
+    wait_for(lambda: not folder.exists() and not of_root(state.root))
     assert_nothing_is_left(state)
 
 
@@ -122,5 +122,5 @@ def test_a_cluster_that_was_lent_ends_with_its_borrower(state: State, spawn: Spa
         subprocess.run([*up, str(borrower.pid)], check=True, capture_output=True)
         assert (state.directory("lent") / RECORD).exists()
         borrower.kill()
-    wait_for(lambda: not state.directory("lent").exists() and not of_root(state.root), timeout=15)
+    wait_for(lambda: not state.directory("lent").exists() and not of_root(state.root))
     assert_nothing_is_left(state)

@@ -54,14 +54,15 @@ def add_dead(state: State, name: str, **fields: object) -> Path:
 
 def test_nothing_to_prune_is_no_error(state: State) -> None:
     pruned = prune()
-    assert not pruned.clusters and not pruned.processes and not pruned.ports
+    assert not pruned.clusters and not pruned.processes
 
 
 def test_a_cluster_of_a_dead_owner_goes_with_its_ports(state: State) -> None:
     folder = add_dead(state, "dead", phase="ready")
     first = Ports().claim(folder)
     pruned = prune()
-    assert list(pruned.clusters) == ["dead"] and pruned.ports == [first]
+    assert list(pruned.clusters) == ["dead"]
+    assert first in pruned.ports  # claims are the machine's: there may be dead ones of somebody else
     assert_nothing_is_left(state)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from conformance import data, specification
 from conformance.errors import UsageError
+from conformance.specification import Row
 from conformance.suite import coverage, requirement
 from conformance.suite.coverage import Reason, Rows, Scenario
 from conformance.suite.requirement import Level, Registry, Requirement
@@ -19,14 +20,14 @@ def test_every_scenario_and_every_binding_row_has_a_check_or_a_reason():
     assert coverage.problems(requirement.load(), coverage.scenarios(), coverage.rows()) == []
 
 
-def test_no_scenario_is_missing():
-    known = [story.id for story in coverage.scenarios()]
-    assert [id for id in known if id.startswith("OBJ-")] == [f"OBJ-S{number:02}" for number in range(1, 103)]
-    assert [id for id in known if id.startswith("GS-")] == [f"GS-S{number:02}" for number in range(1, 53)]
-    scaling = [f"CHG-S{number:02}" for number in (*range(1, 28), *range(30, 59), *range(60, 102))]
-    assert [id for id in known if id.startswith("CHG-")][: len(scaling)] == scaling
-    deletion_and_after = [f"CHG-S{number}" for number in range(102, 134)]
-    assert [id for id in known if id in deletion_and_after] == deletion_and_after
+def test_every_scenario_and_every_contract_row_of_the_specification_is_listed():
+    assert coverage.missing(specification.load(), coverage.scenarios(), coverage.rows()) == []
+
+
+def test_everything_listed_is_in_the_specification():
+    spec, table = specification.load(), coverage.rows()
+    listed = {id for kinds in table.binding.values() for ids in kinds.values() for id in ids}
+    assert sorted((listed | {story.id for story in coverage.scenarios()}) - spec.keys()) == []
 
 
 def test_the_tests_that_scenarios_name_exist():
@@ -92,7 +93,7 @@ def test_the_page_tells_checks_mutants_and_reasons():
     text = coverage.page(REGISTRY, stories, table, {"AA-001": ["wrong", "bad"]})
     assert "| X-S1 | a\\|b | AA-001 | bad, wrong |  |" in text
     assert "| X-S2 | c |  |  | no way; see `tests/t.py` |" in text
-    assert "| x | contract | 2 | 1 | 1 |" in text
+    assert "| x | contract | 2 | 1 | 1 | 0 |" in text
     assert "| it is so | X-2 |" in text
 
 
@@ -104,14 +105,53 @@ def test_a_broken_file_names_file_line_and_field(tmp_path: Path):
         coverage.scenarios(path)
 
 
-def test_no_scenario_and_no_binding_row_of_coherent_updates_is_missing():
-    """The universe is the specification itself: rows that are marked `contract`, and all scenarios."""
-    rows = {id: row for id, row in specification.load().items() if id.startswith("COH-")}
-    binding = {id for id, row in rows.items() if row.file == "coherent.md" and _mark(row).startswith("contract")}
-    assert binding - set(coverage.rows().binding["coherent"]["contract"]) == set()
-    stories = {id for id in rows if id.startswith("COH-S")}
-    assert stories - {story.id for story in coverage.scenarios()} == set()
+def row(id: str, mark: str) -> Row:
+    return Row(id, "x.md", 1, (("Fact", "It does."), ("Mark", mark)))
 
 
-def _mark(row: specification.Row) -> str:
-    return next((text for heading, text in row.cells if heading == "Mark"), "")
+@pytest.mark.parametrize("mark", ["contract", "C", "C ✔", "contract (D2), R", "C/O", "contract, run"])
+def test_a_contract_row_or_a_scenario_that_is_not_listed_is_reported(mark: str):
+    spec = {"X-1": row("X-1", mark), "X-2": row("X-2", mark), "X-S1": row("X-S1", "open"), "X-S2": row("X-S2", "C")}
+    table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, ())
+    assert coverage.missing(spec, [Scenario("X-S2", "b", ("AA-001",), "", ())], table) == [
+        "X-2: is a contract row that is not listed",
+        "X-S1: is a scenario that is not listed",
+    ]
+
+
+@pytest.mark.parametrize("mark", ["observed", "**D** DFT-01 ✔", "O; error masking is D", "R", "open, R", ""])
+def test_other_rows_need_not_be_listed(mark: str):
+    assert coverage.missing({"X-1": row("X-1", mark)}, [], Rows({}, ())) == []
+
+
+def test_a_row_of_a_table_without_marks_has_to_be_listed_where_its_page_says_so():
+    spec = {"API-001": Row("API-001", "api.md", 1, (("path", "spec"),))}
+    assert coverage.missing(spec, [], Rows({}, ())) == ["API-001: is a contract row that is not listed"]
+
+
+PENDING = Reason("not built", ("X-2",))
+
+
+def test_what_is_pending_is_neither_checked_nor_excused():
+    stories = [
+        Scenario("X-S3", "a", (), "", (), "not built"),
+        Scenario("X-S4", "b", (), "why not", (), "not built"),
+        Scenario("X-S1", "c", (), "", (), "not built"),
+    ]
+    table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING, Reason("nor this", ("X-1",))))
+    assert told(stories, table) == [
+        "X-S4: is pending, and has checks or a reason",
+        "X-S1: is pending, and has checks or a reason",
+        "X-1: has a reason, and AA-001 claims it",
+    ]
+
+
+def test_the_page_counts_what_is_pending():
+    stories = [Scenario("X-S3", "a", (), "", (), "not built"), Scenario("X-S1", "b", (), "", ())]
+    table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING,))
+    text = coverage.page(REGISTRY, stories, table, {})
+    assert "2 scenarios, 1 of which are pending." in text
+    assert "| X-S3 | a |  |  | pending: not built |" in text
+    assert "| x | contract | 2 | 1 | 0 | 1 |" in text
+    assert "1 rows are about what is not built yet." in text
+    assert "| not built | X-2 |" in text

@@ -87,6 +87,14 @@ def test_of_many_gangs_each_has_a_row(story):
     assert height(text) < 1600
 
 
+def test_a_gang_that_never_had_pods_has_a_row_among_many(story):
+    for i in range(20):
+        serve(story, 3, 1, name=f"serve-{i}")
+    story.gang("empty", {"empty-worker": (1, [])})
+    _, words = drawn(story.history)
+    assert "empty" in words and "up to 0 at a time" in words
+
+
 def test_of_too_many_gangs_the_torn_ones_have_rows(story):
     for gang in range(60):
         serve(story, 2, gang % 10 == 0, f"serve-{gang}")

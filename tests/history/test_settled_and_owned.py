@@ -11,9 +11,9 @@ A = {"gang": "s-0", "clique": "s-0-a"}
 B = {"gang": "s-0", "clique": "s-0-b"}
 
 
-def held(story, *, calm: float = SETTLED + 1) -> RuleResult:
+def held(story, *, calm: float = SETTLED + 1, settle: float = 0) -> RuleResult:
     """INV-003 as it is `calm` seconds after the last record."""
-    rule, gangs = NoGangHeldBelowMinimum(), Gangs()
+    rule, gangs = NoGangHeldBelowMinimum(settle), Gangs()
     for record in story.history.records():
         rule.see(record, gangs)
         gangs.apply(record)
@@ -56,6 +56,14 @@ def test_a_gang_bound_in_part_a_moment_ago_is_not_known_yet(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     assert held(story, calm=1).holds is None
+
+
+def test_a_slow_scheduler_has_longer_to_bind_the_rest(story):
+    two_groups(story)
+    story.pod("a1", **A, node="n1")
+    assert held(story, settle=SETTLED + 5).holds is None
+    assert held(story, settle=SETTLED + 5, calm=SETTLED + 6).holds is False
+    assert held(story, settle=1).holds is False
 
 
 def test_a_partial_binding_that_is_being_undone_is_right(story):

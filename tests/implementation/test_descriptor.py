@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import Exit, UsageError
-from conformance.implementation import loading
+from conformance.implementation import deployment, loading
 from conformance.implementation.descriptor import Descriptor, Role
 
 GOOD = """\
@@ -275,3 +275,81 @@ def test_an_unknown_implementation_is_told(tmp_path: Path) -> None:
         loading.load(f"{tmp_path}/", {})
     with pytest.raises(UsageError, match="is empty"):
         loading.load("", {})
+
+
+SCHEDULER = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: mine
+version: "1.2"
+roles: [gang-scheduler]
+schedulerName: mine-scheduler
+parameters:
+  queue: {description: a queue, default: q1}
+pods: {labels: {queue: "${set.queue}"}, annotations: {scheduler: "${schedulerName}"}}
+podgangs: {labels: {queue: q2}}
+record: [podgroups.example.com]
+settle: 5
+supplied: {schedulerName: "${set.queue}"}
+install:
+  objects: [crds]
+processes:
+  gang-scheduler:
+  - name: bind
+    argv: [sleep, "${port.health}"]
+    ready: {http: "http://127.0.0.1:${port.bind}/readyz"}
+  - name: decide
+    argv: [sleep, "${port.bind}"]
+    ready: {log: ready}
+"""
+
+
+def test_a_role_may_have_several_processes_and_a_scheduler_its_own_needs(load) -> None:
+    mine = load(SCHEDULER, {"queue": "q3"})
+    assert [process.name for process in mine.processes[Role.GANG_SCHEDULER]] == ["bind", "decide"]
+    assert (mine.pods.labels, mine.pods.annotations) == ({"queue": "q3"}, {"scheduler": "mine-scheduler"})
+    assert (mine.podgangs.labels, mine.record, mine.settle) == ({"queue": "q2"}, ("podgroups.example.com",), 5)
+    assert [path.name for path in mine.manifests("objects")] == ["a.yaml", "b.yaml"]
+    assert deployment.supplier_of(mine).scheduler_name == "q3"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "expected"),
+    [
+        ("- name: decide\n    argv", "- argv", 'processes.gang-scheduler[1]: the field "name" is missing — add it'),
+        ("name: decide", "name: bind", "processes.gang-scheduler[1].name: bind is a duplicate — give it another name"),
+        ("name: decide", "name: 2nd", 'processes.gang-scheduler[1].name: "2nd" has the wrong form — the name of the'),
+        ('argv: [sleep, "${port.bind}"]', "argv: []", "processes.gang-scheduler[1].argv: is empty — the program"),
+        (
+            "{log: ready}",
+            '{http: "http://127.0.0.1:${port.bind}/readyz"}',
+            "processes.gang-scheduler[1].ready.http: another process of the role has the same page — give each a port",
+        ),
+        ("podgroups.example.com", "pods.example.com", "record[0]: pods are recorded already — remove the entry"),
+        ("podgroups.example.com", "podgroups", 'record[0]: "podgroups" has the wrong form — the plural and the group'),
+        ("settle: 5", "settle: 40", "settle: 40 is greater than the maximum of 30 — seconds without a change"),
+        (
+            "queue: q2",
+            'queue: "${here}"',
+            "podgangs.labels.queue: ${here} has no meaning here — use ${schedulerName} or",
+        ),
+        ("labels: {queue: q2}", "label: {queue: q2}", 'podgangs.label: unknown field — did you mean "labels"?'),
+        ("objects: [crds]", "objects: [crd]", "install.objects[0]: no YAML file at crd — give a file, a folder with"),
+    ],
+)
+def test_a_mistake_in_what_a_scheduler_needs_is_told(load, wrong: str, right: str, expected: str) -> None:
+    assert wrong in SCHEDULER
+    assert expected in refusal(load, SCHEDULER.replace(wrong, right), {})
+
+
+def test_only_a_gang_scheduler_has_needs_on_pods(load) -> None:
+    line = refusal(load, GOOD + "settle: 5\n")
+    assert line == 'mine.yaml:20: settle: is for the role "gang-scheduler", which it does not play — ' + (
+        "remove it, or add the role"
+    )
+
+
+def test_a_parameter_that_the_reference_does_not_have_is_told(load) -> None:
+    mine = load(SCHEDULER.replace("{schedulerName: ", "{schedularName: "), {})
+    with pytest.raises(UsageError, match=r'mine\.yaml:13: supplied.*unknown parameter "schedularName" — did you mean'):
+        deployment.supplier_of(mine)

@@ -158,7 +158,7 @@ def test_an_end_by_itself_is_a_failure_and_stays_one_after_a_new_start(make: Mak
     driver.start()
     pid = driver.pid(Role.OPERATOR)
     os.kill(pid, signal.SIGKILL)
-    driver._players[Role.OPERATOR].group.wait()
+    driver._players[Role.OPERATOR].processes[0].group.wait()
     assert not driver.alive(Role.OPERATOR)
     driver.start(Role.OPERATOR)
     (failure,) = driver.failures()
@@ -273,8 +273,9 @@ def test_a_second_operator_that_ends_by_itself_is_a_failure(make: Make, drive) -
     driver.start()
     driver.operators.elect("test")
     driver.operators.add_second()
-    os.kill(driver.operators.second.group.pid, signal.SIGKILL)
-    driver.operators.second.group.wait()
+    [second] = driver.operators.second.processes
+    os.kill(second.group.pid, signal.SIGKILL)
+    second.group.wait()
     assert [failure.role for failure in driver.failures()] == [Role.OPERATOR]
 
 
@@ -283,7 +284,7 @@ def test_everything_stops_with_the_driver(make: Make, drive) -> None:
     driver.start()
     driver.operators.elect("test")
     driver.operators.add_second()
-    second = driver.operators.second.group
+    second = driver.operators.second.processes[0].group
     driver.stop()
     assert second.ended is not None and not driver.alive(Role.OPERATOR)
 

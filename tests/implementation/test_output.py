@@ -71,3 +71,28 @@ def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: 
         assert found.last_lines(2) == ["words", "ready"]
         bound(log)
         assert log.read_text().endswith("words\nready\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("panic: runtime error: index out of range", True),
+        ("F1123 03:00:00.000000 1 server.go:212] cannot listen", True),
+        ('{"level":"fatal","msg":"no queue"}', True),
+        ("2026-01-01T00:00:00Z\tFATAL\tmain.go:1\tno queue", True),
+        ("flag provided but not defined: -x", True),
+        ("Error: unknown flag: --x", True),
+        ("I1123 03:00:00.000000 1 main.go:1] no panic: all is well", False),
+    ],
+)
+def test_the_line_with_the_reason_is_found_above_what_follows_it(log: Path, line: str, told: bool) -> None:
+    found = Output(log)
+    add(log, f"panic: an older one\n{line}\n" + "goroutine 1 [running]:\n" * 100)
+    assert found.reason() == (line if told else "panic: an older one")
+
+
+def test_a_reason_that_comes_last_is_not_said_twice(log: Path) -> None:
+    found = Output(log)
+    add(log, "starting\npanic: no\n")
+    assert found.reason() == ""
+    assert found.last_lines(2) == ["starting", "panic: no"]

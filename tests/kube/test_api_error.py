@@ -58,6 +58,7 @@ def test_a_body_that_is_no_status_or_a_poor_one_is_no_crash(body: bytes, message
     ("header", "seconds"),
     [
         ("3", 3.0),
+        ("86400", 60.0),
         ("0", None),
         (None, None),
         ("", None),

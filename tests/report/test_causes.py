@@ -82,6 +82,14 @@ def test_a_process_that_died_is_the_cause_of_waits_in_vain() -> None:
     assert groups == [("mine: the operator exited with code 7", ["AA-001", "AA-002"], [])]
 
 
+def test_ends_of_logs_make_no_causes_of_their_own() -> None:
+    tests = {"t": ("AA-001",), "u": ("AA-002",)}
+    waits = [f"nothing is bound; its log ends with: cycle {n} | of {n}\nnot seen within 3 s: x" for n in ("a", "b")]
+    events = [failed(test, id, "x", "x", wait) for (test, (id,)), wait in zip(tests.items(), waits, strict=True)]
+    [(title, ids, _)] = found(tests, *events, *(ended(test, "failed") for test in tests))
+    assert (title, ids) == ("nothing is bound; its log ends with: cycle a | of a", ["AA-001", "AA-002"])
+
+
 def test_each_different_failure_of_a_cause_is_kept_once() -> None:
     both = ("AA-001", "AA-002")
     entries = registry(*map(entry, both))

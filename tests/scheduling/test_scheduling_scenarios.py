@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove.scheduling import sampling, scenarios
+from conformance.grove.scheduling import manifests, sampling, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Outcome
 from conformance.suite import requirement
@@ -119,3 +119,69 @@ def test_drawn_instances_are_those_of_the_seed():
     assert len(first) == 6 and first == again
     assert [scenario.instance for scenario in sampling.scenarios(8, 6, ())] != [scenario.instance for scenario in first]
     assert all("seed 7" in scenario.about for scenario in first)
+
+
+def test_minimums_of_zero_are_a_matter_of_their_own():
+    assert broken(scene("GS-S25", *bound("A", "o", "n1"))) == {judging.ZERO}
+    assert broken(scene("zero-minimum")) == {judging.ZERO}
+    drawn = sampling.scenarios(3, 20, ("SCHED-060",))
+    assert not any(scenario.instance.zero_minimums for scenario in drawn)
+
+
+def test_a_pod_that_was_moved_is_not_evicted():
+    placed = bound("G", "w", "n1")
+    gone, again = Gone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
+    repaired = {"G": {"w": {"n1": 1, "n2": 1}}}
+    evicted = scene("repair", gone, *placed, outcome=Outcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
+    assert "SCHED-030" in broken(evicted)
+    waits = Outcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"}), recreated=True)
+    assert "SCHED-030" in broken(scene("repair", gone, *placed, outcome=waits))
+    moved = Outcome(repaired, frozenset({"w0"}), recreated=True, moved=frozenset({"w0"}))
+    assert broken(scene("repair", gone, *placed, again, outcome=moved)) == set()
+    assert scenarios.notation(moved) == "G.w n1+n2; moved w0"
+
+
+def test_recreated_pods_are_known_by_their_names():
+    instance = ALL["repair"].instance
+    testbed = manifests.Testbed("ns", "pool", "mine", prefix="repair")
+    [_, *others] = manifests.running(instance, testbed)
+    waiting = manifests.pods(instance, testbed)
+    again = manifests.recreated(instance, instance.running[0], testbed)
+    assert "nodeName" not in again["spec"] and again["metadata"]["name"] == "repair-w0-again"
+    [gang] = manifests.gangs(instance, testbed)
+    groups = manifests.recreated_references(gang["spec"]["podgroups"], instance.running[0], testbed)
+    names = {reference["name"] for reference in groups[0]["podReferences"]}
+    assert names == {"repair-w0-again", "repair-w1", "repair-g-w-0"}
+    seen = manifests.outcome(instance, [*others, *waiting, again], testbed)
+    assert (seen.evicted, seen.moved, seen.recreated) == ({"w0"}, set(), True)
+    bound_again = {**again, "spec": {**again["spec"], "nodeName": testbed.node("n2")}}
+    seen = manifests.outcome(instance, [*others, *waiting, bound_again], testbed)
+    assert (seen.moved, seen.victims, seen.placed) == ({"w0"}, frozenset(), {"G": {"w": {"n2": 1}}})
+
+
+def test_what_a_scheduler_cannot_express_is_not_judged():
+    lower = scene("GS-S10", *bound("L", "w", "n1", "n1"))
+    assert broken(lower) == {"SCHED-028"}
+    assert broken(lower, ranked=False) == set()
+    for feature, left_out in (("no-preferred-topology", "GS-S26"), ("one-topology-level", "hierarchy")):
+        known = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS)}
+        kept = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS, {feature})}
+        assert left_out in known - kept and {"GS-S13", judging.WITNESS} <= kept
+        drawn = sampling.scenarios(3, 5, ("SCHED-060",), {feature})
+        assert len(drawn) == 5 and all(sampling.expressible(one.instance, {feature}) for one in drawn)
+
+
+def test_a_binding_has_the_levels_that_gangs_use():
+    testbed = manifests.Testbed("ns", "pool", "mine")
+    levels = {}
+    for name in ("GS-S01", "GS-S13", "GS-S28", "hierarchy"):
+        found = manifests.topology_binding(ALL[name].instance, testbed)
+        levels[name] = [level["domain"] for level in found["spec"]["levels"]] if found else []
+    assert levels == {
+        "GS-S01": [],
+        "GS-S13": ["rack"],
+        "GS-S28": ["rack", "host"],
+        "hierarchy": ["block", "rack", "host"],
+    }
+    [gang] = manifests.gangs(ALL["GS-S13"].instance, testbed)
+    assert gang["metadata"]["annotations"] == {"grove.io/topology-name": "pool"}

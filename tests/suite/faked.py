@@ -26,7 +26,8 @@ from conformance.suite.scene import SceneEnded, Step
 class Case:
     def __init__(self, running):
         self.running = running
-        self.log, self.steps, self.revision = Log(), {}, 0
+        self.log, self.steps, self.markers, self.revision = Log(), {}, {}, 0
+        self.neighbor = None
         self.history = History(self.log, "fake")
         self.checks = running.checks
         self.expect, self.holds = running.checks.expect, running.checks.holds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from conformance.evidence import bundle
+from conformance.evidence.values import brief
 from conformance.suite.ledger import Check
 from tests.history.story import Story
 
@@ -88,3 +90,22 @@ def test_there_are_objects_picture_logs_of_the_window_and_the_command(folder: Pa
 def test_events_are_told_in_a_line_each(folder: Path) -> None:
     [line] = (folder / "events.txt").read_text().splitlines()
     assert line.endswith("Warning FailedScheduling Pod/b1: 0/1 nodes are available (kube-scheduler)")
+
+
+def test_nothing_of_a_long_log_is_lost(tmp_path: Path) -> None:
+    log, copy = tmp_path / "it.log", tmp_path / "logs" / "it.log"
+    lines = [f"line {number}\n" for number in range(300_000)]
+    log.write_text("before\n" + "".join(lines))
+    bundle.copy_log(log, len("before\n"), copy)
+    assert copy.stat().st_size == bundle.MOST_LOG and copy.read_text().endswith(lines[-1])
+    assert gzip.decompress(copy.with_name("it.log.gz").read_bytes()).decode() == "".join(lines)
+    bundle.copy_log(log, log.stat().st_size - 20, short := tmp_path / "short.log")
+    assert short.read_text() == log.read_text()[-20:] and not short.with_name("short.log.gz").exists()
+
+
+def test_a_failure_that_quotes_a_log_is_cut_before_its_end() -> None:
+    text = "mine: the operator exited with code 2; its log ends with: " + "usage | " * 100 + "the reason"
+    short = brief(text, 120)
+    assert len(short) == 120 and short.startswith("mine: the operator exited with code 2; its log ends with: …")
+    assert short.endswith("usage | the reason")
+    assert brief("x" * 200, 120) == "x" * 119 + "…"

@@ -18,9 +18,9 @@ from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.invariants.result import RuleResult
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked, CheckFailed, Checks
-from conformance.suite.scene_environment import CALM, OWN
 from conformance.suite.silence import Silence
 from conformance.suite.wait_budget import WaitBudget
+from conformance.suite.waits import CALM, OWN
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 
@@ -38,6 +38,9 @@ class Api:
         pass
 
     create_all = evict = delete
+
+
+MINE = SimpleNamespace(settle=0)
 
 
 @pytest.fixture
@@ -59,7 +62,7 @@ def play(
         pool="pool",
         history=story.history,
         api=Api(),
-        driver=driver or SimpleNamespace(descriptor=None, failures=tuple, logs=dict),
+        driver=driver or SimpleNamespace(descriptor=MINE, failures=tuple, logs=dict, last_words=str),
         kubeconfig=Path("kubeconfig"),
         sound=sound,
         wait_budget=WaitBudget(),
@@ -76,6 +79,31 @@ def later(story: Story, moment: float, name: str, **how: Any) -> None:
         story.pod(name, after=0, **how)
 
     story.log.later(moment, tell)
+
+
+@pytest.mark.parametrize(("roles", "told"), [(("operator", "gang-scheduler"), False), (("gang-scheduler",), True)])
+def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: Any, told: bool) -> None:
+    budget = WaitBudget(roles)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})  # of the operator, which is another one
+    story.pod("a1", gang="s-0", clique="s-0-a")
+    budget.note(story.history.view())
+    assert budget.lifeless == ("the implementation has not bound any pod in this run" if told else "")
+    story.pod("a1", gang="s-0", clique="s-0-a", node="n1")
+    budget.note(story.history.view())
+    assert budget.lifeless == "" and budget.limit(30, 1) == 30
+
+
+def test_the_first_wait_for_nothing_names_the_last_words(story: Story) -> None:
+    driver = SimpleNamespace(
+        descriptor=MINE, failures=tuple, logs=dict, last_words=lambda: "its log ends with: no queue"
+    )
+    case = play(story, driver=driver)
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "a pod", lambda view: None, 5)
+    [check] = case.checks.made
+    assert check.seen.splitlines()[0] == (
+        "the implementation has not made or written anything in this run; its log ends with: no queue"
+    )
 
 
 def test_a_patch_returns_when_the_history_has_it(story: Story) -> None:
@@ -135,6 +163,15 @@ def test_a_silence_is_never_too_short_to_tell_anything(story: Story, scale: floa
     assert story.log.now() == pytest.approx(lasts)
 
 
+@pytest.mark.parametrize(("scale", "real", "lasts"), [(1, False, 5), (0.1, True, 5), (0.1, False, 5), (2, False, 10)])
+def test_a_silence_is_as_long_as_the_judged_scheduler_needs(
+    story: Story, scale: float, real: bool, lasts: float
+) -> None:
+    driver = SimpleNamespace(descriptor=SimpleNamespace(settle=5), failures=tuple, logs=dict)
+    play(story, scale, driver).quiet(2, 2, real=real)
+    assert story.log.now() == pytest.approx(lasts)
+
+
 def test_a_silence_is_of_what_is_asked_for(story: Story) -> None:
     later(story, 1, "a1")
     case = play(story)
@@ -169,7 +206,7 @@ class Broken:
         return {}
 
     def refuse(self, *given: object) -> None:
-        raise NotStarted(Role.OPERATOR, "mine", "ended with exit code 3")
+        raise NotStarted(Role.OPERATOR, "", "mine", "ended with exit code 3")
 
     elect = add_second = become = refuse
 
@@ -243,7 +280,7 @@ def test_webhooks_that_the_driver_has_not_installed_cannot_be_taken_away(story: 
 def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Story) -> None:
     deaths: list[str] = []
     driver = SimpleNamespace(
-        descriptor=None,
+        descriptor=MINE,
         failures=lambda: deaths,
         logs=dict,
         controls=lambda role: True,

@@ -47,7 +47,7 @@ def test_a_killed_suite(real: Real) -> None:
     assert real.process is not None
     real.process.kill()
     real.end()
-    wait_for(lambda: not real.left(), 20)
+    wait_for(lambda: not real.left(), 120)
     assert real.left() == []
 
 

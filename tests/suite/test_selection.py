@@ -49,7 +49,7 @@ def test_invariants_select_no_test_of_another_profile() -> None:
 
 
 def test_what_does_not_hold_for_a_feature_is_not_judged_where_it_is_claimed() -> None:
-    entry = replace(REGISTRY.requirements["CORE-001"], unless="other-names")
+    entry = replace(REGISTRY.requirements["CORE-001"], unless=("other-names",))
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "CORE-001": entry})
     assert "other-names" in registry.features
     without, with_it = scope(registry, (), (), BOTH, ()), scope(registry, (), (), BOTH, ("other-names",))

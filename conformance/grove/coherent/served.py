@@ -13,6 +13,8 @@ MAPS, SETS = "podgangmaps.grove.io", "podcliquesets.grove.io"
 COHERENT = "Coherent"
 FEATURE = "coherent"
 """The feature of an implementation that serves PodGangMaps and the strategy."""
+FIRST_TEXT = "coherent-first-text"
+"""The feature of one that serves them without maxUnavailable, as the first text of the proposal has it."""
 WORD = "podgangmaps"
 """What manifests contain that serve any of it."""
 
@@ -31,7 +33,9 @@ class Served:
     @property
     def features(self) -> frozenset[str]:
         """The features that follow from it."""
-        return frozenset({FEATURE} if self.maps and COHERENT in self.strategies else ())
+        if not self.maps or COHERENT not in self.strategies:
+            return frozenset()
+        return frozenset({FEATURE} if self.budget else {FEATURE, FIRST_TEXT})
 
     @property
     def findings(self) -> dict[str, str]:

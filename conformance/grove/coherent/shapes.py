@@ -47,6 +47,12 @@ def entries(found: Document | None) -> Layout:
     return tuple(entry for entry in every if not entry.empty)
 
 
+def by_epoch(found: Document | None) -> bool:
+    """Whether entries of a map are keyed by epochs: then a PodGang says by its labels to which entry it belongs, and
+    nothing is known of it before it exists."""
+    return any(text(entry, "epoch") and not text(entry, "name") for entry in items(found, "spec", "entries"))
+
+
 def empty_entries(found: Document | None) -> list[str]:
     """The keys of entries of a map that hold nothing."""
     listed = items(found, "spec", "entries")

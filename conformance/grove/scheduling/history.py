@@ -22,6 +22,8 @@ class Bound:
     gang: str
     group: str
     node: str
+    moved: str = ""
+    """The running pod of which it is the recreated one."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool
 def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: bool = False) -> Outcome:
     """Return the outcome in which exactly these pods are bound."""
     placed: dict[str, dict[str, Counter[str]]] = {}
-    for pod in bound:
+    alive = list(bound)
+    for pod in alive:
         placed.setdefault(pod.gang, {}).setdefault(pod.group, Counter())[pod.node] += 1
-    return Outcome(placed, frozenset(evicted), recreated)
+    gone = frozenset(evicted)
+    return Outcome(placed, gone, recreated, gone.intersection(pod.moved for pod in alive))

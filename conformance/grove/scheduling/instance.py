@@ -120,6 +120,13 @@ class Outcome:
     evicted: frozenset[str] = frozenset()
     recreated: bool = False
     """Whether evicted pods of gangs were recreated, so that they wait again."""
+    moved: frozenset[str] = frozenset()
+    """Those of the evicted pods that were recreated and bound again: the scheduler has moved them to make room."""
+
+    @property
+    def victims(self) -> frozenset[str]:
+        """Return the evicted pods that were not moved."""
+        return self.evicted - self.moved
 
     def of(self, gang: str, group: str) -> Spread:
         """Return the pods of a group that were bound, by node."""
@@ -153,6 +160,11 @@ class Instance:
     def node(self, name: str) -> Node:
         """Return a node by name."""
         return next(node for node in self.nodes if node.name == name)
+
+    @property
+    def zero_minimums(self) -> bool:
+        """Return whether a pod group has the minimum 0, whose meaning is open (GS-45)."""
+        return any(group.minimum == 0 for gang in self.gangs for group in gang.groups)
 
     def priority(self, pod: Running) -> int:
         """Return the priority of a running pod. A pod of a gang has the priority of the gang."""

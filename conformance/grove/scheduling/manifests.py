@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from conformance.grove import labels
 from conformance.grove.kinds import PODGANGS
-from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, Outcome, Resources, Scope
+from conformance.grove.scheduling.instance import (
+    HOST,
+    Gang,
+    Group,
+    Instance,
+    Node,
+    Outcome,
+    Resources,
+    Running,
+    Scope,
+)
 
 Manifest = dict[str, Any]
 
@@ -78,8 +88,9 @@ def object_name(*parts: str) -> str:
 
 
 def priority_class(priority: int) -> str:
-    """Return the name of the PriorityClass of a priority; empty for 0, which needs none."""
-    return f"conformance-{priority}" if priority else ""
+    """Return the name of the PriorityClass of a priority, also of 0: what schedulers take for the priority of a gang
+    without a class differs (KAI-09)."""
+    return f"conformance-{priority}"
 
 
 def priority_classes(instance: Instance) -> list[Manifest]:
@@ -92,7 +103,7 @@ def priority_classes(instance: Instance) -> list[Manifest]:
             "metadata": {"name": priority_class(priority)},
             "value": priority,
         }
-        for priority in sorted(wanted - {0})
+        for priority in sorted(wanted)
     ]
 
 
@@ -104,6 +115,23 @@ def nodes(instance: Instance, testbed: Testbed) -> list[Manifest]:
 def gangs(instance: Instance, testbed: Testbed) -> list[Manifest]:
     """Return the PodGangs, with references to all their pods, including the running ones."""
     return [_gang(instance, gang, testbed) for gang in instance.gangs]
+
+
+def topology_binding(instance: Instance, testbed: Testbed) -> Manifest | None:
+    """Return the ClusterTopologyBinding that the gangs of an instance name, with the levels that they use; None if they
+    have no constraints. Schedulers that translate it need no other level on each node (KAI-07)."""
+    scopes = [scope for gang in instance.gangs for scope in gang.scopes]
+    used = {key for scope in scopes for key in (scope.required, scope.preferred) if key}
+    levels = [{"domain": key, "key": testbed.key(key)} for key in KEYS if key in used]
+    if not levels:
+        return None
+    metadata = {"name": testbed.pool}
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "ClusterTopologyBinding",
+        "metadata": metadata,
+        "spec": {"levels": levels},
+    }
 
 
 def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
@@ -138,6 +166,29 @@ def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
     return found
 
 
+def again(pod: Running, testbed: Testbed) -> str:
+    """Return the name of the pod that takes the place of an evicted one."""
+    return testbed.name(pod.name, "again")
+
+
+def recreated(instance: Instance, pod: Running, testbed: Testbed) -> Manifest:
+    """Return the pod that takes the place of an evicted one of a gang, as its owner creates it: without a node."""
+    [manifest] = running(replace(instance, running=(pod,)), testbed)
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "annotations"}
+    spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
+    return {**manifest, "metadata": {**metadata, "name": again(pod, testbed)}, "spec": spec}
+
+
+def recreated_references(podgroups: Iterable[Mapping[str, Any]], pod: Running, testbed: Testbed) -> list[Manifest]:
+    """Return the pod groups of a gang with a reference to the recreated pod instead of the evicted one."""
+    old, new = testbed.name(pod.name), again(pod, testbed)
+
+    def references(group: Mapping[str, Any]) -> list[Manifest]:
+        return [{**ref, "name": new if ref["name"] == old else ref["name"]} for ref in group["podReferences"]]
+
+    return [{**group, "podReferences": references(group)} for group in podgroups]
+
+
 def gang_status(now: str) -> Manifest:
     """Return the PodGang status that reports that all pods exist (GS-F17)."""
     condition = {"type": "Initialized", "status": "True", "reason": "PodGangPodsCreated", "lastTransitionTime": now}
@@ -150,6 +201,7 @@ def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], testbed: Tes
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in found if not pod["metadata"].get("deletionTimestamp")}
     before = {testbed.name(pod.name): pod for pod in instance.running}
+    recreated = {again(pod, testbed): pod.name for pod in instance.running}
     placed: dict[str, dict[str, Counter[str]]] = {}
     for name, pod in alive.items():
         node, clique = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {}).get(labels.CLIQUE)
@@ -157,7 +209,9 @@ def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], testbed: Tes
             gang, group = groups[clique]
             placed.setdefault(gang, {}).setdefault(group, Counter())[nodes_of.get(node, node)] += 1
     evicted = {pod.name for name, pod in before.items() if pod.state == "running" and name not in alive}
-    return Outcome(placed, frozenset(evicted))
+    made = {old: alive[new] for new, old in recreated.items() if new in alive and old in evicted}
+    moved = frozenset(old for old, pod in made.items() if pod["spec"].get("nodeName"))
+    return Outcome(placed, frozenset(evicted), bool(made), moved)
 
 
 def _node(node: Node, testbed: Testbed) -> Manifest:
@@ -180,8 +234,7 @@ def _node(node: Node, testbed: Testbed) -> Manifest:
 def _gang(instance: Instance, gang: Gang, testbed: Testbed) -> Manifest:
     spec: Manifest = {"podgroups": [_podgroup(instance, gang, group, testbed) for group in gang.groups]}
     spec |= _constraint(gang, testbed)
-    if gang.priority:
-        spec["priorityClassName"] = priority_class(gang.priority)
+    spec["priorityClassName"] = priority_class(gang.priority)
     if gang.configs:
         spec["topologyConstraintGroupConfigs"] = [
             {
@@ -191,11 +244,13 @@ def _gang(instance: Instance, gang: Gang, testbed: Testbed) -> Manifest:
             }
             for number, scope in enumerate(gang.configs)
         ]
-    metadata = {
+    metadata: Manifest = {
         "name": testbed.name(gang.name),
         "namespace": testbed.namespace,
         "labels": {labels.SCHEDULER: testbed.scheduler, **testbed.tag},
     }
+    if gang.scopes:
+        metadata["annotations"] = {labels.TOPOLOGY: testbed.pool}
     return {"apiVersion": PODGANGS.api_version, "kind": PODGANGS.kind, "metadata": metadata, "spec": spec}
 
 
@@ -245,8 +300,7 @@ def _pod(
         "tolerations": [dict(t) for t in (*testbed.tolerations, *demands.get("tolerations", ()))],
         "containers": [{"name": "main", "image": "registry.example/x:1", "resources": {"limits": amounts}}],
     }
-    if priority:
-        spec["priorityClassName"] = priority_class(priority)
+    spec["priorityClassName"] = priority_class(priority)
     if "nodeAffinity" in demands:
         required = {"nodeSelectorTerms": [_term(term, testbed) for term in demands["nodeAffinity"]]}
         spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}

@@ -145,8 +145,8 @@ def whole(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
 
 def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     """Yield breaches about victims: who was evicted, and for whom (GS-30 to GS-32)."""
-    victims = [pod for pod in instance.running if pod.name in outcome.evicted]
-    if strange := outcome.evicted - {pod.name for pod in victims}:
+    victims = [pod for pod in instance.running if pod.name in outcome.victims]
+    if strange := outcome.victims - {pod.name for pod in victims}:
         yield Breach("OR-8", "", f"evicted {', '.join(sorted(strange))}, which were not running")
     if not victims:
         return
@@ -257,7 +257,7 @@ def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
 def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     """Yield breaches of the choice of victims: pods above minimums come before whole gangs, then lower priorities first
     (OR-8, GS-32)."""
-    victims = [pod for pod in instance.running if pod.name in outcome.evicted]
+    victims = [pod for pod in instance.running if pod.name in outcome.victims]
     bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
     pending = [gang for gang in bound if gang.name not in {pod.gang for pod in instance.running}]
     if not victims or len(pending) != 1 or outcome.recreated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 
@@ -10,7 +11,9 @@ from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.scenarios import Expectation, Scenario
 from conformance.grove.scheduling.strategies import instances
 
-TRIES = 30
+NO_PREFERENCES, ONE_LEVEL = "no-preferred-topology", "one-topology-level"
+"""Features of schedulers whose API cannot express a preferred domain, or domains within domains."""
+TRIES = 60
 """Maximum number of generated instances for each one that is kept."""
 
 
@@ -18,9 +21,9 @@ class _Enough(Exception):
     """Enough instances were found."""
 
 
-def scenarios(number: int, count: int, checks: tuple[str, ...]) -> list[Scenario]:
-    """Return `count` generated instances that are worth playing, the same for the same `number`. Their ids are
-    `drawn-<i>`."""
+def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collection[str] = ()) -> list[Scenario]:
+    """Return `count` generated instances that are worth playing and that a scheduler with these features can express,
+    the same for the same `number`. Their ids are `drawn-<i>`."""
     found: list[Instance] = []
 
     @seed(number)
@@ -38,7 +41,7 @@ def scenarios(number: int, count: int, checks: tuple[str, ...]) -> list[Scenario
     def draw(instance: Instance) -> None:
         if len(found) == count:
             raise _Enough
-        if instance not in found and playable(instance) and contended(instance):
+        if instance not in found and playable(instance) and contended(instance) and expressible(instance, features):
             found.append(instance)
 
     with contextlib.suppress(_Enough):
@@ -53,10 +56,21 @@ def _scenario(name: str, about: str, instance: Instance, checks: tuple[str, ...]
 
 
 def playable(instance: Instance) -> bool:
-    """Return whether gates do not affect who is first. The gates of scaled gangs are removed after other gangs of lower
-    priority were placed, which is not a mistake."""
+    """Return whether the rules about the instance are settled: no minimum is 0, whose meaning is open (GS-45), and
+    gates do not affect who is first. Those of scaled gangs are removed after other gangs of lower priority were placed,
+    which is not a mistake."""
     scaled = [gang for gang in instance.gangs if gang.base]
-    return not any(other.priority < gang.priority for gang in scaled for other in instance.gangs)
+    late = any(other.priority < gang.priority for gang in scaled for other in instance.gangs)
+    return not late and not instance.zero_minimums
+
+
+def expressible(instance: Instance, features: Collection[str]) -> bool:
+    """Return whether a scheduler with these features can be told the constraints of the instance."""
+    scopes = [scope for gang in instance.gangs for scope in gang.scopes]
+    if NO_PREFERENCES in features and any(scope.preferred for scope in scopes):
+        return False
+    required = [sum(bool(scope.required) for scope in gang.scopes) for gang in instance.gangs]
+    return ONE_LEVEL not in features or max(required, default=0) <= 1
 
 
 def contended(instance: Instance) -> bool:

@@ -99,7 +99,8 @@ def notation(outcome: Outcome) -> str:
         for group, spread in groups.items()
         if spread
     ]
-    gone = [f"evicted {', '.join(sorted(outcome.evicted))}"] if outcome.evicted else []
+    gone = [f"evicted {', '.join(sorted(outcome.victims))}"] if outcome.victims else []
+    gone += [f"moved {', '.join(sorted(outcome.moved))}"] if outcome.moved else []
     return "; ".join(parts + gone) or "nothing is placed"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from conformance.invariants.coherent.availability import Availability, ServingUnit
 from conformance.invariants.coherent.batches import AnchorsFirst, OneBatchAtATime
+from conformance.invariants.coherent.first_text import FirstText
 from conformance.invariants.coherent.maps import OneGangForAReplica, Partition
 from conformance.invariants.coherent.members import NoSurge, PodsFollowTheMap
 from conformance.invariants.coherent.rest import SteadyState
@@ -31,4 +32,5 @@ def rules(excused: Collection[str] = ()) -> list[CoherentRule]:
         PodsFollowTheMap(state),
         OneGangForAReplica(state),
         SteadyState(state),
+        FirstText(state),
     ]

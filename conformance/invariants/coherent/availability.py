@@ -8,24 +8,28 @@ from conformance.invariants.coherent.rule import CoherentRule
 from conformance.invariants.coherent.state import Place, Pod, State
 
 
-class _Losses:
-    """Components that have lost members, or lacked some when the update began, and have not all of them since: of
-    these nothing is said until they are complete."""
+class Losses:
+    """Components that have lost members, or lacked some when the update began: of these nothing is said until they are
+    complete or, if losses are `lasting`, as long as the update runs. Lost members return in the new version."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, *, lasting: bool = False) -> None:
+        self._state, self._lasting = state, lasting
         self._lacking: set[Place] = set()
 
     def see(self, record: Record) -> None:
+        """Note what a record shows to be lost, or complete again."""
         state = self._state
         if record.resource == "podcliquesets" and state.began:
+            if self._lasting:
+                self._lacking = {place for place in self._lacking if place.set != record.name}
             places = [place for place in state.sizes if place.set == record.name]
             self._lacking |= {place for place in places if state.available(place) < state.sizes[place]}
             return
         pod, before = state.pods.get(record.uid), state.before
         if record.resource != "pods" or pod is None:
             return
-        if pod.ready and pod.place in self._lacking and state.available(pod.place) >= state.sizes.get(pod.place, 0):
+        lacking = pod.place in self._lacking and not self._lasting
+        if lacking and pod.ready and state.available(pod.place) >= state.sizes.get(pod.place, 0):
             self._lacking.discard(pod.place)
         if before is not None and before.ready and not pod.ready and state.taken(record) is None:
             self._lacking.add(pod.place)
@@ -34,25 +38,40 @@ class _Losses:
         return place in self._lacking
 
 
-class Availability(CoherentRule):
-    """INV-011 (COH-I01)."""
+class _WhileUpdating(CoherentRule):
+    """A rule about what an update takes down. Each has losses of its own: what one of them ignores is not hidden from
+    the other."""
+
+    lasting = False
+    """Whether a component that has lost members counts as incomplete until the update has ended."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._losses = Losses(state, lasting=self.lasting)
+
+    def look(self, record: Record) -> None:
+        """Judge the state after a record."""
+        self._losses.see(record)
+        pod = taken_in_update(self.state, record)
+        if pod is not None:
+            self._judge(pod, record)
+
+    def _judge(self, pod: Pod, record: Record) -> None:
+        """Judge the state in which the update has begun to delete a pod that was Ready."""
+        raise NotImplementedError
+
+
+class Availability(_WhileUpdating):
+    """INV-011 (COH-I01). Of templates without maxUnavailable, INV-023 judges what may be unavailable."""
 
     id = "INV-011"
     what = "an update leaves all but maxUnavailable of each component available"
     nothing = "no update deleted a pod that was Ready"
 
-    def __init__(self, state: State) -> None:
-        super().__init__(state)
-        self._losses = _Losses(state)
-
-    def look(self, record: Record) -> None:
-        """Judge the state after a record."""
-        self._losses.see(record)
-        pod = _taken_in_update(self.state, record)
-        if pod is None or pod.place in self._losses:
+    def _judge(self, pod: Pod, record: Record) -> None:
+        if pod.place in self._losses or not self.state.budgeted(pod.place.set):
             return
-        found = self.state.components(pod.place.set, pod.place.replica, [pod.place.key])
-        for component in found:
+        for component in self.state.components(pod.place.set, pod.place.replica, [pod.place.key]):
             self.judged += 1
             available = self.state.available(pod.place)
             if available < component.replicas - component.unavailable:
@@ -63,24 +82,19 @@ class Availability(CoherentRule):
                 self._violate(reason, record)
 
 
-class ServingUnit(CoherentRule):
-    """INV-012 (COH-I02). Judged where the plan has two steps at least, and no change came in the middle of another."""
+class ServingUnit(_WhileUpdating):
+    """INV-012 (COH-I02). Judged where the plan has two steps at least, all members were available when the update began
+    and none was lost since, and no change came in the middle of another."""
 
     id = "INV-012"
+    lasting = True
     what = "at every moment of an update, one version has minAvailable of each component in scope available"
     nothing = "no update in two or more steps deleted a pod that was Ready"
 
-    def __init__(self, state: State) -> None:
-        super().__init__(state)
-        self._losses = _Losses(state)
-
-    def look(self, record: Record) -> None:
-        """Judge the state after a record."""
-        self._losses.see(record)
-        pod = _taken_in_update(self.state, record)
-        if pod is None or self.state.sets[pod.place.set].interrupted:
-            return
+    def _judge(self, pod: Pod, record: Record) -> None:
         pcs, replica = pod.place.set, pod.place.replica
+        if self.state.sets[pcs].interrupted:
+            return
         components = self.state.components(pcs, replica, self.state.sets[pcs].scope)
         components = [each for each in components if each.replicas]
         places = {each.key: Place(pcs, replica, each.key) for each in components}
@@ -105,7 +119,7 @@ class ServingUnit(CoherentRule):
         return self.state.generations.get(self.state.key_of_gang(gang), "")
 
 
-def _taken_in_update(state: State, record: Record) -> Pod | None:
+def taken_in_update(state: State, record: Record) -> Pod | None:
     """A pod in the scope of a running coherent update that the operator has begun to delete."""
     pod = state.taken(record)
     if pod is None or not state.updating(pod.place.set):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from conformance.grove.coherent.model import Layout
 from conformance.grove.fields import count
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import Pod, State
 from conformance.invariants.invariant import Violation
 
 STALE = 5.0
@@ -47,31 +48,48 @@ class PodsFollowTheMap(CoherentRule):
     def __init__(self, state: State) -> None:
         super().__init__(state)
         self._changed: dict[str, float] = {}
+        self._early: dict[str, list[Pod]] = {}
+        """Pods that were created before their gang, by gang, where only the gang can say to which entry it belongs."""
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
         pod, before = self.state.pods.get(record.uid), self.state.before
         if record.resource == "podgangmaps":
             self._changed = dict.fromkeys(self.state.sets, record.at)
+        if record.resource == "podgangs":
+            for early in self._early.pop(record.name, ()):
+                self._judge(early, record)
         if record.resource != "pods" or pod is None:
             return
         self._changed[pod.place.set] = record.at
         if before is not None and before.gang != pod.gang:
             self._violate(f"pod {record.name} moves from gang {before.gang} to {pod.gang}", record)
-        layout = self.state.maps.get((pod.place.set, pod.place.replica))
-        if before is not None or layout is None or record.kind == DELETED or record.listed:
+        if before is not None or record.kind == DELETED or record.listed:
             return
-        if not self.state.sets[pod.place.set].coherent:
+        if pod.place.set in self.state.epochs and pod.gang not in self.state.gangs:
+            self._early.setdefault(pod.gang, []).append(pod)
+        else:
+            self._judge(pod, record)
+
+    def _judge(self, pod: Pod, record: Record) -> None:
+        """Judge the gang in which a pod was created."""
+        found, layout = self.state.sets.get(pod.place.set), self._layout(pod)
+        if layout is None or found is None or not found.coherent:
             return
         self.judged += 1
         key = self.state.key_of_gang(pod.gang)
         removed = record.at - self.state.removed.get(key, float("-inf")) <= STALE
         if not removed and key not in {entry.key for entry in layout} and "/" not in key:
-            self._violate(f"pod {record.name} is created in gang {pod.gang or 'none'}, which no entry names", record)
+            self._violate(f"pod {pod.name} is created in gang {pod.gang or 'none'}, which no entry names", record)
+
+    def _layout(self, pod: Pod) -> Layout | None:
+        """What the map of a pod's replica holds; None without a map. COHR-094 judges whether a lost one is restored."""
+        at = pod.place.set, pod.place.replica
+        return None if at in self.state.unmapped else self.state.maps.get(at)
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
         for pod in self.state.pods.values():
-            layout = self.state.maps.get((pod.place.set, pod.place.replica))
+            layout = self._layout(pod)
             if pod.going or layout is None or now - self._changed.get(pod.place.set, now) < SETTLED:
                 continue
             if self.state.key_of_gang(pod.gang) not in {entry.key for entry in layout}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.coherent import shapes
-from conformance.grove.coherent.model import broken_partition
+from conformance.grove.coherent.model import Entry, Key, broken_partition
 from conformance.grove.fields import label
 from conformance.grove.labels import PART_OF, SET_INDEX
 from conformance.history.gangs import Gangs
@@ -66,10 +66,30 @@ class SteadyState(CoherentRule):
         wrong += [f"there is no gang of entry {key}" for key in sorted(named - seen)]
         wrong += [f"gang {key} is in no entry" for key in sorted(seen - named)]
         for entry in layout:
-            if entry.generation != found.generation and (left := entry.components() & found.scope):
+            left = [key for key in entry.components() & found.scope if self._outdated(pcs, entry, key)]
+            if left:
                 names = ", ".join(sorted(key.name for key in left))
                 wrong.append(f"gang {entry.key} of an old generation holds {names}, which the last update changed")
         return wrong
+
+    def _outdated(self, pcs: str, entry: Entry, key: Key) -> bool:
+        """Whether a gang holds another version of a component than the gangs of the set's generation do. What an
+        interrupted update has moved stays where it is if the next one does not change it (COH-197)."""
+        generation = self.state.sets[pcs].generation
+        if entry.generation == generation:
+            return False
+        own: set[tuple[str, str]] = set()
+        present: set[tuple[str, str]] = set()
+        for pod in self.state.pods.values():
+            if pod.going or (pod.place.set, pod.place.key) != (pcs, key):
+                continue
+            gang = self.state.key_of_gang(pod.gang)
+            template = pod.clique.rpartition("-")[2] if pod.index >= 0 else key.name
+            if gang == entry.key:
+                own.add((template, pod.hash))
+            elif self.state.generations.get(gang) == generation:
+                present.add((template, pod.hash))
+        return not own or not own <= present
 
 
 def _replica(record: Record, pcs: str) -> int | None:

@@ -24,7 +24,7 @@ class OutOfScope(CoherentRule):
         if pod is None or not self.state.updating(pod.place.set):
             return
         pcs = self.state.sets[pod.place.set]
-        if pcs.scope and pod.place.key not in pcs.scope:
+        if pcs.scope and pod.place.key not in pcs.scope and not self.state.surplus(pod):
             names = ", ".join(sorted(key.name for key in pcs.scope))
             self._violate(f"pod {record.name} is deleted, and the update is of {names}", record)
 
@@ -52,7 +52,7 @@ class OneReplicaAtATime(CoherentRule):
         pcs = self.state.sets[pod.place.set]
         if pcs.template.replicas < 2:
             return
-        if pcs.scope and pod.place.key not in pcs.scope:
+        if (pcs.scope and pod.place.key not in pcs.scope) or self.state.surplus(pod):
             return
         self.judged += 1
         turns = self._turns.setdefault((pod.place.set, pcs.generation), [])

@@ -51,7 +51,11 @@ class Set:
 
     template: SetTemplate
     document: Document
+    asked: bool
+    """Whether the spec asks for Coherent."""
     coherent: bool
+    """Whether the rules of coherent updates hold: if the strategy is changed in the middle of another update, not
+    before the operator has begun to follow."""
     generation: str = ""
     running: bool = False
     interrupted: bool = False
@@ -70,6 +74,10 @@ class State:
     sets: dict[str, Set] = field(default_factory=dict)
     maps: dict[tuple[str, int], Layout] = field(default_factory=dict)
     """Present layout by set and replica."""
+    unmapped: set[tuple[str, int]] = field(default_factory=set)
+    """Sets and replicas whose map has been deleted."""
+    epochs: set[str] = field(default_factory=set)
+    """Sets whose maps have entries by epoch."""
     written: tuple[str, int] | None = None
     """Set and replica of the map that the present record is of."""
     previous: Layout = ()
@@ -133,6 +141,16 @@ class State:
         found = self.sets.get(pcs)
         return found is not None and found.coherent and found.running
 
+    def budgeted(self, pcs: str) -> bool:
+        """Whether any template of a set has maxUnavailable."""
+        found = self.sets[pcs].template
+        entries = [*(each.entry for each in found.standalone), *(each.entry for each in found.groups)]
+        return any(number(at(entry, "rollingUpdate"), "maxUnavailable") is not None for entry in entries)
+
+    def gang_was_ready(self, key: str) -> bool:
+        """Whether the gang of an entry is or was Ready."""
+        return any(self.key_of_gang(gang) == key for gang in self.done)
+
     def of_clique(self, clique: str) -> Iterator[Pod]:
         """The pods of a clique that are not being deleted, nor is the clique object that made them."""
         found = (self.pods[uid] for uid in self._by_clique[clique])
@@ -167,6 +185,13 @@ class State:
             return None
         return None if terminating(self.sets[pod.place.set].document) else pod
 
+    def surplus(self, pod: Pod) -> bool:
+        """Whether a pod that is being deleted is one too many, because its component was scaled in."""
+        wanted = self.sizes.get(pod.place)
+        if wanted is None:
+            return False
+        return pod.index >= wanted if pod.index >= 0 else sum(1 for _ in self.of_clique(pod.clique)) >= wanted
+
     def key_of_gang(self, gang: str) -> str:
         """The key of the entry that a gang belongs to; its name where nothing else is known."""
         found = self.gangs.get(gang)
@@ -176,13 +201,13 @@ class State:
 
     def _see_set(self, record: Record) -> None:
         known = self.sets.get(record.name)
-        coherent = text(record.object, "spec", "updateStrategy", "type") == COHERENT
-        if known is None and not coherent:
+        asked = text(record.object, "spec", "updateStrategy", "type") == COHERENT
+        if known is None and not asked:
             return
         if record.kind == DELETED:
             self.sets.pop(record.name, None)
             return
-        found = self.sets[record.name] = Set(template.read(record.object), record.object, coherent)
+        found = self.sets[record.name] = Set(template.read(record.object), record.object, asked, asked)
         found.generation = updates.generation(record.object)
         found.running = updates.running(record.object)
         found.scope = frozenset(Key("clique" if k == "clique" else "group", n) for k, n in shapes.scope(record.object))
@@ -191,6 +216,7 @@ class State:
         found.interrupted, found.ended_at, found.old = known.interrupted, known.ended_at, known.old
         changed = known.generation not in ("", found.generation)
         self.began = found.running and (changed or not known.running)
+        found.coherent = asked and (known.coherent or self.began or not known.running)
         if self.began:
             found.interrupted = changed and known.running
             if not found.interrupted or changed:
@@ -226,6 +252,10 @@ class State:
         self.written, self.previous = (pcs, replica), self.maps.get((pcs, replica), ())
         layout = () if record.kind == DELETED else shapes.entries(record.object)
         self.maps[pcs, replica] = layout
+        (self.unmapped.add if record.kind == DELETED else self.unmapped.discard)((pcs, replica))
+        if shapes.by_epoch(record.object):
+            self.epochs.add(pcs)
+        self.sets[pcs].coherent |= self.sets[pcs].asked and record.kind != DELETED
         for entry in layout:
             self.generations[entry.key] = entry.generation
             (self.anchors.add if entry.anchor else self.anchors.discard)(entry.key)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from conformance.grove import labels, updates
 from conformance.grove.coherent import shapes
 from conformance.grove.fields import label, name, uid
@@ -85,9 +88,9 @@ class NeverReady(Scene):
 
     def _lose(self, env: SceneEnvironment) -> None:
         """Deletes a pod of an old gang, one of the new gang, and one of a component that does not change."""
+        env.wait_for("pods of both versions", lambda view: all(_by_tag(view).values()), 30)
         view = env.history.view()
-        of = {each: [pod for pod in predicates.pods_of(view, FRONT) if sets.tag(pod) == each] for each in ("1", "2")}
-        self.old, self.new = of["1"][0], of["2"][0]
+        self.old, self.new = (found[0] for found in _by_tag(view).values())
         [self.other] = predicates.pods_of(view, "s-0-d-0-dm")
         for pod in (self.old, self.new, self.other):
             env.delete("pods", name(pod))
@@ -95,6 +98,11 @@ class NeverReady(Scene):
         env.settle("lost pod of another component recreated", _again(self.other, "s-0-d-0-dm"), 30)
         env.quiet(2)
         env.mark("pods lost")
+
+
+def _by_tag(view: View) -> dict[str, list[Mapping[str, Any]]]:
+    """The pods of f of the first and the second version."""
+    return {each: [pod for pod in predicates.pods_of(view, FRONT) if sets.tag(pod) == each] for each in ("1", "2")}
 
 
 def _reason(view: View) -> bool | Unmet:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from conformance.grove.fields import name
+from conformance.grove import health, labels, pods
+from conformance.grove.fields import label, name, uid
+from conformance.history.query import Unmet
+from conformance.history.view import View
 from conformance.suite.api import Object
+from conformance.testing import disruption, predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.testing.topology_bindings import topology_binding
@@ -24,7 +29,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 class SetUpdatedFourTimes(Scene):
     """A coherent set, f5/2 p4/1 d3/1, and nothing scarce. All components are changed, then the scaling groups, then the
-    standalone clique, then one clique of a scaling group."""
+    standalone clique, then one clique of a scaling group. Then the standalone clique is scaled out."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -43,6 +48,8 @@ class SetUpdatedFourTimes(Scene):
             env.wait_for(f"{each}: updated", sets.updated("s", before), SECONDS)
             env.quiet(1)
             env.mark(f"{each}: at rest")
+        env.patch(CLIQUES, "s-0-f", {"spec": {"replicas": 6}}, subresource="scale")
+        env.wait_for("pods added", sets.followed("s", "f", 6), SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
 
@@ -53,28 +60,33 @@ SHAPES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "whole": ({"f": (2, 2)}, {"g": (2, 2)}),
     "uneven": ({"f": (7, 3)}, {"g": (5, 2)}),
     "skewed": ({"f": (2, 1)}, {"g": (12, 2)}),
+    "loose": ({"f": (7, 2, 3)}, {"g": (2, 1)}),
 }
-"""Standalone cliques and scaling groups of the sets of the next scene: replicas, and minAvailable."""
+"""Standalone cliques and scaling groups of the sets of the next scene: replicas, minAvailable, and maxUnavailable where
+it is more. The budget of `loose` alone would permit a sub-step before the Pods of the one before are Ready."""
 
 
-CONSTRAINED, SINGLE = "constrained", "single"
+CONSTRAINED, ORDERED, SINGLE = "constrained", "ordered", "single"
 LEVELS = {"zone": "topology.kubernetes.io/zone", "host": "kubernetes.io/hostname"}
 
 
 class SetsOfEveryShape(Scene):
-    """A set for each shape that a plan can have (see SHAPES), one with a priority class and, where they are supported,
-    topology constraints, and one with the gang layout SingleAnchor, where that is supported. All are changed at once,
-    and nothing is scarce."""
+    """A set for each shape that a plan can have (see SHAPES), one whose cliques start in order, one with a priority
+    class and, where they are supported, topology constraints, and one with the gang layout SingleAnchor, where that is
+    supported. All are changed at once, and nothing is scarce."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
         self.workloads = {each: sets.coherent(env, each, *sizes) for each, sizes in SHAPES.items()}
         binding = env.namespace if "topology" in env.implementation.features else ""
         self.workloads[CONSTRAINED] = _constrained(env, binding)
+        in_order = "CliqueStartupTypeInOrder"
+        self.workloads[ORDERED] = sets.coherent(env, ORDERED, {"f": (2, 1)}, {"d": (2, 1)}, cliqueStartupType=in_order)
         if "single-anchor" in env.implementation.features:
             self.workloads[SINGLE] = sets.coherent(env, SINGLE, {"f": (5, 2)}, {"g": (4, 1), "d": (3, 1)})
             self.workloads[SINGLE]["metadata"]["annotations"] = {"grove.io/coherent-gang-layout": "SingleAnchor"}
         self.scheduler = env.implementation.scheduler_name
+        self.constraint = {"packConstraint": {"preferred": LEVELS["host"]}} if binding else None
         if binding:
             env.create(topology_binding(binding, LEVELS))
         try:
@@ -110,7 +122,8 @@ def _change_all(env: SceneEnvironment, workload: Object, tag: str = "2") -> str:
 
 
 class OperatorKilled(Scene):
-    """A set with two replicas, f2/1 p2/1, and nothing scarce. The operator is killed three times while it updates."""
+    """A set with two replicas, f2/1 p2/1, and nothing scarce. It is changed while the operator is down or, if admission
+    then accepts nothing, right before the operator is killed. The operator is killed twice more while it updates."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -120,8 +133,8 @@ class OperatorKilled(Scene):
         env.quiet(0.7)
         self.first = sets.uids(sets.of_set(env.history.view(), "s"))
         env.mark("change")
-        before = _change_all(env, self.workload)
-        for share in sorted(env.random.uniform(0, 0.9) for _ in range(3)):
+        before = self._change(env)
+        for share in sorted(env.random.uniform(0, 0.9) for _ in range(2)):
             lost = int(share * len(self.first))
             env.settled(f"more than {lost} pods are deleted", sets.lost(self.first, lost))
             env.roles.kill("operator")
@@ -130,9 +143,28 @@ class OperatorKilled(Scene):
         env.quiet(5.5, real=True)
         env.mark("end")
 
+    def _change(self, env: SceneEnvironment) -> str:
+        with env.roles.unrest():  # the operator may be down for long
+            return self._change_while_down(env)
+
+    def _change_while_down(self, env: SceneEnvironment) -> str:
+        env.roles.kill("operator")
+        note = {"metadata": {"annotations": {"example.com/look": "1"}}}
+        [reply] = env.dry_run.all([env.dry_run.patch(SETS, "s", note)])
+        if reply.accepted:
+            before = _change_all(env, self.workload)
+        else:
+            env.roles.restart("operator")
+            before = _change_all(env, self.workload)
+            env.roles.kill("operator")
+        env.roles.restart("operator")
+        return before
+
 
 class ScaledAfterAnUpdate(Scene):
-    """A set f4/2 p4/1, whose gangs an update has formed: scaled out, in, and in to the least that is permitted."""
+    """A set f4/2 p4/1, whose gangs an update has formed: scaled out, in, and in to the least that is permitted. Then p
+    gets a second replica, f loses the pods of all anchors but one, and a pod of the second replica is lost. In the end
+    the replica of the set is terminated: three of its four pods of f have failed for longer than terminationDelay."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -147,15 +179,31 @@ class ScaledAfterAnUpdate(Scene):
         self._scale(env, "pods added", f=6)
         self._scale(env, "replicas removed", p=3)
         self._scale(env, "one replica added again", p=4)
-        pod = sets.newest(env.history.view(), "s-0-f")
-        env.patch("pods", pod, {"metadata": {"annotations": {sets.HOLD_STATUS: "yes"}}})
-        env.patch("pods", pod, sets.not_ready(env.history.view(), pod), subresource="status")
-        env.wait_for("one pod not Ready", sets.reported_ready("s-0-f", 5))
-        self.unready = sets.uid_of(env.history.view(), pod)
-        self._scale(env, "pods removed", f=2)
         self._scale(env, "least replicas", p=1)
+        self._scale(env, "two replicas", p=2)
+        self._fail(env)
+        self._scale(env, "pods removed", f=2)
+        [lost] = predicates.pods_of(env.history.view(), "s-0-p-1-pl")
+        env.delete("pods", name(lost))
+        env.settle("lost pod replaced", replaced("s-0-p-1-pl", lost))
+        self._scale(env, "pods of the template", f=4)  # cliques that are recreated have as many
+        disruption.delay(env, ["s"], "2s")
+        self.first = sets.uids(sets.of_set(env.history.view(), "s"))
+        disruption.become(env, "s-0-f", disruption.CRASHED, 3)
+        env.settle("terminated and recovered", sets.recreated("s", self.first), SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
+
+    def _fail(self, env: SceneEnvironment) -> None:
+        """All pods of f in the gang of the newest one fail."""
+        found = predicates.pods_of(env.history.view(), "s-0-f")
+        gang = label(max(found, key=lambda pod: int(label(pod, labels.POD_INDEX) or 0)), labels.GANG)
+        failed = [pod for pod in found if label(pod, labels.GANG) == gang]
+        for pod in failed:
+            env.patch("pods", name(pod), {"metadata": {"annotations": {sets.HOLD_STATUS: "yes"}}})
+            env.patch("pods", name(pod), health.status(pod, disruption.CRASHED), subresource="status")
+        env.wait_for("pods not Ready", sets.reported_ready("s-0-f", len(found) - len(failed)))
+        self.unready = {uid(pod) for pod in failed}
 
     def _scale(self, env: SceneEnvironment, step: str, **sizes: int) -> None:
         """Scales one part, through the scale subresource, and waits until everything has followed."""
@@ -165,6 +213,17 @@ class ScaledAfterAnUpdate(Scene):
             env.wait_for(step, sets.followed("s", each, size), SECONDS)
         env.quiet(0.7)
         env.mark(f"{step}: at rest")
+
+
+def replaced(clique: str, lost: Mapping[str, Any]) -> predicates.Predicate:
+    """The only pod of a clique is Ready, and not the lost one."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = predicates.pods_of(view, clique)
+        done = len(found) == 1 and pods.ready(found[0]) and uid(found[0]) != uid(lost)
+        return done or Unmet(f"pods of {clique}: {[name(pod) for pod in found]}")
+
+    return seen
 
 
 class ReplicasOfASet(Scene):

@@ -1,13 +1,14 @@
 """The sets of this profile, and how scenes change them and wait for them.
 
 Sets are written as sizes: `cliques={"f": (5, 2)}` is a standalone clique with five pods, two of which are its minimum;
-`groups={"p": (4, 1)}` a scaling group with four replicas. The group p has the cliques pl and pw, any other one clique.
+`groups={"p": (4, 1)}` a scaling group with four replicas. A third number is maxUnavailable. The group p has the cliques
+pl and pw, any other one clique.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.grove import health, labels, pods, updates
@@ -17,7 +18,7 @@ from conformance.grove.fields import Document, label, name, number, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
-from conformance.testing import disruption, predicates
+from conformance.testing import predicates
 from conformance.testing.scene import SceneEnvironment, Span
 
 SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"
@@ -26,8 +27,10 @@ COHERENT, ROLLING, ON_DELETE = "Coherent", "RollingRecreate", "OnDelete"
 HELD = "conformance.grove.io/hold-ready"
 HOLD_STATUS = health.HOLD_STATUS
 SECONDS = 150
+SUB_STEPS = 12
+"""At most so many sub-steps are released one by one."""
 
-Sizes = Mapping[str, tuple[int, int]]
+Sizes = Mapping[str, tuple[int, ...]]
 
 
 def members(group: str) -> list[str]:
@@ -50,8 +53,8 @@ def coherent(
     listed = [_clique(each, *sizes) for each, sizes in (cliques or {}).items()]
     listed += [_clique(each, 1, 1) for group in groups or {} for each in members(group)]
     wanted = [
-        {"name": each, "cliqueNames": members(each), "replicas": size, "minAvailable": least}
-        for each, (size, least) in (groups or {}).items()
+        {"name": each, "cliqueNames": members(each), "replicas": size, "minAvailable": least, **_rolling(budget)}
+        for each, (size, least, *budget) in (groups or {}).items()
     ]
     whole: Object = {"cliques": listed, "terminationDelay": delay, **template}
     if wanted:
@@ -80,25 +83,31 @@ def _budget(entry: Mapping[str, Any]) -> int:
     return int(entry.get("rollingUpdate", {}).get("maxUnavailable", least))
 
 
-def _clique(each: str, size: int, least: int) -> Object:
+def _rolling(budget: Sequence[int]) -> Object:
+    return {"rollingUpdate": {"maxUnavailable": budget[0]}} if budget else {}
+
+
+def _clique(each: str, size: int, least: int, *budget: int) -> Object:
     container = {"name": "main", "image": f"registry.example/{each}:1", "resources": {"requests": {"cpu": "10m"}}}
     spec = {"roleName": each, "replicas": size, "minAvailable": least, "podSpec": {"containers": [container]}}
-    return {"name": each, "spec": spec}
+    return {"name": each, "spec": spec, **_rolling(budget)}
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str, hold: bool = False) -> str:
-    """Gives the pods of these cliques another image, and keeps the new ones from becoming Ready where they are held;
-    returns the generation hash that the set had before."""
+def change(
+    env: SceneEnvironment, workload: Object, *cliques: str, tag: str, hold: bool | Collection[str] = False
+) -> str:
+    """Gives the pods of these cliques another image, and keeps the new ones from becoming Ready where they are held,
+    all or those of some cliques; returns the generation hash that the set had before."""
     before = updates.generation(env.history.view().get(SETS, name(workload)))
     for each in workload["spec"]["template"]["cliques"]:
         if each["name"] in cliques:
             container = each["spec"]["podSpec"]["containers"][0]
             container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
             annotations = {key: value for key, value in each.pop("annotations", {}).items() if key != HELD}
-            if hold:
+            if hold is True or (hold and each["name"] in hold):
                 annotations[HELD] = "yes"
             if annotations:
                 each["annotations"] = annotations
@@ -112,11 +121,46 @@ def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
     env.patch(SETS, set_name, {"spec": {"updateStrategy": {"type": strategy}}})
 
 
-def release(env: SceneEnvironment, set_name: str) -> None:
-    """Lets the held pods of a set become Ready."""
+def release(env: SceneEnvironment, set_name: str, gang: str = "") -> None:
+    """Lets the held pods of a set become Ready, or those of one of its gangs."""
     for pod in of_set(env.history.view(), set_name):
-        if HELD in pod["metadata"].get("annotations", {}):
+        if _is_held(pod) and gang in ("", label(pod, labels.GANG)):
             env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
+
+
+def _is_held(pod: Mapping[str, Any]) -> bool:
+    return HELD in pod["metadata"].get("annotations", {})
+
+
+def waiting(set_name: str) -> predicates.Predicate:
+    """A bound pod of a set is held."""
+
+    def seen(view: View) -> bool | Unmet:
+        return any(pods.bound(pod) and _is_held(pod) for pod in of_set(view, set_name)) or Unmet("no pod is held")
+
+    return seen
+
+
+def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
+    """Lets the held pods of sets become Ready, those of later sub-steps, too, until their updates have ended.
+    `before`: the generation that each set had before its update."""
+
+    def running(view: View) -> list[str]:
+        return [each for each, generation in before.items() if updated(each, generation)(view) is not True]
+
+    def seen(view: View) -> bool:
+        left = running(view)
+        return not left or any(waiting(each)(view) is True for each in left)
+
+    for _ in range(SUB_STEPS * len(before)):
+        view = env.settled("pods wait to become Ready", seen)
+        left = running(view)
+        if not any(waiting(each)(view) is True for each in left):
+            break  # all have ended, or one does not go on
+        for each in left:
+            release(env, each)
+    for each, generation in before.items():
+        env.settle(f"{each}: ended", updated(each, generation), SECONDS)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -271,19 +315,16 @@ def followed(set_name: str, part: str, size: int) -> predicates.Predicate:
     return seen
 
 
-def newest(view: View, clique: str) -> str:
-    """The pod of a clique with the highest index."""
-    return name(max(predicates.pods_of(view, clique), key=lambda pod: int(label(pod, labels.POD_INDEX) or 0)))
+def recreated(set_name: str, first: Mapping[str, str]) -> predicates.Predicate:
+    """None of these pods (uids) is left, and everything is Ready."""
 
+    def seen(view: View) -> bool | Unmet:
+        left = uids(of_set(view, set_name)).keys() & first.keys()
+        if left:
+            return Unmet(f"{len(left)} of {len(first)} pods are left")
+        return complete(view, set_name) if view.names(CLIQUES) else Unmet("there are no cliques")
 
-def uid_of(view: View, pod: str) -> str:
-    """The uid of a pod."""
-    return uid(view.get("pods", pod))
-
-
-def not_ready(view: View, pod: str) -> Object:
-    """The status of a pod whose container has failed."""
-    return health.status(view.get("pods", pod) or {}, disruption.CRASHED)
+    return seen
 
 
 def reported_ready(clique: str, count: int) -> predicates.Predicate:

@@ -16,7 +16,7 @@ from conformance.grove.fields import (
     text,
 )
 from conformance.history.view import View
-from conformance.testing import predicates
+from conformance.suite.api import Object
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.scenes import ReplicasOfASet, SetUpdatedFourTimes
@@ -133,30 +133,60 @@ def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourT
     run.expect("reasons", ["Ready: PodGangReady", "Scheduled: PodGangScheduled"], sorted(reasons))
 
 
-class RoomForTheAnchorOnly(Scene):
-    """A coherent set, d3/1 with pods that fill a node each. One node at first, then two more."""
+BIG = "20"
+"""CPUs of a pod that fits on no tiny node."""
+ALIKE, BLOCKED = "s-0", "s-0-0"
+"""Sets whose names begin like those of the gangs of another one."""
+
+
+class AnchorWithoutRoom(Scene):
+    """A coherent set, f1/1 d3/1. The pod of f, and so the anchor, fits on no node at first, pods of d do. Beside it two
+    sets whose names begin like the names of its gangs: `s-0`, f1/1 d2/1, all of which fits, and `s-0-0`, whose only
+    pod, and so the anchor, does not fit either. Then nodes for the anchors are added."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        workload = sets.coherent(env, "s", {}, {"d": (3, 1)})
-        container = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
-        container["resources"] = {"requests": {"cpu": "6"}}
-        env.create(workload)
-        env.wait_for("anchor bound", lambda view: _bound(view) == ["s-0-d-0-dm"], SECONDS)
-        env.quiet(1)
-        env.mark("room for the others")
-        env.nodes("tiny", 2)
-        env.wait_for("all bound", lambda view: len(_bound(view)) == 3, SECONDS)
+        env.create(_without_room(sets.coherent(env, "s", {"f": (1, 1)}, {"d": (3, 1)})))
+        env.create(sets.coherent(env, ALIKE, {"f": (1, 1)}, {"d": (2, 1)}))
+        env.create(_without_room(sets.coherent(env, BLOCKED, {"f": (1, 1)})))
+        wanted = {"s": 4, ALIKE: 3, BLOCKED: 1}
+        env.wait_for(
+            "all pods created",
+            lambda view: {each: len(sets.of_set(view, each)) for each in wanted} == wanted,
+            SECONDS,
+        )
+        env.settle(f"{ALIKE}: deployed", sets.deployed(ALIKE), 30)
+        env.quiet(2)
+        env.mark("room for the anchor")
+        env.nodes("single", 2)
+        env.wait_for("all bound", lambda view: len(_bound(view)) == 4, SECONDS)
+
+
+def _without_room(workload: Object) -> Object:
+    """The same set, whose first clique asks for more than a tiny node has."""
+    container = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": BIG}}
+    return workload
 
 
 @requirement("COHR-020")
-def test_dependent_gangs_wait_for_their_anchor(run: Recorded[RoomForTheAnchorOnly]) -> None:
+def test_dependent_gangs_wait_for_their_anchor(run: Recorded[AnchorWithoutRoom]) -> None:
     """Pods of dependent PodGangs MUST stay unbound until the anchor is scheduled, and MUST then lose their gate."""
-    run.reached("anchor bound")
-    run.always("the anchor is bound first", lambda view: _bound(view)[:1] in ([], ["s-0-d-0-dm"]))
+    run.reached("all pods created")
+    run.always("nothing else is bound before the anchor", _anchor_first)
     run.reached("all bound")
     gated = [name(pod) for pod in sets.of_set(run.at("all bound"), "s") if pods.gated(pod)]
     run.expect("pods with a gate in the end", [], gated)
+
+
+@requirement("COHR-096")
+def test_anchors_of_other_sets_do_not_count(run: Recorded[AnchorWithoutRoom]) -> None:
+    """A PodGang MUST NOT depend on anchors of another PodCliqueSet whose name begins like its own."""
+    run.reached("all pods created")
+    run.reached(f"{ALIKE}: deployed")
+    view = run.at("room for the anchor")
+    bound = {each: len(_bound(view, each)) for each in ("s", ALIKE, BLOCKED)}
+    run.expect("bound pods while two anchors have no room", {"s": 0, ALIKE: 3, BLOCKED: 0}, bound)
 
 
 @requirement("COHR-086")
@@ -178,7 +208,7 @@ def test_everything_is_deleted_with_the_set(run: Recorded[ReplicasOfASet]) -> No
 
 
 @invariants("INV-018", "INV-021")
-def test_invariants(run: Recorded[RoomForTheAnchorOnly], invariant: str) -> None:
+def test_invariants(run: Recorded[AnchorWithoutRoom], invariant: str) -> None:
     """What MUST hold at every moment of any history."""
     run.invariant()
 
@@ -191,6 +221,12 @@ def _references(gang: object) -> list[str]:
     return [text(each, "name") for group in items(gang, "spec", "podgroups") for each in items(group, "podReferences")]
 
 
-def _bound(view: View) -> list[str]:
-    """The cliques of which a pod is bound."""
-    return [each for each in view.names(CLIQUES) for pod in predicates.pods_of(view, each) if pods.bound(pod)]
+def _anchor_first(view: View) -> bool:
+    """Whether the Pods of the anchor are bound, or those of the other gangs are not."""
+    anchor, bound = {"s-0-f", "s-0-d-0-dm"}, set(_bound(view))
+    return anchor <= bound or not bound - anchor
+
+
+def _bound(view: View, set_name: str = "s") -> list[str]:
+    """The clique of each pod of a set that is bound."""
+    return [label(pod, labels.CLIQUE) for pod in sets.of_set(view, set_name) if pods.bound(pod)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from conformance.grove import updates
 from conformance.grove.coherent.model import shape
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.scenes import OperatorKilled
+from conformance.tests.coherent.sets import SETS
 
 
 @requirement("COHR-070")
@@ -18,6 +20,16 @@ def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None
     wanted = ["anchor {f1, p[0]}", "anchor {f1, p[1]}"]
     for replica in range(2):
         run.expect(f"gangs of replica {replica}", wanted, shape(sets.layout(run.at("end"), "s", replica)))
+
+
+@requirement("COHR-072")
+def test_a_change_while_the_operator_is_down(run: Recorded[OperatorKilled]) -> None:
+    """A change that is made while the operator is down, or right before, MUST be rolled out, in one update."""
+    run.reached("deployed")
+    run.reached("updated")
+    records = [record.object for record in run.between("change", "end").records(SETS, "s")]
+    found = {updates.started(each) for each in records if updates.running(each)}
+    run.expect("updates that have begun", 1, len(found))
 
 
 @invariants("INV-011", "INV-012", "INV-013", "INV-016", "INV-017", "INV-019", "INV-022")

@@ -92,6 +92,15 @@ def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
     run.expect("refusals that do not say why", {}, silent)
 
 
+@requirement("COHR-104")
+def test_the_refusal_names_the_field(run: Recorded[NeverReady]) -> None:
+    """The refusal of a change of replicas SHOULD name the field spec.replicas."""
+    run.reached("first sub-step")
+    replies = run.scene.refused.items()
+    silent = {each: reply.message for each, reply in replies if "spec.replicas" not in reply.message}
+    run.expect("refusals that do not name the field", {}, silent)
+
+
 @requirement("COHR-055")
 def test_scaling_is_possible_after_the_update(run: Recorded[NeverReady]) -> None:
     """After the end of an update, a change of replicas MUST be accepted and applied."""
@@ -153,8 +162,15 @@ def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
         "pods of the other replica that were replaced", set(), other - sets.uids(sets.of_set(run.at("fix"), "s")).keys()
     )
     run.reached("fixed")
-    found = {tuple(updates.turns(r.object)) for r in run.until("at rest").records(SETS) if updates.running(r.object)}
-    run.expect("replicas that had their turn together", [], sorted(each for each in found if len(each) > 1))
+    seen = [record.object for record in run.until("at rest").records(SETS) if updates.running(record.object)]
+    together = {tuple(turns) for each in seen if len(turns := updates.turns(each)) > 1}
+    run.expect("replicas that had their turn together", [], sorted(together))
+    order: dict[str, list[int | None]] = {}
+    for each in seen:
+        turns = order.setdefault(updates.generation(each), [])
+        turns += [index for index in updates.turns(each) if turns[-1:] != [index]]
+    again = {index for turns in order.values() for index in turns if turns.count(index) > 1}
+    run.expect("replicas whose turn came again, as it had not ended", set(), again)
 
 
 @invariants("INV-011", "INV-013", "INV-014", "INV-015", "INV-016", "INV-020", "INV-021", "INV-022")

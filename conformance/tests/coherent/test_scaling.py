@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from conformance.grove import labels
-from conformance.grove.coherent import steady
+from conformance.grove import labels, pods
+from conformance.grove.coherent import shapes, steady
 from conformance.grove.coherent.change import Change
 from conformance.grove.coherent.model import Key, indices, total
 from conformance.grove.fields import label, name, uid
 from conformance.history.view import View
+from conformance.testing import predicates
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.scenes import ScaledAfterAnUpdate
+from conformance.tests.coherent.scenes import ONE_MEMBER, ScaledAfterAnUpdate, SetUpdatedFourTimes
 
 Run = Recorded[ScaledAfterAnUpdate]
 F, P = Key("clique", "f"), Key("group", "p")
@@ -49,6 +50,17 @@ def test_added_pods_join_the_newest_gang(run: Recorded[ScaledAfterAnUpdate]) -> 
     run.expect("pods that joined a gang", [2], [more.get(F, 0) for more in found.grown.values()])
 
 
+@requirement("COHR-081")
+def test_added_pods_join_a_gang_that_holds_their_clique(run: Recorded[SetUpdatedFourTimes]) -> None:
+    """Pods that are added to a standalone PodClique MUST join the newest PodGang that holds the PodClique."""
+    run.reached("pods added")
+    before, after = (sets.layout(run.at(step), "s") for step in (f"{ONE_MEMBER}: at rest", "end"))
+    found = Change(before, after)
+    sizes = {F: 6, P: 4, Key("group", "d"): 3}
+    run.expect("what must not be done", [], steady.problems(found, sizes))
+    run.expect("pods that joined a gang", [1], [more.get(F, 0) for more in found.grown.values()])
+
+
 @requirement("COHR-082")
 def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """After a scale-in, the replicas that are left MUST have the indices from 0 on, each in its PodGang."""
@@ -66,17 +78,17 @@ def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) ->
 @requirement("COHR-083")
 def test_pods_that_are_not_ready_are_removed_first(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """When a standalone PodClique is scaled in, Pods that are not Ready MUST be deleted first."""
-    run.reached("one pod not Ready")
-    found = scaled(run, "one pod not Ready", "pods removed", 2, 4)
-    left = [name(pod) for pod in sets.of_set(run.at("pods removed: at rest"), "s") if uid(pod) == run.scene.unready]
-    run.expect("the pod that was not Ready", [], left)
+    run.reached("pods not Ready")
+    found = scaled(run, "pods not Ready", "pods removed", 2, 2)
+    left = [name(pod) for pod in sets.of_set(run.at("pods removed: at rest"), "s") if uid(pod) in run.scene.unready]
+    run.expect("pods that were not Ready", [], left)
     run.expect("pods in the entries", 2, total(found.after, F))
 
 
 @requirement("COHR-084")
 def test_empty_gangs_are_deleted(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """A PodGang that holds nothing any more after a scale-in MUST be deleted, with its entry."""
-    found = scaled(run, "pods removed: at rest", "least replicas", 2, 1)
+    found = scaled(run, "one replica added again: at rest", "least replicas", 6, 1)
     named = {entry.key for entry in found.after}
     run.expect("PodGangs", sorted(named), sorted(sets.gangs(run.at("least replicas: at rest"), "s")))
     run.expect("whether gangs were deleted", True, len(found.after) < len(found.before))
@@ -86,9 +98,57 @@ def test_empty_gangs_are_deleted(run: Recorded[ScaledAfterAnUpdate]) -> None:
 def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """When a replica is scaled in, the others in its PodGang SHOULD keep their Pods."""
     run.reached("least replicas")
-    before, after = run.at("pods removed: at rest"), run.at("least replicas: at rest")
+    before, after = run.at("one replica added again: at rest"), run.at("least replicas: at rest")
     front = sets.uids(sets.of_template(before, "s", "f"))
     run.same("pods of f", front, sets.uids(sets.of_template(after, "s", "f")))
+
+
+@requirement("COHR-088")
+def test_a_pod_of_a_later_gang_is_recreated(run: Recorded[ScaledAfterAnUpdate]) -> None:
+    """A lost Pod MUST be recreated in its PodGang and lose its gate, also after gangs before its own were removed."""
+    run.reached("pods removed")
+    run.reached("lost pod replaced")
+    found = [
+        {label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), "s-0-p-1-pl")}
+        for step in ("pods removed: at rest", "lost pod replaced")
+    ]
+    run.expect("gang of the pod", found[0], found[1])
+
+
+@requirement("COHR-089")
+def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]) -> None:
+    """A replica that is terminated MUST come back in the gangs of its PodGangMap, anchors before other gangs."""
+    run.reached("pods of the template")
+    run.reached("terminated and recovered")
+    before, after = (sets.layout(run.at(step), "s") for step in ("pods of the template: at rest", "end"))
+    run.expect("entries", {each.key: each.content() for each in before}, {each.key: each.content() for each in after})
+    anchors = {entry.key for entry in after if entry.anchor}
+    bound: dict[bool, list[int]] = {True: [], False: []}
+    for record in run.after("pods of the template: at rest").records("pods"):
+        if record.uid not in run.scene.first and pods.bound(record.object):
+            bound[label(record.object, labels.GANG) in anchors].append(record.revision)
+    first = {each: min(found) for each, found in bound.items() if found}
+    run.expect("kinds of gangs whose pods were bound", [False, True], sorted(first))
+    run.expect("pods of an anchor were bound first", True, len(first) == 2 and first[True] < first[False])
+
+
+@requirement("COHR-101")
+def test_scaling_is_recorded_before_it_is_done(run: Recorded[ScaledAfterAnUpdate]) -> None:
+    """Statuses MUST record how a scaled component is distributed before PodGangs and Pods follow."""
+    run.reached("replicas added")
+    known = set(sets.gangs(run.at("at rest"), "s"))
+    for view in run.between("at rest", "replicas added").states():
+        if new := set(sets.gangs(view, "s")) - known:
+            mapping = shapes.group_mapping(view.get(sets.GROUPS, "s-0-p"), "p")
+            run.expect("gangs that the status lists when they are created", sorted(new), sorted(new & mapping.keys()))
+            break
+    run.reached("pods removed")
+    before = len(sets.of_template(run.at("pods not Ready"), "s", "f"))
+    for view in run.between("pods not Ready", "pods removed").states():
+        if len(sets.of_template(view, "s", "f")) < before:
+            left = sum(shapes.clique_mapping(view.get(sets.CLIQUES, "s-0-f")).values())
+            run.expect("pods in the status when the first one is deleted", 2, left)
+            break
 
 
 @invariants("INV-020", "INV-021", "INV-022")

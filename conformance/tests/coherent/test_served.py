@@ -14,12 +14,23 @@ from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import COHERENT, ON_DELETE, ROLLING
 
 CRDS = "customresourcedefinitions"
+BUDGET = "rollingUpdate.maxUnavailable"
 STRATEGIES = (COHERENT, ROLLING, ON_DELETE)
 
 
+WRONG: dict[str, tuple[str, dict[str, dict[str, int]], str]] = {
+    "maxUnavailable 0 of a clique": (COHERENT, {"clique": {"maxUnavailable": 0}}, f"cliques[0].{BUDGET}"),
+    "maxUnavailable -1 of a clique": (COHERENT, {"clique": {"maxUnavailable": -1}}, f"cliques[0].{BUDGET}"),
+    "maxUnavailable 0 of a scaling group": (COHERENT, {"group": {"maxUnavailable": 0}}, f"[0].{BUDGET}"),
+    "rollingUpdate of a member": (COHERENT, {"member": {"maxUnavailable": 2}}, "cliques[1].rollingUpdate"),
+    "a strategy that does not exist": ("Coherently", {}, "updateStrategy.type"),
+}
+"""What is rejected: strategy, budgets, and the end of the field's path."""
+
+
 class AskedAboutCoherentUpdates(Scene):
-    """The CustomResourceDefinitions, and dry-run requests: sets f3/2 p3/2 with and without maxUnavailable, and a
-    PodGangMap with two entries of one key."""
+    """The CustomResourceDefinitions, and dry-run requests: sets f3/2 p3/2 with and without maxUnavailable, with fields
+    that are wrong, and a PodGangMap with two entries of one key."""
 
     def play(self, env: SceneEnvironment) -> None:
         crds = env.dry_run.all([env.dry_run.get(CRDS, each) for each in (served.MAPS, served.SETS)])
@@ -35,6 +46,11 @@ class AskedAboutCoherentUpdates(Scene):
         self.low = {part: env.dry_run.all([env.dry_run.create(each) for each in asked]) for part, asked in low.items()}
         members = [_set(env, each, member={"maxUnavailable": 2}) for each in STRATEGIES]
         self.members = env.dry_run.all([env.dry_run.create(each) for each in members])
+        high = [_set(env, COHERENT, **{part: {"maxUnavailable": 9}}) for part in ("clique", "group")]
+        self.high = env.dry_run.all([env.dry_run.create(each) for each in high])
+        asked = {what: _set(env, strategy, **budgets) for what, (strategy, budgets, _) in WRONG.items()}
+        replies = env.dry_run.all([env.dry_run.create(each) for each in asked.values()])
+        self.wrong = dict(zip(asked, replies, strict=True))
         self.twice, self.once = env.dry_run.all(
             [env.dry_run.create(_map(self.served.key, keys)) for keys in (("x", "x"), ("x", "y"))]
         )
@@ -100,6 +116,20 @@ def test_a_budget_of_a_member_is_refused(run: Recorded[AskedAboutCoherentUpdates
     """Admission MUST reject rollingUpdate on a clique of a PodCliqueScalingGroup, whatever the strategy."""
     refused = {strategy: reply.refused for strategy, reply in zip(STRATEGIES, run.scene.members, strict=True)}
     run.expect("refused", dict.fromkeys(STRATEGIES, True), refused)
+
+
+@requirement("COHR-103")
+def test_rejections_name_the_field(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """Admission SHOULD reject wrong values of the fields of coherent updates, and SHOULD name the path of the field."""
+    for what, reply in run.scene.wrong.items():
+        run.expect(what, "refused", "refused" if reply.refused else str(reply))
+        run.expect(f"{what}: the field is named", True, WRONG[what][2] in reply.message)
+
+
+@requirement("COHR-105")
+def test_a_budget_above_the_replicas_is_accepted(run: Recorded[AskedAboutCoherentUpdates]) -> None:
+    """Admission SHOULD accept a maxUnavailable that is greater than replicas."""
+    run.expect("maxUnavailable 9, replicas 3", ["accepted"] * 2, list(map(str, run.scene.high)))
 
 
 @requirement("COHR-006")

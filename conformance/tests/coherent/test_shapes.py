@@ -7,10 +7,10 @@ import json
 from conformance.grove.coherent import change, plan, shapes
 from conformance.grove.coherent.change import Change
 from conformance.grove.coherent.model import shape
-from conformance.grove.fields import at, text
+from conformance.grove.fields import at, items, text
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.scenes import CONSTRAINED, SINGLE, SetsOfEveryShape
+from conformance.tests.coherent.scenes import CONSTRAINED, ORDERED, SINGLE, SetsOfEveryShape
 
 
 def shaped(run: Recorded[SetsOfEveryShape], each: str) -> list[Change]:
@@ -64,20 +64,36 @@ def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShap
     run.expect("gangs of further replicas by sub-step", [0, 2, 2, 0, 2, 2], tails)
 
 
+@requirement("COHR-048")
+def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
+    """A PodCliqueSet whose PodCliques start in order MUST be updated by the plan, its Pods waiting for each other."""
+    shaped(run, ORDERED)
+    waiting = [pod for pod in sets.of_template(run.at("end"), ORDERED, "dm") if items(pod, "spec", "initContainers")]
+    run.expect("new pods of d that wait for f", 2, len(waiting))
+
+
 @requirement("COHR-019")
 def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShape]) -> None:
     """PodGangs of an update MUST have the priority class and constraints of the set, their Pods its scheduler name."""
     run.reached("deployed")
     run.reached(f"{CONSTRAINED}: updated")
-    seen = {}
     for step in ("change", "end"):
         found = sets.gangs(run.at(step), CONSTRAINED).values()
-        seen[step] = {json.dumps(at(gang, "spec", "topologyConstraint"), sort_keys=True) for gang in found}
+        constraints = {json.dumps(at(gang, "spec", "topologyConstraint"), sort_keys=True) for gang in found}
+        run.expect(f"{step}: constraints", [json.dumps(run.scene.constraint)], sorted(constraints))
         priorities = {text(gang, "spec", "priorityClassName") for gang in found}
         run.expect(f"{step}: priority", ["system-cluster-critical"], sorted(priorities))
         schedulers = {text(pod, "spec", "schedulerName") for pod in sets.of_set(run.at(step), CONSTRAINED)}
         run.expect(f"{step}: scheduler", [run.scene.scheduler], sorted(schedulers))
-    run.expect("constraints of the new gangs", sorted(seen["change"]), sorted(seen["end"]))
+
+
+@requirement("COHR-046")
+def test_a_budget_above_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
+    """What is left after the last step MUST follow, and Pods MUST join the newest anchor."""
+    shaped(run, "loose")
+    run.expect(
+        "gangs in the end", ["anchor {f3, g[0]}", "anchor {f4, g[1]}"], shape(sets.layout(run.at("end"), "loose"))
+    )
 
 
 @requirement("COHR-097")
@@ -93,7 +109,7 @@ def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
     run.expect("gangs in the end", before, after)
 
 
-@invariants("INV-011", "INV-012", "INV-017", "INV-019")
+@invariants("INV-011", "INV-012", "INV-017", "INV-019", "INV-023")
 def test_invariants(run: Recorded[SetsOfEveryShape], invariant: str) -> None:
     """What MUST hold at every moment of any history."""
     run.invariant()

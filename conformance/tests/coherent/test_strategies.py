@@ -2,52 +2,101 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from conformance.grove import labels, updates
 from conformance.grove.coherent import change, plan, shapes
-from conformance.grove.coherent.model import shape
-from conformance.grove.fields import label, name, uid
+from conformance.grove.coherent.model import indices, shape
+from conformance.grove.fields import label, name, text, uid
 from conformance.history.query import Unmet
 from conformance.history.view import View
+from conformance.suite.api import Object
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
-from conformance.tests.coherent.sets import COHERENT, MAPS, ON_DELETE, ROLLING, SECONDS, SETS
+from conformance.tests.coherent.sets import CLIQUES, COHERENT, GROUPS, MAPS, ON_DELETE, ROLLING, SECONDS, SETS
 
-SIZES = {"f": (2, 1)}, {"d": (3, 1)}
-NAMES = ("joins", "asks", "lost", "edited", "a", "a-0")
+SIZES: tuple[sets.Sizes, sets.Sizes] = ({"f": (2, 1)}, {"d": (3, 1)})
+OTHER_SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
+    "part": ({"f": (2, 1)}, {"d": (3, 1), "e": (2, 1)}),
+    "stored": ({"f": (2, 2)}, {}),
+}
+LATER = ("joins", "part", "stored")
+"""Sets that are not Coherent from the beginning."""
+NAMES = (*LATER, "asks", "lost", "edited", "a", "a-0")
+BUDGET = "cliques[0].rollingUpdate.maxUnavailable"
 
 
 class StrategiesAndMaps(Scene):
-    """Six sets, f2/1 d3/1. `joins` is switched to Coherent and then changed, `asks` to OnDelete and then changed. The
-    PodGangMap of `lost` is deleted, that of `edited` edited, unless admission protects them. `a` and `a-0` have names
-    of which one begins the other."""
+    """Eight sets, most of them f2/1 d3/1. `joins` is switched to Coherent, scaled and then changed, of `part` only one
+    of two scaling groups is changed after the switch; `asks` is switched to OnDelete and then changed. `stored`, with
+    RollingRecreate and a maxUnavailable below minAvailable, is asked to switch. The PodGangMap of `lost` is deleted,
+    that of `edited` edited, unless admission protects them. `a` and `a-0` have names of which one begins the other; the
+    cliques of `a` are put in another order."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
+        strategies = {each: ROLLING if each in LATER else COHERENT for each in NAMES}
         made = {
-            each: sets.coherent(env, each, *SIZES, strategy=ROLLING if each == "joins" else COHERENT) for each in NAMES
+            each: sets.coherent(env, each, *OTHER_SIZES.get(each, SIZES), strategy=strategy)
+            for each, strategy in strategies.items()
         }
+        made["stored"]["spec"]["template"]["cliques"][0]["rollingUpdate"] = {"maxUnavailable": 1}
+        [reply] = env.dry_run.all([env.dry_run.create(made["stored"])])
+        self.stored = reply.accepted
+        """Whether such a set can be created: not if admission looks at maxUnavailable whatever the strategy."""
+        if not self.stored:
+            del made["stored"]
         for workload in made.values():
             env.create(workload)
-        env.wait_for("deployed", all_of(*map(sets.deployed, NAMES)), SECONDS)
+        env.wait_for("deployed", all_of(*map(sets.deployed, made)), SECONDS)
         env.quiet(1)
-        self.first = {each: _pods(env.history.view(), each) for each in NAMES}
+        self.first = {each: _pods(env.history.view(), each) for each in made}
         self.workload = made["joins"]
         env.mark("at rest")
+        self._ask(env, made)
         sets.switch(env, "joins", COHERENT)
+        sets.switch(env, "part", COHERENT)
         sets.switch(env, "asks", ON_DELETE)
         self._spoil(env)
         env.settle("joins: map", _has_map("joins"), 30)
+        env.settle("part: map", _has_map("part"), 30)
         env.settle("lost: map restored", _has_map("lost"), 30)
         env.settle("edited: map put right", self._right, 30)
         env.quiet(2)
         env.mark("switched")
-        before = sets.change(env, made["joins"], "f", "dm", tag="2")
+        part = sets.change(env, made["part"], "dm", tag="2")
         sets.change(env, made["asks"], "f", "dm", tag="2")
+        for step, size in (("joins: replica added", 4), ("joins: replica removed", 3)):
+            env.patch(GROUPS, "joins-0-d", {"spec": {"replicas": size}}, subresource="scale")
+            env.wait_for(step, sets.followed("joins", "d", size), SECONDS)
+        env.quiet(0.7)
+        env.mark("joins: change")
+        before = sets.change(env, made["joins"], "f", "dm", tag="2")
         env.wait_for("joins: updated", sets.updated("joins", before), SECONDS)
+        env.settle("part: updated", sets.updated("part", part), SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
+
+    def _ask(self, env: SceneEnvironment, made: Mapping[str, Object]) -> None:
+        """Asks for a switch of `stored`, without and with a maxUnavailable that suffices; puts the cliques of `a` in
+        another order, if that is accepted."""
+        strategy = {"updateStrategy": {"type": COHERENT}}
+        order = {"spec": {"template": {"cliques": made["a"]["spec"]["template"]["cliques"][::-1]}}}
+        if self.stored:
+            [clique] = made["stored"]["spec"]["template"]["cliques"]
+            enough = {"template": {"cliques": [{**clique, "rollingUpdate": {"maxUnavailable": 2}}]}}
+            asked: list[Object] = [{"spec": strategy}, {"spec": {**strategy, **enough}}]
+            self.switched = env.dry_run.all([env.dry_run.patch(SETS, "stored", each) for each in asked])
+        unset: list[Object] = [
+            {"spec": {"updateStrategy": None}},
+            {"metadata": {"annotations": {"example.com/a": "1"}}},
+        ]
+        self.unset = env.dry_run.all([env.dry_run.patch(SETS, "part", each) for each in unset])
+        [reply] = env.dry_run.all([env.dry_run.patch(SETS, "a", order)])
+        if reply.accepted:
+            env.patch(SETS, "a", order)
 
     def _spoil(self, env: SceneEnvironment) -> None:
         """Deletes one map, and takes the last entry out of another one."""
@@ -97,10 +146,76 @@ def test_the_first_update_after_a_switch(run: Recorded[StrategiesAndMaps]) -> No
     """The first update after a switch to Coherent MUST move all components into new PodGangs by the plan."""
     run.reached("deployed")
     run.reached("joins: updated")
-    found = [str(each.batch) for each in change.changes(sets.layouts(run.between("switched", "end"), "joins"))]
+    found = [str(each.batch) for each in change.changes(sets.layouts(run.between("joins: change", "end"), "joins"))]
     wanted = [[str(batch) for batch in each] for each in plan.readings(sets.components(run.scene.workload))]
     run.expect("sub-steps", found if found in wanted else wanted[0], found)
     run.expect("images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), "joins"))
+
+
+@requirement("COHR-009")
+def test_a_stored_set_with_too_low_a_budget_is_not_switched(run: Recorded[StrategiesAndMaps]) -> None:
+    """Admission MUST reject a switch to Coherent while maxUnavailable is less than minAvailable, naming the field."""
+    run.reached("deployed")
+    if not run.scene.stored:
+        run.expect("such a set", False, run.scene.stored)
+        return
+    without, enough = run.scene.switched
+    run.expect("a switch to Coherent", "refused", "refused" if without.refused else str(without))
+    run.expect("the field is named", True, BUDGET in without.message)
+    run.expect("a switch with maxUnavailable 2", "accepted", str(enough))
+
+
+@requirement("COHR-106")
+def test_nobody_joins_without_being_asked(run: Recorded[StrategiesAndMaps]) -> None:
+    """A write to a stored set that does not name the strategy Coherent SHOULD NOT give it to the set."""
+    run.reached("deployed")
+    seen = [text(reply.object, "spec", "updateStrategy", "type") for reply in run.scene.unset]
+    run.expect("writes that make the set Coherent", [], [each for each in seen if each == COHERENT])
+
+
+@requirement("COHR-098")
+def test_the_first_partial_update_after_a_switch(run: Recorded[StrategiesAndMaps]) -> None:
+    """The first update after a switch MUST leave components that it does not change in their PodGangs."""
+    run.reached("deployed")
+    run.reached("part: updated")
+    views = run.at("at rest"), run.at("end")
+    kept = [{uid(pod): label(pod, labels.GANG) for pod in sets.of_template(v, "part", "f", "em")} for v in views]
+    run.same("pods of f and e, and their gangs", *kept)
+    old, new = ({label(pod, labels.GANG) for pod in sets.of_template(v, "part", "dm")} for v in views)
+    run.expect("gangs that have kept pods of d", [], sorted(old & new))
+    run.expect("images", {"dm": ["2"], "em": ["1"], "f": ["1"]}, sets.tags(views[1], "part"))
+
+
+@requirement("COHR-099")
+def test_scaling_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> None:
+    """After a switch, a scale-in SHOULD remove the replicas with the highest indices, whatever made their PodGangs."""
+    run.reached("joins: map")
+    run.reached("joins: replica removed")
+    view = run.at("joins: change")
+    run.expect("replicas in entries", [0, 1, 2], indices(sets.layout(view, "joins"), "d"))
+    run.same("pods and their gangs", run.scene.first["joins"], _pods(view, "joins"))
+
+
+@requirement("COHR-100")
+def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
+    """A change of the order of cliques SHOULD NOT delete a Pod; an update that it starts, if any, SHOULD end."""
+    run.reached("deployed")
+    run.same("pods and their gangs", run.scene.first["a"], _pods(run.at("end"), "a"))
+    run.expect("an update runs", False, updates.running(run.at("end").get(SETS, "a")))
+
+
+@requirement("COHR-102")
+def test_statuses_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> None:
+    """After a switch to Coherent, statuses MUST map to PodGangs what the PodGangMap maps."""
+    run.reached("deployed")
+    run.reached("joins: map")
+    view = run.at("switched")
+    found = sets.layout(view, "joins")
+    names = {key: name(gang) for key, gang in sets.gangs(view, "joins").items()}
+    right = {names.get(entry.key, entry.key): entry.cliques["f"] for entry in found if entry.cliques.get("f")}
+    run.same("pods of f", right, shapes.clique_mapping(view.get(CLIQUES, "joins-0-f")))
+    held = {entry.key: entry.groups["d"] for entry in found if entry.groups.get("d")}
+    run.same("replicas of d", held, shapes.group_mapping(view.get(GROUPS, "joins-0-d"), "d"))
 
 
 @requirement("COHR-093")

@@ -10,7 +10,14 @@ from conformance.grove.fields import items, label, name, text, uid
 from conformance.testing.scene import Recorded, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.following import follows, generation, layouts
-from conformance.tests.coherent.scenes import ALL, CHANGES, ONE_MEMBER, ONLY_FRONT, SetUpdatedFourTimes
+from conformance.tests.coherent.scenes import (
+    ALL,
+    CHANGES,
+    ONE_MEMBER,
+    ONLY_FRONT,
+    ONLY_GROUPS,
+    SetUpdatedFourTimes,
+)
 from conformance.tests.coherent.sets import GANGS, SETS
 
 
@@ -131,14 +138,15 @@ def test_old_gangs_are_deleted(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-039")
 def test_emptied_groups_vanish(run: Recorded[SetUpdatedFourTimes]) -> None:
     """A PodGang whose entry holds nothing of a PodClique any more SHOULD have no PodGroup for it."""
-    run.reached(f"{ONLY_FRONT}: updated")
-    view = run.at(f"{ONLY_FRONT}: at rest")
-    right = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
-    seen = {
-        key: sorted(text(group, "name") for group in items(gang, "spec", "podgroups"))
-        for key, gang in sets.gangs(view, "s").items()
-    }
-    run.same("PodGroups", right, seen)
+    for step in (ONLY_GROUPS, ONLY_FRONT):
+        run.reached(f"{step}: updated")
+        view = run.at(f"{step}: at rest")
+        right = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
+        seen = {
+            key: sorted(text(group, "name") for group in items(gang, "spec", "podgroups"))
+            for key, gang in sets.gangs(view, "s").items()
+        }
+        run.same(f"PodGroups, {step}", right, seen)
 
 
 @requirement("COHR-021")
@@ -153,7 +161,7 @@ def test_names_of_new_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
     run.expect("other names", [], sorted(each for each in owners if not each.startswith("s-0-")))
 
 
-@invariants(*(f"INV-{number:03}" for number in (11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22)))
+@invariants(*(f"INV-{number:03}" for number in (11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23)))
 def test_invariants(run: Recorded[SetUpdatedFourTimes], invariant: str) -> None:
     """What MUST hold at every moment of any history."""
     run.invariant()

@@ -6,7 +6,7 @@ from conformance.grove.expected import Expected, expected
 from conformance.grove.fields import name
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.testing import predicates
+from conformance.testing import composition, predicates
 from conformance.testing.scene import Scene, SceneEnvironment
 from conformance.tests.core import gang_objects, statuses
 
@@ -23,18 +23,22 @@ class ReadyDisaggregatedSet(Scene):
         workload = env.workload("disaggregated")
         self.namespace, self.scheduler = env.namespace, env.implementation.scheduler_name
         self.wanted, self.set_name = expected(workload), name(workload)
+        mapped = "gang-maps" in env.implementation.features
         env.create(workload)
         # An operator that does not report it is still judged by everything else.
         env.settle("set available", predicates.available(self.set_name, 1), 60)
-        env.settle(READY, _caught_up(self.wanted, self.set_name), 60)
+        env.settle(READY, _caught_up(self.wanted, self.set_name, mapped), 60)
+        if mapped:
+            self.wanted = composition.by_composition(self.wanted, env.history.view())
 
 
-def _caught_up(wanted: Expected, set_name: str) -> predicates.Predicate:
+def _caught_up(wanted: Expected, set_name: str, mapped: bool) -> predicates.Predicate:
     """Statuses and references of gangs are those of a ready set: it is available as soon as its scaling group has
     minAvailable replicas, and the rest follows."""
 
     def seen(view: View) -> bool | Unmet:
-        compared = [*statuses.every(wanted, view, set_name), gang_objects.references(wanted, view)]
+        there = composition.by_composition(wanted, view) if mapped else wanted
+        compared = [*statuses.every(there, view, set_name), gang_objects.references(there, view)]
         return all(right == found for right, found in compared) or Unmet("statuses or references are behind")
 
     return seen

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from conformance.grove import labels
 from conformance.grove.fields import count, finalizers, items, label, name, number, text, uid
@@ -67,9 +68,17 @@ class ScaledAtEveryLevel(Scene):
     def _scale_groups_in(self, env: SceneEnvironment) -> None:
         """The only unready replica of s-0-g is its first one; the middle one of s-1-g is terminating."""
         disruption.become(env, "s-0-g-0-b", disruption.STARTING, 1)
+        with _held(env, HOLE):
+            self._with_a_terminating_replica(env)
+        env.wait_for("terminating replica gone", gone(CLIQUES, HOLE))
+        env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
+        # Later tests compare what stays: the gangs of deleted replicas are not to be part of it.
+        env.settled("their gangs are gone", gone(GANGS, [f"s-{i}-g-{j}" for i in (0, 1) for j in range(3)]))
+        env.quiet(1.5)
+        env.mark("groups scaled in")
+
+    def _with_a_terminating_replica(self, env: SceneEnvironment) -> None:
         for clique in HOLE:
-            held = [*finalizers(env.history.view().get(CLIQUES, clique)), HELD]
-            env.patch(CLIQUES, clique, {"metadata": {"finalizers": held}})
             env.delete(CLIQUES, clique)
         env.mark("before the scale-in")
         rests = (("a", 3), *((f"g-{j}-{clique}", size) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))))
@@ -83,14 +92,6 @@ class ScaledAtEveryLevel(Scene):
         env.settle("last replicas of the group deleted", gone(CLIQUES, LAST_OF_FIRST), timeout=60)
         env.settle("their pods deleted", pods_are(dict.fromkeys(LAST_OF_FIRST, 0)), timeout=60)
         env.settle("last replica deleted beside a terminating one", gone(CLIQUES, LAST_OF_SECOND), timeout=60)
-        for clique in HOLE:
-            env.patch(CLIQUES, clique, {"metadata": {"finalizers": None}})
-        env.wait_for("terminating replica gone", gone(CLIQUES, HOLE))
-        env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
-        # Later tests compare what stays: the gangs of deleted replicas are not to be part of it.
-        env.settled("their gangs are gone", gone(GANGS, [f"s-{i}-g-{j}" for i in (0, 1) for j in range(3)]))
-        env.quiet(1.5)
-        env.mark("groups scaled in")
 
     def _scale_set_in(self, env: SceneEnvironment) -> None:
         leave = [key for key in _existing(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
@@ -215,6 +216,20 @@ def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLeve
 def test_invariants(run: Recorded[ScaledAtEveryLevel], invariant: str) -> None:
     """What MUST hold at every moment of any history."""
     run.invariant()
+
+
+@contextmanager
+def _held(env: SceneEnvironment, cliques: Sequence[str]) -> Iterator[None]:
+    """Let cliques terminate, once they are deleted, until the end, also if the scene ends early."""
+    for clique in cliques:
+        held = [*finalizers(env.history.view().get(CLIQUES, clique)), HELD]
+        env.patch(CLIQUES, clique, {"metadata": {"finalizers": held}})
+    try:
+        yield
+    finally:
+        view = env.history.view()
+        for clique in (clique for clique in cliques if HELD in finalizers(view.get(CLIQUES, clique))):
+            env.patch(CLIQUES, clique, {"metadata": {"finalizers": None}})
 
 
 def _existing(view: View) -> Uids:

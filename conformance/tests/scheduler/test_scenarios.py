@@ -17,9 +17,9 @@ class ScenariosOfSchedulers(judging.Scenarios):
     scheduler finds them when it starts. Those with scaled gangs are played once more with pods that have no gates."""
 
     def play(self, env: SceneEnvironment) -> None:
-        asked = env.checks.asked
-        sampled = sampling.scenarios(env.random.getrandbits(32), SAMPLED, checks=("SCHED-060",))
-        cast = judging.cast(scenarios.load(), asked)
+        asked, features = env.checks.asked, env.implementation.features
+        sampled = sampling.scenarios(env.random.getrandbits(32), SAMPLED, ("SCHED-060",), features)
+        cast = judging.cast(scenarios.load(), asked, features)
         ungated = [one for one in cast if judging.UNGATED in one.checks and judging.UNGATED in asked]
         self.play_all(env, [*cast, *(sampled if "SCHED-060" in asked else ())], ungated)
 

@@ -15,7 +15,7 @@ class ScenariosWithDomains(judging.Scenarios):
     scheduler finds them when it starts."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.play_all(env, judging.cast(scenarios.load(), env.checks.asked))
+        self.play_all(env, judging.cast(scenarios.load(), env.checks.asked, env.implementation.features))
 
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_DOMAINS])

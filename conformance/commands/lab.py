@@ -1,0 +1,106 @@
+"""`grove-conformance lab`: experiments about choices in the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+
+from conformance import disk
+from conformance.cluster import progress
+from conformance.cluster.assets import programs
+from conformance.errors import Exit
+from conformance.lab import curves, playing, results
+from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, chosen
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Measure what choices in the contract cost.")
+
+
+@app.callback()
+def lab() -> None:
+    """Measure what choices in the contract cost."""
+
+
+@app.command()
+def coherent(
+    layout: Annotated[list[str] | None, typer.Option(help="Only this gang layout (repeatable).")] = None,
+    workload: Annotated[list[str] | None, typer.Option(help="Only this workload (repeatable).")] = None,
+    course: Annotated[list[str] | None, typer.Option(help="Only this course of events (repeatable).")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="How often each update is played.")] = 3,
+    resume: Annotated[
+        Path | None, typer.Option(help="Result of an earlier run that was interrupted: play only what it lacks.")
+    ] = None,
+    report_dir: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reports/lab"),
+) -> int:
+    """Compare the gang layouts of coherent updates: the same workloads, quiet, under a preemption and a node failure.
+
+    Each update is played by the reference on a fake cluster. Writes a JSON document, which grows with each update, then
+    a Markdown page and a picture.
+    """
+    disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
+    found = results.load(resume) if resume is not None else results.document(_versions())
+    files = Files(report_dir, found)
+    trials = [
+        each for each in planned(layout or (), workload or (), course or (), runs) if not results.has(found, each)
+    ]
+    try:
+        with progress.terminal("lab") as report:
+            for outcome in playing.play(trials, report):
+                results.add(found, outcome)
+                files.keep(found)
+    except playing.TrialFailed as failure:
+        typer.echo(f"not updated: {failure}", err=True)
+        return Exit.NOT_CONFORMANT
+    results.show(found, Console())
+    for path in files.write(found, _command(layout, workload, course, runs)):
+        typer.echo(f"result: {path}")
+    return Exit.CONFORMANT
+
+
+def planned(layout: Sequence[str], workload: Sequence[str], course: Sequence[str], runs: int) -> list[Trial]:
+    """Return the trials that are played. Raises UsageError for an unknown name."""
+    return [
+        Trial(of_layout, of_workload, of_course, run)
+        for of_layout in chosen(layout, LAYOUTS, "--layout")
+        for of_workload in chosen(workload, WORKLOADS, "--workload")
+        for of_course in chosen(course, COURSES, "--course")
+        for run in range(1, runs + 1)
+    ]
+
+
+class Files:
+    """The files of one experiment, named after the time at which it began."""
+
+    def __init__(self, folder: Path, found: results.Document) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = f"{datetime.fromisoformat(found['startedAt']):%Y%m%d-%H%M%S}-coherent"
+        self.document, self.page, self.picture = (folder / f"{stem}.{suffix}" for suffix in ("json", "md", "svg"))
+
+    def keep(self, found: results.Document) -> None:
+        """Write what there is so far."""
+        self.document.write_bytes(orjson.dumps(found) + b"\n")
+
+    def write(self, found: results.Document, command: str) -> list[Path]:
+        """Write document, page and picture, and return their paths."""
+        self.keep(found)
+        self.page.write_text(results.markdown(found, command, self.picture.name), encoding="utf-8")
+        self.picture.write_text(curves.draw(found), encoding="utf-8")
+        return [self.document, self.page, self.picture]
+
+
+def _versions() -> dict[str, str]:
+    return {program.group.name: program.group.version for program in programs()}
+
+
+def _command(
+    layout: Sequence[str] | None, workload: Sequence[str] | None, course: Sequence[str] | None, runs: int
+) -> str:
+    words = ["grove-conformance lab coherent"]
+    for option, values in (("--layout", layout), ("--workload", workload), ("--course", course)):
+        words += [f"{option} '{value}'" if " " in value else f"{option} {value}" for value in values or ()]
+    return " ".join([*words, f"--runs {runs}"])

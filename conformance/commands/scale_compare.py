@@ -1,0 +1,222 @@
+"""`grove-conformance scale compare`: parse, run, print."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+
+from conformance import disk, documents
+from conformance.cluster import assets, progress
+from conformance.errors import UsageError
+from conformance.implementation import loading
+from conformance.implementation.parameters import assignments
+from conformance.scale import scenario as scenarios
+from conformance.scale.compare import comparison, page, refs, rounds, session, sides, statistics, tables, validity
+from conformance.scale.markers import markers_of
+
+
+class Binder(StrEnum):
+    """The scheduler that binds the pods."""
+
+    KUBE = "kube"
+    GANG = "gang"
+
+
+Played = tuple[list[rounds.Round], list[str]]
+"""Rounds, and warnings about them."""
+Settings = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a parameter (repeatable).")]
+
+
+def compare(
+    base: Annotated[
+        list[str],
+        typer.Option(help="Side to compare with: a descriptor, or results (files or a folder; repeatable)."),
+    ],
+    head: Annotated[list[str], typer.Option(help="Side that is judged, given in the same way (repeatable).")],
+    base_set: Settings = None,
+    head_set: Settings = None,
+    repo: Annotated[
+        Path | None, typer.Option(help="Git repository: --base and --head are refs of it, --implementation runs them.")
+    ] = None,
+    build: Annotated[str, typer.Option(help="With --repo: shell command that builds a work tree, run in it.")] = "",
+    implementation: Annotated[str, typer.Option(help="With --repo: descriptor that runs what was built.")] = "",
+    both_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help=f"Set a parameter of both sides; {refs.PLACEHOLDER} is the work tree."
+        ),
+    ] = None,
+    builds: Annotated[
+        Path | None, typer.Option(help="Folder for work trees and builds; by default in the cache.")
+    ] = None,
+    scenario: Annotated[
+        str, typer.Option(help="Name of a scenario in fixtures/scale/, or path of a scenario file.")
+    ] = "scale-1000",
+    scheduler: Annotated[Binder, typer.Option(help="Scheduler that binds the pods.")] = Binder.KUBE,
+    play: Annotated[int, typer.Option("--rounds", min=1, help="Rounds to play: one run of each side.")] = 6,
+    warm_up: Annotated[int, typer.Option(min=0, help="Rounds before the first one, which are not used.")] = 1,
+    spare: Annotated[int, typer.Option(min=0, help="Rounds in all that may replace disturbed ones.")] = 3,
+    metric: Annotated[
+        str,
+        typer.Option(metavar="PHASE/MARKER", help="Time to test; by default the first pods-ready."),
+    ] = "",
+    minimum_effect: Annotated[float, typer.Option(help="Smallest change in percent that matters.")] = 5.0,
+    threshold: Annotated[
+        float | None, typer.Option(help="Exit with 1 if the head is slower by more than this many percent.")
+    ] = None,
+    count_threshold: Annotated[
+        float, typer.Option(help="Exit with 1 if the head writes more than this many percent more; negative: never.")
+    ] = 5.0,
+    most_foreign: Annotated[
+        float, typer.Option(help="Percent of the CPU that other processes may use before a run is invalid.")
+    ] = 10.0,
+    seed: Annotated[int, typer.Option(help="Seed for the order of the sides and the bootstrap.")] = 0,
+    force: Annotated[bool, typer.Option(help="Compare results of different scenarios or machines.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Folder of the comparison; one that was interrupted is continued.")
+    ] = None,
+) -> int:
+    """Compare two sides in interleaved rounds: is the head faster or slower than the base?"""
+    statistics.scipy_stats()
+    limits = validity.Limits(foreign_share=most_foreign / 100)
+    question = comparison.Question(
+        metric=metric,
+        minimum_effect=minimum_effect / 100,
+        threshold=None if threshold is None else threshold / 100,
+        count_threshold=count_threshold / 100 if count_threshold >= 0 else None,
+        seed=seed,
+        force=force,
+    )
+    folder = folder or Path("reports") / f"compare-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    if _stored("--head", head, repo):
+        if not _stored("--base", base, repo):
+            raise UsageError("the base is measured, but the head is stored", hint="measure both, or store the base")
+        before, after = sides.stored(base), sides.stored(head)
+        names, (played, warnings) = (before.name, after.name), _paired(before, after, limits)
+    else:
+        known = sides.stored(base) if _stored("--base", base, repo) else None
+        load = scenarios.load(scenario)
+        _check_metric(metric, load)
+        with progress.terminal("compare") as report:
+            source = _source(repo, build, implementation, builds)
+            plan = session.Plan(
+                base=_side("--base", base, both_set, base_set, source, report) if known is None else _nothing(known),
+                head=_side("--head", head, both_set, head_set, source, report),
+                scenario=scenario,
+                scheduler=scheduler.value,
+                rounds=play,
+                warm_up=warm_up,
+                spare=spare,
+                seed=seed,
+                digest=load.digest,
+            )
+            played, warnings = _measured(plan, known, folder, limits, report)
+        names = (plan.base.name, plan.head.name)
+    document = comparison.compare(played, question, names, warnings)
+    _write(document, folder)
+    tables.show(document, Console())
+    typer.echo(f"comparison: {folder / 'comparison.html'}, comparison.md and comparison.json")
+    return comparison.exit_code(document)
+
+
+def _measured(
+    plan: session.Plan, known: sides.Stored | None, folder: Path, limits: validity.Limits, report: progress.Report
+) -> Played:
+    """Play the rounds of a plan; only its head if the base is known."""
+    session.remember(plan, folder)
+    runner = session.subprocess_runner(plan.scenario, plan.scheduler)
+    measuring = session.Session(plan, folder, runner, limits, report)
+    if known is None:
+        return measuring.play(), []
+    heads = measuring.heads(min(plan.rounds, len(known.results)))
+    return _paired(known, sides.Stored(heads, plan.head.name), limits)
+
+
+def _paired(base: sides.Stored, head: sides.Stored, limits: validity.Limits) -> Played:
+    return rounds.paired(base.results, head.results, limits), _warnings(base, head)
+
+
+def _nothing(known: sides.Stored) -> sides.Measured:
+    """Return what stands in a plan for a side that is not measured."""
+    return sides.Measured("", {}, known.name)
+
+
+def _check_metric(metric: str, scenario: scenarios.Scenario) -> None:
+    """Raise UsageError for a metric that no run of the scenario can have: better now than after the last round."""
+    phase, _, name = metric.partition("/")
+    markers = {each.name: markers_of(each) for each in scenario.phases}
+    described = name.startswith(("created-to-", "cpu-"))
+    if metric and not (phase in markers and (described or name.removesuffix("×floor") in markers[phase])):
+        known = [f"{phase}/{marker}" for phase, found in markers.items() for marker in found]
+        raise UsageError(f'unknown metric "{metric}"', where="--metric", hint=documents.suggestion(metric, known))
+
+
+def _stored(option: str, given: list[str], repo: Path | None) -> bool:
+    """Return whether a side consists of results, rather than being measured."""
+    kinds = {repo is None and sides.is_stored(each) for each in given}
+    if len(kinds) > 1:
+        raise UsageError("names results and something else", where=option, hint="give one kind")
+    return kinds == {True}
+
+
+def _source(
+    repo: Path | None, build: str, implementation: str, builds: Path | None
+) -> tuple[refs.Repository, str] | None:
+    """Return the repository whose refs are compared, and the descriptor that runs them; None without `--repo`."""
+    if repo is None:
+        if build or implementation or builds:
+            raise UsageError("--build, --implementation and --builds belong to --repo", hint="give --repo, too")
+        return None
+    if not implementation:
+        raise UsageError("--repo needs --implementation", hint="name the descriptor that runs what is built")
+    key = hashlib.sha256(str(repo.resolve()).encode()).hexdigest()[:12]
+    return refs.Repository(repo, builds or assets.cache_root() / "work-trees" / key, build), implementation
+
+
+def _side(
+    option: str,
+    given: list[str],
+    both: list[str] | None,
+    own: list[str] | None,
+    source: tuple[refs.Repository, str] | None,
+    report: progress.Report,
+) -> sides.Measured:
+    if len(given) > 1:
+        raise UsageError("names several sides", where=option, hint="give one")
+    values = assignments(both or []) | assignments(own or [], f"{option}-set")
+    name, descriptor, shown = given[0], given[0], dict(values)
+    if source is not None:
+        repository, descriptor = source
+        commit = repository.commit(given[0])
+        name = f"{given[0]} ({commit[:12]})"
+        values = refs.settings_in(values, repository.built(commit, report))
+    loading.load(descriptor, values)  # a mistake is better found now than after the first run
+    changed = [f"{key}={value}" for key, value in shown.items() if refs.PLACEHOLDER not in value]
+    return sides.Measured(descriptor, values, " ".join([name, *changed]))
+
+
+def _warnings(base: sides.Stored, head: sides.Stored) -> list[str]:
+    found = []
+    if len(base.results) != len(head.results):
+        found.append(f"{len(base.results)} results of the base, {len(head.results)} of the head: the rest is not used")
+    if not rounds.interleaved(base.results, head.results):
+        found.append("the runs of both sides do not alternate in time: what changed in between counts as a difference")
+    return found
+
+
+def _write(document: dict[str, Any], folder: Path) -> None:
+    disk.make(folder, where=f"--dir {folder}", hint="give another folder")
+    command = shlex.join(["grove-conformance", *sys.argv[1:]])
+    with disk.errors(where=f"--dir {folder}", hint="give another folder"):
+        (folder / "comparison.json").write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+        (folder / "comparison.html").write_text(page.page(document, command), encoding="utf-8")
+        (folder / "comparison.md").write_text(tables.markdown(document, command), encoding="utf-8")

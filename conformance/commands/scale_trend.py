@@ -1,0 +1,33 @@
+"""`grove-conformance scale trend`: parse, read, write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance import disk
+from conformance.scale import trend as trends
+from conformance.scale import upstream
+from conformance.scale.compare import sides
+
+
+def trend(
+    results: Annotated[list[str] | None, typer.Argument(help="Result files, or folders with them.")] = None,
+    upstream_history: Annotated[
+        Path | None, typer.Option(help="Published history of Grove's own scale tests (index/runs.ndjson).")
+    ] = None,
+    metric: Annotated[str, typer.Option(metavar="PHASE/MARKER", help="Time to show.")] = "deploy/pods-ready",
+    output: Annotated[Path, typer.Option(help="The page to write.")] = Path("reports/trend.html"),
+) -> None:
+    """Show stored results over time, and their growth with the number of pods, as one HTML page."""
+    found = sides.stored(results or []).results
+    runs = list(upstream.history(upstream_history)) if upstream_history is not None else []
+    page = trends.page(found, runs, metric)
+    disk.make(output.parent, where=f"--output {output}", hint="give another file")
+    with disk.errors(where=f"--output {output}", hint="give another file"):
+        output.write_text(page, encoding="utf-8")
+    for name, grown in trends.growth(found, metric).items():
+        typer.echo(f"{name}: time grows with pods to the power of {grown.exponent:.2f}")
+    typer.echo(f"trend: {output}")

@@ -1,0 +1,174 @@
+"""`grove-conformance scheduler`: ask of any cluster whether its scheduler kept gangs whole."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated
+
+import aiohttp
+import orjson
+import typer
+from kubernetes.config import ConfigException
+
+from conformance import disk
+from conformance.errors import Exit, UsageError
+from conformance.grove import labels
+from conformance.grove.kinds import PODGANGMAPS, PODGANGS, SCALING_GROUPS
+from conformance.history import redaction, storage
+from conformance.history.recorder import Recorder, Watched
+from conformance.invariants import placements
+from conformance.invariants.placements import Fate, Placements, State
+from kube import config
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import NODES, PODS
+
+AGENT = "grove-conformance-scheduler"
+UNREACHABLE = (OSError, TimeoutError, ConfigException, aiohttp.ClientError)
+"""Errors of a kubeconfig, or of a cluster that does not answer."""
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Ask of any cluster whether its scheduler kept gangs whole."
+)
+
+WATCHED = (
+    Watched(PODS, labels.GANG, keep=redaction.placement),
+    Watched(NODES, keep=redaction.node),
+    *(Watched(resource) for resource in (PODGANGS, SCALING_GROUPS)),
+)
+"""What rules about placement read. Lists and watches only: nothing of the cluster is changed."""
+
+PAUSE = 0.5
+"""Seconds between two looks at what has arrived."""
+
+
+@app.callback()
+def scheduler() -> None:
+    """Ask of any cluster whether its scheduler kept gangs whole."""
+
+
+@app.command()
+def record(
+    output: Annotated[Path, typer.Argument(metavar="HISTORY", help="The file to write.")],
+    kubeconfig: Annotated[Path, typer.Option(help="Of the cluster to watch.")],
+    seconds: Annotated[float, typer.Option("--for", min=1, help="Seconds to record; without it, until Ctrl-C.")] = 0,
+) -> int:
+    """Record what a cluster does with its gangs, by lists and watches alone.
+
+    It needs to list and watch pods, nodes, PodGangs and PodCliqueScalingGroups. Of pods, images, commands,
+    environments and volumes are left out.
+    """
+    disk.make(output.parent, where=str(output), hint="give another file")
+    recorder = Recorder(kubeconfig, AGENT, (*WATCHED, *asyncio.run(_maps(kubeconfig))))
+    recorder.start()
+    typer.echo(f"recording to {output}" + (f" for {seconds:g} s" if seconds else "; Ctrl-C ends it"), err=True)
+    written = 0
+    try:
+        with disk.errors(where=str(output), hint="give another file"), storage.Recording(output) as recording:
+            try:
+                while not seconds or recorder.now() < seconds:
+                    time.sleep(PAUSE)
+                    written = _write(recording, recorder, written)
+            except KeyboardInterrupt:
+                typer.echo("", err=True)
+            finally:
+                _write(recording, recorder, written)
+    finally:
+        recorder.stop()
+    typer.echo(f"{recorder.last_seq()} changes in {recorder.now():.0f} s; next: scheduler judge {output}")
+    return Exit.CONFORMANT
+
+
+async def _maps(kubeconfig: Path) -> list[Watched]:
+    """Return PodGangMaps, whose sets have anchors in the place of base gangs, if the cluster serves them."""
+    try:
+        async with Client(config.load(kubeconfig), user_agent=AGENT) as client:
+            await client.list(PODGANGMAPS)
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return []
+        raise UsageError(f"cannot be listed: {error}", where=str(PODGANGMAPS)) from error
+    except UNREACHABLE as error:
+        raise UsageError(f"cannot be used: {error}", where=f"--kubeconfig {kubeconfig}") from error
+    return [Watched(PODGANGMAPS)]
+
+
+def _write(recording: storage.Recording, recorder: Recorder, written: int) -> int:
+    found = recorder.everywhere(written)
+    recording.now = recorder.now()
+    recording.write(found)
+    return found[-1].seq if found else written
+
+
+@app.command()
+def judge(
+    history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A recording, or history.jsonl of a bundle.")],
+    settle: Annotated[float, typer.Option(help="Seconds that the scheduler may take to go on with a gang.")] = 0,
+    output: Annotated[Path | None, typer.Option("--json", help="Write the result to this file, too.")] = None,
+) -> int:
+    """Judge a recorded history: torn gangs, scaled gangs before their base gangs, required domains, full nodes.
+
+    Exits with 1 if a rule was broken, and with 5 if there was no gang to judge.
+    """
+    _, now, records = storage.load(history)
+    found = placements.judge(records, now, settle)
+    for line in told(found, now):
+        typer.echo(line)
+    if output is not None:
+        disk.make(output.parent, where=f"--json {output}", hint="give another file")
+        with disk.errors(where=f"--json {output}", hint="give another file"):
+            output.write_bytes(orjson.dumps(document(found, now), option=orjson.OPT_INDENT_2) + b"\n")
+    if not any(fate.state is not State.OLDER for fate in found.fates):
+        raise UsageError("has no gang to judge", where=str(history), hint="record while gangs are created")
+    return Exit.NOT_CONFORMANT if found.broken else Exit.CONFORMANT
+
+
+def told(found: Placements, now: float) -> list[str]:
+    """Return the result as lines for people."""
+    counts = Counter(fate.state for fate in found.fates)
+    spaces = len({fate.namespace for fate in found.fates})
+    parts = ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "none"
+    lines = [f"{len(found.fates)} gangs in {spaces} namespaces, {now:.0f} s: {parts}"]
+    lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _of(found, State.TORN)]
+    if slow := [fate for fate in found.fates if fate.binding is not None]:
+        last = max(slow, key=lambda fate: fate.binding or 0.0)
+        lines.append(f"  longest from the first bound pod to admission: {last.binding:.1f} s, {last.gang}")
+    for rule in sorted({(result.id, result.what) for _, result in found.results}):
+        broken = [(space, result) for space, result in found.broken if result.id == rule[0]]
+        judged = any(result.holds for _, result in found.results if result.id == rule[0])
+        word = "broken" if broken else "holds" if judged else "not judged"
+        lines.append(f"{rule[0]} {word}: {rule[1]}")
+        for space, result in broken:
+            lines.append(f"  {space or 'the cluster'}: {result.reason}")
+            lines += [f"    {record}" for record in result.records]
+    return lines
+
+
+def document(found: Placements, now: float) -> dict[str, object]:
+    """Return the result as a JSON document."""
+    return {
+        "seconds": round(now, 3),
+        "gangs": [
+            {
+                "namespace": fate.namespace,
+                "name": fate.gang,
+                "state": fate.state,
+                "firstBound": fate.bound,
+                "admitted": fate.admitted,
+                "missing": fate.missing,
+            }
+            for fate in found.fates
+        ],
+        "rules": [
+            {"id": result.id, "namespace": space, "holds": result.holds, "reason": result.reason}
+            for space, result in found.results
+        ],
+    }
+
+
+def _of(found: Placements, state: State) -> list[Fate]:
+    return [fate for fate in found.fates if fate.state is state]

@@ -1,0 +1,171 @@
+"""Install objects of any kind that an implementation needs in the API server: queues, configuration, priority classes,
+admission policies.
+
+`install` returns once they are stored, and admission policies are applied to requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from conformance.documents import shown
+from conformance.errors import HarnessError, UsageError
+from conformance.implementation.installation import CONFIG_MAPS, MANAGER, Manifest
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import Resource
+
+WITHIN = 25.0
+"""Seconds within which the API server must have accepted all objects and apply all policies."""
+LOOK_EVERY = 0.2
+"""Seconds between two attempts."""
+BUSY = (429, 500, 503, 504)
+"""Answers after which a request is repeated."""
+POLICIES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+BARRIER = "conformance.grove.io/barrier"
+"""The label of the request that shows whether policies are applied, and of what it is changed to."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An object to install, and the file that holds it."""
+
+    manifest: Manifest
+    path: Path
+
+    @property
+    def title(self) -> str:
+        """Return its kind and name."""
+        return f"{self.manifest['kind']} {self.manifest['metadata']['name']}"
+
+
+def check(path: Path, manifest: Manifest) -> None:
+    """Raise UsageError for an object that belongs elsewhere in the descriptor."""
+    for kind, part in (("CustomResourceDefinition", "crds"), ("WebhookConfiguration", "webhooks")):
+        if manifest["kind"].endswith(kind):
+            name = manifest["metadata"]["name"]
+            hint = f"list its file in install.{part}"
+            raise UsageError(f"the {manifest['kind']} {name} is not for install.objects", where=shown(path), hint=hint)
+
+
+async def install(client: Client, wanted: Sequence[Wanted], groups: Collection[str]) -> None:
+    """Apply the objects in their order. `groups`: API groups of CRDs that were installed just now, whose kinds the API
+    server may not list yet.
+
+    Raises HarnessError with the reason of the API server if it rejects one.
+    """
+    deadline = time.monotonic() + WITHIN
+    for each in wanted:
+        await _apply(client, await _resource(client, each, groups, deadline), each, deadline)
+    for version, kind in sorted({(each.manifest["apiVersion"], each.manifest["kind"]) for each in wanted}):
+        if kind in POLICIES:
+            await _applied_to_requests(client, version, kind, deadline)
+
+
+async def _resource(client: Client, wanted: Wanted, groups: Collection[str], deadline: float) -> Resource:
+    """Find the resource of an object's kind in the discovery of the API server. Raises HarnessError."""
+    api_version, kind = wanted.manifest["apiVersion"], wanted.manifest["kind"]
+    group, _, version = api_version.rpartition("/")
+    path = f"/apis/{api_version}" if group else f"/api/{version}"
+    while True:
+        try:
+            found = orjson.loads(await client.request("GET", path))["resources"]
+        except ApiError as error:
+            if error.status not in (404, *BUSY):
+                raise _rejected(wanted, error.message) from error
+            found = []
+        for entry in found:
+            if entry["kind"] == kind and "/" not in entry["name"]:
+                return Resource(group, version, entry["name"], kind, entry["namespaced"])
+        if group not in groups or time.monotonic() > deadline:
+            raise HarnessError(
+                f"{wanted.title} cannot be created: the API server serves no {kind} of {api_version}",
+                where=shown(wanted.path),
+                hint="is its CRD among those of install.crds?",
+            )
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def _apply(client: Client, resource: Resource, wanted: Wanted, deadline: float) -> None:
+    manifest = wanted.manifest
+    if resource.namespaced and not manifest["metadata"].get("namespace"):
+        manifest = {**manifest, "metadata": {**manifest["metadata"], "namespace": "default"}}
+    while True:
+        try:
+            await client.apply(resource, manifest, manager=MANAGER)
+            return
+        except ApiError as error:
+            if error.status not in BUSY or time.monotonic() > deadline:
+                raise _rejected(wanted, error.message) from error
+        await asyncio.sleep(LOOK_EVERY)
+
+
+def _rejected(wanted: Wanted, reason: str) -> HarnessError:
+    return HarnessError(
+        f"the API server rejected {wanted.title}: {' '.join(reason.split())}",
+        where=shown(wanted.path),
+        hint="fix the object, or what it needs",
+    )
+
+
+async def _applied_to_requests(client: Client, api_version: str, kind: str, deadline: float) -> None:
+    """Wait until the API server applies all policies of a kind so far.
+
+    It reads them from its watches about once a second, all at a time. So one more policy is created, about one dry-run
+    request of the suite, and deleted once it has an effect: by then all earlier ones have one.
+    """
+    mark = f"grove-conformance-{secrets.token_hex(4)}"
+    group, _, version = api_version.partition("/")
+    resources = [Resource(group, version, _plural(name), name, namespaced=False) for name in (kind, f"{kind}Binding")]
+    bodies = [_policy(kind, mark), _binding(kind, mark)]
+    try:
+        for resource, body in zip(resources, bodies, strict=True):
+            metadata = {"apiVersion": api_version, "kind": resource.kind, "metadata": {"name": mark}}
+            await client.apply(resource, {**metadata, **body}, manager=MANAGER)
+        while not await _effect(client, mark):
+            if time.monotonic() > deadline:
+                raise HarnessError(f"the API server does not apply policies of the kind {kind} after {WITHIN:g} s")
+            await asyncio.sleep(LOOK_EVERY)
+    finally:
+        for resource in reversed(resources):
+            await client.delete(resource, None, mark)
+
+
+def _plural(kind: str) -> str:
+    return f"{kind.lower()[:-1]}ies" if kind.endswith("y") else f"{kind.lower()}s"
+
+
+def _policy(kind: str, mark: str) -> Mapping[str, Any]:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    constraints = {"resourceRules": [rule], "objectSelector": {"matchLabels": {BARRIER: mark}}}
+    spec: dict[str, Any] = {"matchConstraints": constraints, "failurePolicy": "Fail"}
+    if kind == "ValidatingAdmissionPolicy":
+        return {"spec": {**spec, "validations": [{"expression": "false", "message": mark}]}}
+    expression = f'Object{{metadata: Object.metadata{{labels: {{"{BARRIER}": "{mark}-seen"}}}}}}'
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+    return {"spec": {**spec, "reinvocationPolicy": "Never", "mutations": [mutation]}}
+
+
+def _binding(kind: str, mark: str) -> Mapping[str, Any]:
+    actions = {"validationActions": ["Deny"]} if kind == "ValidatingAdmissionPolicy" else {}
+    return {"spec": {"policyName": mark, **actions}}
+
+
+async def _effect(client: Client, mark: str) -> bool:
+    """Return whether the barrier's policy rejects or changes a request."""
+    labels = {BARRIER: mark}
+    probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": mark, "labels": labels}}
+    params = {"dryRun": "All", "fieldManager": MANAGER}
+    try:
+        answer = await client.request("POST", CONFIG_MAPS.path("default"), params=params, body=probe)
+    except ApiError as error:
+        return mark in error.message and error.status not in (404, *BUSY)
+    return bool(orjson.loads(answer)["metadata"]["labels"][BARRIER] != mark)

@@ -1,0 +1,63 @@
+"""How much an update may take down where templates have no maxUnavailable (COH-I14): the first text of the proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.grove.coherent import plan
+from conformance.grove.coherent.model import Component, Entry
+from conformance.history.record import Record
+from conformance.invariants.coherent.availability import Losses, taken_in_update
+from conformance.invariants.coherent.rule import CoherentRule
+from conformance.invariants.coherent.state import State
+
+
+class FirstText(CoherentRule):
+    """INV-023 (COH-I14). While anchors are opened, minAvailable of each component at a time, and with the last anchor
+    all pods of standalone cliques that are left; then all replicas of scaling groups that are left."""
+
+    id = "INV-023"
+    what = "without maxUnavailable, an update takes down minAvailable at a time, and in the end what is left"
+    nothing = "no update of a set without maxUnavailable deleted a pod that was Ready"
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._losses = Losses(state)
+
+    def look(self, record: Record) -> None:
+        """Judge the state after a record."""
+        self._losses.see(record)
+        pod = taken_in_update(self.state, record)
+        if pod is None or pod.place in self._losses or self.state.budgeted(pod.place.set):
+            return
+        of_set = self.state.sets[pod.place.set]
+        if of_set.interrupted:
+            return
+        components = self.state.components(pod.place.set, pod.place.replica, of_set.scope)
+        component = next((each for each in components if each.key == pod.place.key), None)
+        if component is None:
+            return
+        self.judged += 1
+        lacking = component.replicas - self.state.available(pod.place)
+        limit = self._limit(component, components, self._opened(pod.place.set, pod.place.replica))
+        if lacking > limit:
+            reason = (
+                f"after the deletion of pod {record.name}, {lacking} of {component.replicas} of {component.key.name} "
+                f"are unavailable; {limit} may be"
+            )
+            self._violate(reason, record)
+
+    def _opened(self, pcs: str, replica: int) -> list[Entry]:
+        """The anchors of the present generation."""
+        generation = self.state.sets[pcs].generation
+        return [e for e in self.state.maps.get((pcs, replica), ()) if e.anchor and e.generation == generation]
+
+    def _limit(self, component: Component, components: Sequence[Component], opened: Sequence[Entry]) -> int:
+        """How many members may be unavailable now."""
+        steps = plan.steps(components).count
+        if len(opened) < steps:
+            return component.minimum
+        if component.key.kind == "clique":
+            return component.replicas - (steps - 1) * component.minimum
+        done = all(self.state.gang_was_ready(entry.key) for entry in opened)
+        return component.replicas - steps * component.minimum if done else component.minimum

@@ -1,0 +1,151 @@
+"""What became of each gang in a recording of any cluster, and which rules of placement its scheduler broke.
+
+A recording begins in the middle: gangs that had bound pods before, and gangs that depend on them, are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.grove import labels, pods
+from conformance.grove.fields import label
+from conformance.history.gangs import Gangs
+from conformance.history.order import server_order
+from conformance.history.record import DELETED, Record
+from conformance.invariants.base_bound_first import BaseBoundFirst
+from conformance.invariants.invariant import Invariant
+from conformance.invariants.node_capacity import WithinNodeCapacity
+from conformance.invariants.required_domains import WithinRequiredDomain
+from conformance.invariants.result import RuleResult
+from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
+
+
+class State(StrEnum):
+    """What became of a gang."""
+
+    ADMITTED = "admitted"
+    """Every PodGroup has had minReplicas bound pods."""
+    WAITING = "waiting"
+    """Never admitted; none of its pods is bound."""
+    TORN = "torn"
+    """Never admitted, and some of its pods are bound."""
+    DELETED = "deleted"
+    """Deleted before it was admitted."""
+    OLDER = "older"
+    """It had bound pods when the recording began, or depends on a gang that had: not judged."""
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of one gang. Times are seconds since the recording began; None if it never happened."""
+
+    namespace: str
+    gang: str
+    state: State
+    bound: float | None = None
+    """Its first pod was bound."""
+    admitted: float | None = None
+    missing: str = ""
+    """Which PodGroups of a gang that was never admitted lack how many pods."""
+
+    @property
+    def binding(self) -> float | None:
+        """How many seconds passed between its first bound pod and its admission."""
+        return None if self.bound is None or self.admitted is None else self.admitted - self.bound
+
+
+@dataclass(frozen=True)
+class Placements:
+    """All gangs, and the results of the rules with the namespace that each is about; empty for the whole cluster."""
+
+    fates: tuple[Fate, ...]
+    results: tuple[tuple[str, RuleResult], ...]
+
+    @property
+    def broken(self) -> list[tuple[str, RuleResult]]:
+        """The rules that do not hold."""
+        return [(space, result) for space, result in self.results if result.holds is False]
+
+
+def judge(records: Sequence[Record], now: float, settle: float = 0) -> Placements:
+    """Return what became of all gangs until `now`. `settle`: seconds that the scheduler may take to go on with a gang
+    (INV-003)."""
+    spaces = sorted({record.namespace for record in records if record.resource == "podgangs"})
+    common = [record for record in records if not record.namespace]
+    fates: list[Fate] = []
+    results: list[tuple[str, RuleResult]] = []
+    for space in spaces:
+        found = [record for record in records if record.namespace == space]
+        older = _older(found)
+        judged = [record for record in found if _gang(record) not in older]
+        rules = [NoGangHeldBelowMinimum(settle), BaseBoundFirst(), WithinRequiredDomain()]
+        ordered = server_order([*common, *judged])
+        results += [(space, result) for result in _results(rules, ordered, now)]
+        fates += _fates(space, judged if ordered is None else ordered)
+        fates += [Fate(space, gang, State.OLDER) for gang in sorted(older)]
+    placed = [record for record in records if record.resource in ("pods", "nodes")]
+    results += [("", result) for result in _results([WithinNodeCapacity()], server_order(placed), now)]
+    return Placements(tuple(fates), tuple(results))
+
+
+def _results(rules: Sequence[Invariant], ordered: Sequence[Record] | None, now: float) -> list[RuleResult]:
+    if ordered is None:
+        reason = "the resource versions of this cluster's resources don't compare"
+        return [RuleResult(rule.id, rule.what, None, reason) for rule in rules]
+    gangs = Gangs()
+    for record in ordered:
+        for rule in rules:
+            rule.see(record, gangs)
+        gangs.apply(record)
+    return [rule.result(gangs, now) for rule in rules]
+
+
+def _gang(record: Record) -> str:
+    """Return the gang of a record."""
+    if record.resource == "podgangs":
+        return record.name
+    return label(record.object, labels.GANG) if record.resource == "pods" else ""
+
+
+def _older(records: Sequence[Record]) -> set[str]:
+    """Return the gangs of which the recording does not have the beginning, and those that depend on them."""
+    known: set[str] = set()
+    older: set[str] = set()
+    for record in records:
+        if record.resource == "pods" and record.uid not in known:
+            known.add(record.uid)
+            if record.listed and pods.bound(record.object):
+                older.add(_gang(record))
+    based = {_gang(record) for record in records if label(record.object, labels.BASE_GANG) in older}
+    return (older | based) - {""}
+
+
+def _fates(space: str, ordered: Sequence[Record]) -> list[Fate]:
+    gangs = Gangs()
+    bound: dict[str, float] = {}
+    admitted: dict[str, float] = {}
+    gone: set[str] = set()
+    for record in ordered:
+        name = gangs.apply(record)
+        if not name:
+            continue
+        gone.discard(name)
+        if record.resource == "podgangs" and record.kind == DELETED:
+            gone.add(name)
+        if gangs[name].staying:
+            bound.setdefault(name, record.at)
+        if gangs[name].admitted:
+            admitted.setdefault(name, record.at)
+    named = sorted({record.name for record in ordered if record.resource == "podgangs"})
+    return [_fate(space, name, gangs, bound.get(name), admitted.get(name), name in gone) for name in named]
+
+
+def _fate(space: str, name: str, gangs: Gangs, bound: float | None, admitted: float | None, gone: bool) -> Fate:
+    gang = gangs[name]
+    if admitted is not None:
+        return Fate(space, name, State.ADMITTED, bound, admitted)
+    if gone:
+        return Fate(space, name, State.DELETED, bound)
+    return Fate(space, name, State.TORN if gang.staying else State.WAITING, bound, None, gang.missing())

@@ -1,0 +1,107 @@
+"""TOPO-034: what a required topology constraint holds together is in one domain (GS-34, GS-35)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from conformance.grove import labels, pods
+from conformance.grove.fields import Document, at, items, label, terminating, text, texts
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.invariants.invariant import Invariant
+
+PACK = ("topologyConstraint", "packConstraint", "required")
+
+
+class Scope(NamedTuple):
+    """PodGroups whose pods share a value of a node label; no groups mean the whole gang."""
+
+    key: str
+    groups: frozenset[str]
+
+
+class Place(NamedTuple):
+    """Where a pod of a gang was bound."""
+
+    gang: str
+    group: str
+    node: str
+
+
+class WithinRequiredDomain(Invariant):
+    """Judged at each binding, by the labels that the nodes have then. Pods that are being deleted bind nobody, and
+    neither do pods that were bound apart before the constraint was there."""
+
+    id = "TOPO-034"
+    what = "all bound pods of a required topology constraint are in one domain"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._nodes: dict[str, Document] = {}
+        self._scopes: dict[str, list[Scope]] = {}
+        self._places: dict[str, Place] = {}
+        self._judged = 0
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge bindings; note the constraints of gangs and the labels of nodes."""
+        if record.resource == "nodes":
+            self._nodes[record.name] = record.object
+        elif record.resource == "podgangs":
+            self._scopes[record.name] = [] if record.kind == DELETED else list(scopes(record.object))
+        elif record.resource == "pods":
+            self._see_pod(record)
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "no pod with a required topology constraint was bound"
+
+    def _see_pod(self, record: Record) -> None:
+        pod, known = record.object, self._places.get(record.uid)
+        if record.kind == DELETED or not pods.bound(pod) or terminating(pod) or pods.ended(pod):
+            self._places.pop(record.uid, None)
+            return
+        if known is not None:
+            return
+        place = Place(label(pod, labels.GANG), label(pod, labels.CLIQUE), pods.node(pod))
+        if not record.listed:
+            for scope in self._scopes.get(place.gang, ()):
+                self._judge(record, place, scope)
+        self._places[record.uid] = place
+
+    def _judge(self, record: Record, place: Place, scope: Scope) -> None:
+        if scope.groups and place.group not in scope.groups:
+            return
+        others = {
+            self._domain(other.node, scope.key)
+            for other in self._places.values()
+            if other.gang == place.gang and (not scope.groups or other.group in scope.groups)
+        }
+        own = self._domain(place.node, scope.key)
+        if place.node not in self._nodes or len(others) > 1:
+            return
+        self._judged += 1
+        if not own:
+            self._violate(f"{record.name} was bound to {place.node}, which has no label {scope.key}", record)
+        elif others - {own}:
+            other = ", ".join(sorted(others)) or "no domain"
+            reason = f"{record.name} was bound in {own} of {scope.key}, and pods of gang {place.gang} are in {other}"
+            self._violate(reason, record)
+
+    def _domain(self, node: str, key: str) -> str:
+        return label(self._nodes.get(node, {}), key)
+
+
+def scopes(gang: Document) -> Iterator[Scope]:
+    """Yield the required constraints of a PodGang: its own, those of groups of PodGroups, and those of PodGroups."""
+    spec = at(gang, "spec")
+    found = [
+        (spec, frozenset[str]()),
+        *(
+            (config, frozenset(texts(config, "podGroupNames")))
+            for config in items(spec, "topologyConstraintGroupConfigs")
+        ),
+        *((group, frozenset({text(group, "name")})) for group in items(spec, "podgroups")),
+    ]
+    for constrained, names in found:
+        if key := text(constrained, *PACK):
+            yield Scope(key, names)

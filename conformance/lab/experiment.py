@@ -1,0 +1,106 @@
+"""What the laboratory of coherent updates plays: gang layouts, workloads, and what happens meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from conformance.documents import suggestion
+from conformance.errors import UsageError
+
+Sizes = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class GangLayout:
+    """One way to form gangs in an update. `annotation`: the gang layout that the set asks for, empty for the default.
+    `parameters`: how the implementation is started."""
+
+    name: str
+    about: str
+    annotation: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A set with one replica: standalone cliques and scaling groups with their replicas and minAvailable. `budgets` are
+    those values of maxUnavailable that differ from minAvailable."""
+
+    name: str
+    about: str
+    cliques: Sizes
+    groups: Sizes
+    budgets: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """Replicas and minAvailable of all components."""
+        return {**self.cliques, **self.groups}
+
+
+@dataclass(frozen=True)
+class Course:
+    """What happens while the set is updated."""
+
+    name: str
+    about: str
+
+
+LAYOUTS = (
+    GangLayout("PerStep", "an anchor for each step, the others in gangs of their own"),
+    GangLayout("SingleAnchor", "one anchor, all others in gangs of their own", annotation="SingleAnchor"),
+    GangLayout(
+        "FirstText",
+        "the proposal's first text: anchors one by one, then everything else at once",
+        parameters={"mutant": "first-text"},
+    ),
+)
+WORKLOADS = (
+    Workload("sample", "f 5/2, p 4/1, d 3/1", {"f": (5, 2)}, {"p": (4, 1), "d": (3, 1)}),
+    Workload("wide", "f 3/2, p 9/1", {"f": (3, 2)}, {"p": (9, 1)}),
+    Workload(
+        "table",
+        "f 10/2, p 10/3, d 20/3 with maxUnavailable 4",
+        {"f": (10, 2)},
+        {"p": (10, 3), "d": (20, 3)},
+        {"d": 4},
+    ),
+)
+QUIET, PREEMPTION, NODE = "quiet", "preemption", "node failure"
+COURSES = (
+    Course(QUIET, "nothing else; after the update, the last of several scaling groups is scaled in to its minimum"),
+    Course(
+        PREEMPTION,
+        "a pod of higher priority takes the node of a new replica of p above the minimum for 3 seconds: of the first "
+        "one that shares its gang, or of any once more than half of p is new",
+    ),
+    Course(NODE, "once the first new replica of p is available, the node of an old one fails, for 3 seconds"),
+)
+
+Named = TypeVar("Named", GangLayout, Workload, Course)
+
+
+def chosen(names: Sequence[str], known: Sequence[Named], option: str) -> list[Named]:
+    """Return those of the known that are named, in the known order; all of them if none is named. Raises UsageError."""
+    by_name = {each.name: each for each in known}
+    for name in names:
+        if name not in by_name:
+            raise UsageError(f"unknown value {name!r}", where=option, hint=suggestion(name, by_name))
+    return [each for each in known if not names or each.name in names]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One play: a layout, a workload, a course, and the number of the run."""
+
+    layout: GangLayout
+    workload: Workload
+    course: Course
+    run: int
+
+    @property
+    def key(self) -> str:
+        """A name for logs and namespaces."""
+        return "-".join([self.workload.name, self.layout.name, self.course.name.replace(" ", "-"), str(self.run)])

@@ -1,0 +1,156 @@
+"""What an update cost, read from the history of one play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conformance.grove import updates
+from conformance.grove.coherent.model import Component, Key, Layout
+from conformance.history.record import Record
+from conformance.invariants.coherent.state import Place, State
+
+
+@dataclass(frozen=True)
+class Point:
+    """Available members of each component, and serving units that are whole, from one time on."""
+
+    at: float
+    available: Mapping[str, int]
+    whole: int
+
+
+@dataclass
+class Measured:
+    """One update. Seconds count from the change of the set."""
+
+    duration: float = 0.0
+    points: list[Point] = field(default_factory=list)
+    evicted: list[str] = field(default_factory=list)
+    """New pods that were Ready and were deleted, during the update or after it: not by the operator, which is done
+    with them."""
+
+    @property
+    def lowest(self) -> dict[str, int]:
+        """The lowest number of available members of each component."""
+        names = self.points[0].available if self.points else ()
+        return {name: min(point.available[name] for point in self.points) for name in names}
+
+    @property
+    def lowest_whole(self) -> int:
+        """The lowest number of whole serving units."""
+        return min((point.whole for point in self.points), default=0)
+
+    @property
+    def mean_whole(self) -> float:
+        """Whole serving units on average over the time of the update."""
+        ends = [point.at for point in self.points[1:]] + [self.duration]
+        total = sum(point.whole * max(0.0, end - point.at) for point, end in zip(self.points, ends, strict=True))
+        return total / self.duration if self.duration else 0.0
+
+
+class Meter:
+    """Follows one update of replica 0 of a set. A serving unit is `minAvailable` of every component, all of one
+    version."""
+
+    def __init__(self, set_name: str, components: Sequence[Component], old: str) -> None:
+        self._set, self._components, self._old = set_name, components, old
+        self._state = State()
+
+    def measure(self, before: Iterable[Record], during: Iterable[Record]) -> Measured:
+        """Return what the records of the update say, after those before it. Both are in the order of the writes."""
+        for record in before:
+            self._state.apply(record)
+        found, began = Measured(), 0.0
+        for record in during:
+            began = began or record.at
+            self._state.apply(record)
+            at = round(max(0.0, record.at - began), 3)
+            if pod := self._evicted(record):
+                found.evicted.append(pod)
+            if not found.duration:
+                self._look(found, at)
+                found.duration = at if self._ended(record) else 0.0
+        return found
+
+    def _look(self, found: Measured, at: float) -> None:
+        places = {each: Place(self._set, 0, each.key) for each in self._components}
+        available = {each.key.name: self._state.available(place) for each, place in places.items()}
+        whole = sum(
+            min(self._state.available(place, gangs) // each.minimum for each, place in places.items())
+            for gangs in self._versions().values()
+        )
+        last = found.points[-1] if found.points else None
+        if last is None or (last.available, last.whole) != (available, whole):
+            found.points.append(Point(at, available, whole))
+
+    def _versions(self) -> dict[str, set[str]]:
+        """The gangs of each version."""
+        found: dict[str, set[str]] = {}
+        for gang in {pod.gang for pod in self._state.pods.values() if pod.place.set == self._set}:
+            found.setdefault(self._generation(gang), set()).add(gang)
+        return found
+
+    def _generation(self, gang: str) -> str:
+        return self._state.generations.get(self._state.key_of_gang(gang), self._old)
+
+    def _evicted(self, record: Record) -> str:
+        pod, before = self._state.pods.get(record.uid), self._state.before
+        if record.resource != "pods" or pod is None or before is None or pod.place.set != self._set:
+            return ""
+        new = self._generation(pod.gang) != self._old
+        return record.name if new and before.ready and not before.going and pod.going else ""
+
+    def _ended(self, record: Record) -> bool:
+        if record.resource != "podcliquesets" or record.name != self._set:
+            return False
+        return updates.generation(record.object) not in ("", self._old) and updates.ended(record.object)
+
+
+def members(pods: Iterable[str], set_name: str, components: Iterable[Component]) -> list[str]:
+    """Return the components' members that pods with these names belong to: `f` for a standalone pod, `p[2]`."""
+    found: set[str] = set()
+    for pod in pods:
+        for component in components:
+            prefix = f"{set_name}-0-{component.key.name}-"
+            if not pod.startswith(prefix):
+                continue
+            rest = pod.removeprefix(prefix)
+            index = rest.partition("-")[0]
+            found.add(f"{component.key.name}[{index}]" if component.key.kind == "group" else f"pod {rest}")
+    return sorted(found)
+
+
+def company(layout: Layout, key: Key, index: int) -> int:
+    """Return how many replicas of scaling groups share the gang of a replica, itself included. What preempts it takes
+    all of them: without any, the gang is below its minimum."""
+    return next(
+        (sum(map(len, entry.groups.values())) for entry in layout if index in entry.groups.get(key.name, ())), 0
+    )
+
+
+def largest_company(layout: Layout, components: Iterable[Component]) -> int:
+    """Return the largest company of a replica above the minimum, which was a gang of its own when it was deployed."""
+    return max(
+        (
+            company(layout, each.key, index)
+            for each in components
+            if each.key.kind == "group"
+            for index in range(each.minimum, each.replicas)
+        ),
+        default=0,
+    )
+
+
+def orphans(before: Layout, after: Layout) -> list[str]:
+    """Return the replicas that had partners of another scaling group in their gang before a scale-in, and have none of
+    them any more."""
+    left = {entry.key: entry for entry in after}
+    found = []
+    for entry in before:
+        now = left.get(entry.key)
+        partners = {group for group, held in entry.groups.items() if held}
+        for group, held in now.groups.items() if now else ():
+            lost = [other for other in partners - {group} if not now.groups.get(other)] if now else []
+            found += [f"{group}[{index}]" for index in held if lost]
+    return sorted(found)

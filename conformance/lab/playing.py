@@ -1,0 +1,112 @@
+"""Plays trials on a fake cluster: those with the same parameters of the implementation on one cluster."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from conformance.errors import HarnessError
+from conformance.history.order import server_order
+from conformance.history.record import Record
+from conformance.lab import measures
+from conformance.lab.experiment import QUIET, Trial
+from conformance.lab.scene import CHANGE, REST, SET, UpdateUnderObservation
+from conformance.scale.requests import HARNESS, NOT_COUNTED
+from conformance.suite.checks import Blocked
+from conformance.suite.environment import RunningTest
+from conformance.suite.ledger import Ledger
+from conformance.suite.scene import SceneBroken, SceneChecks, SceneEnded
+from conformance.suite.session import ClusterEnvironment, open_environment
+from conformance.suite.settings import RunSettings
+from conformance.testing.scene import SceneEnvironment
+
+Report = Callable[[str, str], None]
+
+IMPLEMENTATION = "reference"
+
+
+class TrialFailed(Exception):
+    """The implementation did not bring an update to its end."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one trial has shown. `evicted` are the members that a preemption took; None where nothing was preempted.
+    `orphans` are replicas without their partners after the scale-in; None where nothing was scaled in."""
+
+    trial: Trial
+    measured: measures.Measured
+    writes: int
+    company: int
+    evicted: list[str] | None
+    orphans: list[str] | None
+
+
+def play(trials: Sequence[Trial], report: Report) -> Iterator[Outcome]:
+    """Play all trials. Raises TrialFailed, or HarnessError where the suite is at fault."""
+    number = 0
+    for key, found in groupby(sorted(trials, key=_parameters), _parameters):
+        with tempfile.TemporaryDirectory(prefix="grove-lab-") as folder, _cluster(folder, dict(key)) as cluster:
+            for trial in found:
+                number += 1
+                report(f"{number} of {len(trials)}", trial.key)
+                yield _played(cluster, trial)
+
+
+def _parameters(trial: Trial) -> tuple[tuple[str, str], ...]:
+    return tuple(trial.layout.parameters.items())
+
+
+def _cluster(folder: str, parameters: Mapping[str, str]) -> closing[ClusterEnvironment]:
+    run = f"lab-{os.getpid()}-{len(parameters)}"
+    settings = RunSettings(run=run, directory=folder, implementation=IMPLEMENTATION, parameters=dict(parameters))
+    try:
+        return closing(open_environment(settings, "main", Ledger(Path(folder), "lab")))
+    except Blocked as error:
+        raise HarnessError(error.reason, hint="some layouts need a checkout of this project") from error
+
+
+def _played(cluster: ClusterEnvironment, trial: Trial) -> Outcome:
+    running = RunningTest(trial.key, SceneChecks(trial.key, ()))
+    scene = UpdateUnderObservation(trial)
+    with cluster.play(running) as env:
+        try:
+            scene.play(env)
+        except (SceneEnded, SceneBroken) as error:
+            raise TrialFailed(f"{trial.key}: {error}") from error
+        return _outcome(env, trial, scene)
+
+
+def _outcome(env: SceneEnvironment, trial: Trial, scene: UpdateUnderObservation) -> Outcome:
+    records = [record for record in env.history.records() if record.resource != "events"]
+    ordered = server_order(records)
+    if ordered is None:
+        raise HarnessError("the records of this cluster have no common order")
+    change, rest = env.steps[CHANGE], env.steps[REST]
+    before: list[Record] = [record for record in ordered if change.includes(record)]
+    during = [record for record in ordered if rest.includes(record) and not change.includes(record)]
+    measured = measures.Meter(SET, scene.components, scene.before).measure(before, during)
+    quiet = trial.course.name == QUIET
+    return Outcome(
+        trial,
+        measured,
+        _writes(env, scene),
+        scene.company,
+        None if trial.course.name != "preemption" else measures.members(measured.evicted, SET, scene.components),
+        scene.orphans if quiet else None,
+    )
+
+
+def _writes(env: SceneEnvironment, scene: UpdateUnderObservation) -> int:
+    """Writes to the API during the update, without those that any update causes: KWOK's and kube-scheduler's."""
+    if env.audit is None:
+        return 0
+    found = env.audit.count(scene.writes_before, scene.writes_after, env.namespace)
+    return sum(
+        count for key, count in found.items() if key.program not in NOT_COUNTED and not key.program.startswith(HARNESS)
+    )

@@ -1,0 +1,180 @@
+"""The results of the laboratory as a document, and as tables for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from conformance.errors import UsageError
+from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, Workload
+from conformance.lab.playing import Outcome
+
+Document = dict[str, Any]
+Trials = Sequence[Mapping[str, Any]]
+
+COLUMNS = (
+    "workload",
+    "layout",
+    "lowest available",
+    "units, lowest",
+    "units, mean",
+    "evicted",
+    "orphans",
+    "seconds",
+    "writes",
+)
+
+
+def document(versions: Mapping[str, str]) -> Document:
+    """Return the document of an experiment that begins now."""
+    return {
+        "apiVersion": "conformance.grove.io/v1alpha1",
+        "kind": "LabResult",
+        "experiment": "coherent",
+        "startedAt": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": {
+            "cpus": os.cpu_count(),
+            "machine": platform.machine(),
+            "python": platform.python_version(),
+            "versions": dict(versions),
+        },
+        "trials": [],
+    }
+
+
+def load(path: Path) -> Document:
+    """Return a stored document. Raises UsageError."""
+    try:
+        found = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise UsageError(f"cannot be read: {error}", where=str(path)) from None
+    if not isinstance(found, dict) or (found.get("kind"), found.get("experiment")) != ("LabResult", "coherent"):
+        raise UsageError("is no result of this experiment", where=str(path))
+    return found
+
+
+def add(found: Document, outcome: Outcome) -> None:
+    """Add what a trial has shown."""
+    found["trials"].append(_trial(outcome))
+
+
+def has(found: Document, trial: Trial) -> bool:
+    """Return whether a trial has been played."""
+    wanted = (trial.workload.name, trial.layout.name, trial.course.name, trial.run)
+    return any((t["workload"], t["layout"], t["course"], t["run"]) == wanted for t in found["trials"])
+
+
+def _trial(outcome: Outcome) -> Document:
+    trial, measured = outcome.trial, outcome.measured
+    return {
+        "workload": trial.workload.name,
+        "layout": trial.layout.name,
+        "course": trial.course.name,
+        "run": trial.run,
+        "seconds": measured.duration,
+        "lowestAvailable": measured.lowest,
+        "wholeUnits": {"lowest": measured.lowest_whole, "mean": round(measured.mean_whole, 2)},
+        "largestCompany": outcome.company,
+        "evicted": outcome.evicted,
+        "orphans": outcome.orphans,
+        "writes": outcome.writes,
+        "curve": [[point.at, dict(point.available), point.whole] for point in measured.points],
+    }
+
+
+def rows(found: Document, course: str) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table of one course: the median of all runs, and their range where they differ."""
+    for workload in WORKLOADS:
+        for layout in LAYOUTS:
+            trials = [
+                each
+                for each in found["trials"]
+                if (each["course"], each["workload"], each["layout"]) == (course, workload.name, layout.name)
+            ]
+            if trials:
+                yield (workload.name, layout.name, *_cells(workload, trials))
+
+
+def _cells(workload: Workload, trials: Trials) -> tuple[str, ...]:
+    def of(value: Callable[[Mapping[str, Any]], float]) -> str:
+        return spread([value(each) for each in trials])
+
+    lowest = ", ".join(
+        f"{name} {of(lambda each, name=name: each['lowestAvailable'][name])}/{size}"  # type: ignore[misc]
+        for name, (size, _) in workload.sizes.items()
+    )
+    return (
+        lowest,
+        of(lambda each: each["wholeUnits"]["lowest"]),
+        of(lambda each: each["wholeUnits"]["mean"]),
+        _counts(trials, "evicted"),
+        _counts(trials, "orphans"),
+        of(lambda each: each["seconds"]),
+        of(lambda each: each["writes"]),
+    )
+
+
+def _counts(trials: Trials, field: str) -> str:
+    found = [len(each[field]) for each in trials if each[field] is not None]
+    return spread(found) if found else "–"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return the median of values, with the lowest and the highest where they differ: `12.1 (11.8–13.0)`."""
+    low, middle, high = map(_number, (min(values), statistics.median_low(values), max(values)))
+    return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.1f}"
+
+
+def titles(found: Document) -> Iterator[tuple[str, str]]:
+    """Yield name and title of each course that was played."""
+    played = {each["course"] for each in found["trials"]}
+    for course in COURSES:
+        if course.name in played:
+            yield course.name, f"{course.name}: {course.about}"
+
+
+def show(found: Document, console: Console) -> None:
+    """Print the tables."""
+    for course, title in titles(found):
+        table = Table(*COLUMNS, title=title)
+        for row in rows(found, course):
+            table.add_row(*row)
+        console.print(table)
+
+
+def markdown(found: Document, command: str, picture: str) -> str:
+    """Return a page with the tables and the picture."""
+    runs = max((each["run"] for each in found["trials"]), default=0)
+    lines = [
+        "# Gang layouts of coherent updates, compared",
+        "",
+        f"    {command}",
+        "",
+        f"{found['startedAt']}, {found['environment']['cpus']} CPUs, Kubernetes "
+        f"{found['environment']['versions'].get('kubernetes', 'unknown')}. Every line was played live, {runs} times: "
+        "the median, and the range where the runs differ. What the columns mean is explained in "
+        "docs/findings/coherent-layouts.md of the project.",
+        "",
+        *(f"- {each.name}: {each.about}" for each in (*WORKLOADS, *LAYOUTS)),
+    ]
+    for course, title in titles(found):
+        lines += ["", f"## {title[0].upper()}{title[1:]}", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
+        lines += [_line(row) for row in rows(found, course)]
+    return "\n".join([*lines, "", f"![availability during each update]({picture})", ""])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

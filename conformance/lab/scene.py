@@ -1,0 +1,156 @@
+"""One play of the laboratory: a set is deployed, then all its components are changed while something else happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from conformance.cluster import nodes
+from conformance.grove import pods
+from conformance.grove.coherent.model import Component, Key, Layout
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.lab import experiment, measures
+from conformance.suite.api import Object
+from conformance.testing import predicates
+from conformance.testing.scene import Scene, SceneEnvironment
+from conformance.tests.coherent import sets
+from conformance.tests.coherent.sets import GROUPS, SECONDS, SETS
+
+SET, URGENT = "s", "urgent"
+CHANGE, UPDATED, REST = "change", "updated", "at rest"
+PRIORITY = "system-cluster-critical"
+ANNOTATION = "grove.io/coherent-gang-layout"
+HELD_SECONDS = 3.0
+"""How long a node stays failed, or is kept from the set."""
+GPU = {"nvidia.com/gpu": "1"}
+
+
+class UpdateUnderObservation(Scene):
+    """A set whose pods have a node each and become Ready one second after they are bound. No other node is free."""
+
+    def __init__(self, trial: experiment.Trial) -> None:
+        self.trial = trial
+        self.orphans: list[str] | None = None
+        self.company = 0
+
+    def play(self, env: SceneEnvironment) -> None:
+        """Deploy, change, disturb, wait for the end."""
+        self.workload = self._set(env)
+        self.components: list[Component] = sets.components(self.workload)
+        env.nodes("single", _pods(self.workload))
+        env.create(self.workload)
+        env.wait_for("deployed", sets.deployed(SET), SECONDS)
+        env.quiet(1, real=True)
+        self.writes_before = env.audit.mark() if env.audit else 0
+        cliques = [each["name"] for each in self.workload["spec"]["template"]["cliques"]]
+        env.mark(CHANGE)
+        self.before = sets.change(env, self.workload, *cliques, tag="2")
+        match self.trial.course.name:
+            case experiment.PREEMPTION:
+                self._preempt(env)
+            case experiment.NODE:
+                self._fail_node(env)
+        env.wait_for(UPDATED, sets.updated(SET, self.before), SECONDS)
+        env.quiet(1, real=True)
+        self.writes_after = env.audit.mark() if env.audit else 0
+        env.mark(REST)
+        found = sets.layout(env.history.view(), SET)
+        self.company = measures.largest_company(found, self.components)
+        if self.trial.course.name == experiment.QUIET:
+            self._scale_in(env, found)
+        env.delete(SETS, SET)
+        env.wait_for("deleted", lambda view: not view.names("pods"), SECONDS)
+
+    def _set(self, env: SceneEnvironment) -> Object:
+        shape = self.trial.workload
+        found = sets.coherent(env, SET, shape.cliques, shape.groups)
+        for group in found["spec"]["template"].get("podCliqueScalingGroups", ()):
+            if group["name"] in shape.budgets:
+                group["rollingUpdate"] = {"maxUnavailable": shape.budgets[group["name"]]}
+        for clique in found["spec"]["template"]["cliques"]:
+            clique["spec"]["podSpec"]["containers"][0]["resources"] = {"requests": GPU, "limits": GPU}
+            env.set_behavior(found, clique["name"], "realistic", running_after="0s", ready_after="1s")
+        if self.trial.layout.annotation:
+            found["metadata"]["annotations"] = {ANNOTATION: self.trial.layout.annotation}
+        return found
+
+    # -- disturbances ------------------------------------------------------------------------------------------------
+
+    def _preempt(self, env: SceneEnvironment) -> None:
+        """Give the node of a new replica to a pod of higher priority for a while."""
+        group = next(each for each in self.components if each.key.name == "p")
+        env.wait_for("replica to preempt", self._worth_preempting(group), SECONDS)
+        view = env.history.view()
+        index = max(self._new(view, group), key=lambda each: (each >= group.minimum, _company(view, group.key, each)))
+        [victim] = predicates.pods_of(view, f"{SET}-0-p-{index}-pl")
+        env.create(self._urgent(env, pods.node(victim)))
+        env.wait_for("preempted", lambda view: any(map(pods.bound, sets.of_set(view, URGENT))), 60)
+        env.quiet(HELD_SECONDS, timeout=HELD_SECONDS, real=True)
+        env.delete(SETS, URGENT)
+        env.mark("no longer preempted")
+
+    def _urgent(self, env: SceneEnvironment, node: str) -> Object:
+        found = sets.coherent(env, URGENT, {"u": (1, 1)}, strategy=sets.ROLLING, priorityClassName=PRIORITY)
+        [clique] = found["spec"]["template"]["cliques"]
+        clique["spec"]["podSpec"]["nodeSelector"][nodes.HOSTNAME] = node
+        clique["spec"]["podSpec"]["containers"][0]["resources"] = {"requests": GPU, "limits": GPU}
+        return found
+
+    def _worth_preempting(self, group: Component) -> Callable[[View], bool | Unmet]:
+        """A new replica above the minimum has company in its gang, or more than half of all are new and none has."""
+
+        def seen(view: View) -> bool | Unmet:
+            found = list(self._new(view, group))
+            if any(each >= group.minimum and _company(view, group.key, each) > 1 for each in found):
+                return True
+            return 2 * len(found) > group.replicas or Unmet(f"{len(found)} of {group.replicas} replicas are new")
+
+        return seen
+
+    def _fail_node(self, env: SceneEnvironment) -> None:
+        """Take the node of an old replica away for a while."""
+        group = next(each for each in self.components if each.key.name == "p")
+        env.wait_for("a new replica of p", lambda view: any(True for _ in self._new(view, group)), SECONDS)
+        view = env.history.view()
+        old = [each for each in range(group.replicas) if not self._of_version(view, group, each, "2")]
+        [victim] = predicates.pods_of(view, f"{SET}-0-p-{max(old, default=group.replicas - 1)}-pl")
+        env.fail_node(pods.node(victim))
+        env.mark("node failed")
+        env.quiet(HELD_SECONDS, timeout=HELD_SECONDS, real=True)
+        env.recover_node(pods.node(victim))
+        env.mark("node recovered")
+
+    def _new(self, view: View, group: Component) -> Iterator[int]:
+        """The replicas of the group whose pods are all new and Ready."""
+        return (each for each in range(group.replicas) if self._of_version(view, group, each, "2", ready=True))
+
+    def _of_version(self, view: View, group: Component, index: int, tag: str, *, ready: bool = False) -> bool:
+        cliques = [f"{SET}-0-{group.key.name}-{index}-{each}" for each in sets.members(group.key.name)]
+        found = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
+        whole = len(found) == len(cliques)
+        return whole and all(sets.tag(pod) == tag and (pods.ready(pod) or not ready) for pod in found)
+
+    # -- afterwards --------------------------------------------------------------------------------------------------
+
+    def _scale_in(self, env: SceneEnvironment, before: Layout) -> None:
+        """Scale the last of several scaling groups in to its minimum: who loses their partners?"""
+        groups = [each for each in self.components if each.key.kind == "group"]
+        if len(groups) < 2:
+            return
+        last = groups[-1]
+        patch: Mapping[str, Any] = {"spec": {"replicas": last.minimum}}
+        env.patch(GROUPS, f"{SET}-0-{last.key.name}", patch, subresource="scale")
+        env.wait_for("scaled in", sets.followed(SET, last.key.name, last.minimum), SECONDS)
+        self.orphans = measures.orphans(before, sets.layout(env.history.view(), SET))
+
+
+def _pods(workload: Object) -> int:
+    """How many pods a set of one replica has."""
+    template = workload["spec"]["template"]
+    times = {each: g["replicas"] for g in template.get("podCliqueScalingGroups", ()) for each in g["cliqueNames"]}
+    return sum(each["spec"]["replicas"] * times.get(each["name"], 1) for each in template["cliques"])
+
+
+def _company(view: View, key: Key, index: int) -> int:
+    return measures.company(sets.layout(view, SET), key, index)

@@ -1,0 +1,27 @@
+"""Which resources a run records: those of Grove and of operators, where they are served, and those that the descriptor
+names."""
+
+from __future__ import annotations
+
+from conformance.grove.kinds import COMPUTE_DOMAINS, GROVE, PODGANGMAPS, RESOURCE_CLAIMS
+from conformance.grove.labels import PART_OF
+from conformance.history.recorder import WATCHED, Watched
+from conformance.implementation.descriptor import Descriptor
+from conformance.suite.api import Api
+from conformance.suite.checks import Blocked
+
+
+def resources(judged: Descriptor, api: Api) -> list[Watched]:
+    """Return what to record. Raises Blocked if a resource that the descriptor names is not served."""
+    missing = {str(kind) for kind in (*GROVE, RESOURCE_CLAIMS)} - set(api.served)
+    watched = [each for each in WATCHED if str(each.resource) not in missing]
+    if str(COMPUTE_DOMAINS) in api.served:
+        watched.append(Watched(COMPUTE_DOMAINS, PART_OF))
+    if str(PODGANGMAPS) in api.served:
+        watched.append(Watched(PODGANGMAPS))
+    for index, name in enumerate(judged.record):
+        if name not in api.served:
+            where = judged.document.where("record", index)
+            raise Blocked(f"{where}: the API server serves no {name} (is its CRD installed?)", "implementation")
+        watched.append(Watched(api.served[name], evidence=True))
+    return watched

@@ -1,0 +1,1 @@
+"""A PodCliqueSet of a thousand pods."""

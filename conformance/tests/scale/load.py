@@ -1,0 +1,100 @@
+"""A PodCliqueSet under load: changes in phases, waits that cost the same however many pods there are, and the timing
+markers of each phase.
+
+No time decides anything: a wait ends in vain only once nothing has come closer to its condition for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.grove.fields import Document, number
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.scale import final_check
+from conformance.scale.markers import Target, conditions, markers_of
+from conformance.scale.phases import Phase
+from conformance.scale.tracker import Tracker
+from conformance.testing.scene import SceneEnvironment
+
+STANDSTILL = 60.0
+"""Seconds without progress after which a wait is in vain."""
+
+Lack = Callable[[Tracker], str]
+"""Returns what is lacking; empty for nothing."""
+
+
+class Load:
+    """One set, followed by its watch events. `tracker` is ahead of the history while that is being waited for."""
+
+    def __init__(self, env: SceneEnvironment) -> None:
+        self._env, self.tracker = env, Tracker(env.history.log, env.namespace)
+        self._phase: Phase | None = None
+        self._begin = 0.0
+        self.target = Target(0, 0, 0, 0, 0)
+
+    def begin(self, phase: Phase, pods: int, act: Callable[[], Document | None]) -> None:
+        """Begin a phase: `act` changes the set, which shall have so many pods then."""
+        self.note()
+        seen, deleted, self._begin = len(self.tracker.pods), self.tracker.deleted, self._env.history.now()
+        changed = act()
+        generation = number(changed, "metadata", "generation") or 0
+        self._phase, self.target = phase, Target(pods, phase.replicas, generation, seen, deleted)
+        self.tracker.mark(conditions(phase, self.target), self._begin)
+
+    def wait(self, step: str, lack: Lack, *, required: bool = True) -> None:
+        """Wait until nothing is lacking, and mark that time as a step. A step that is `required` ends the scene if it
+        is not reached."""
+        env, best = self._env, -1
+        try:
+            while lack(self.tracker) and (now := self._progress()) > best:
+                best = now
+                env.settled(step, self._predicate(lack), STANDSTILL)
+            if required:
+                env.wait_for(step, self._predicate(lack), STANDSTILL)
+            else:
+                env.settle(step, self._predicate(lack), 1)
+        finally:
+            self.note()
+
+    def note(self) -> None:
+        """Note the markers that the phase has reached so far."""
+        self.tracker.read()
+        if self._phase is not None:
+            reached = [(name, self.tracker.times.get(name)) for name in markers_of(self._phase)]
+            times = {name: round(max(0.0, at - self._begin), 3) for name, at in reached if at is not None}
+            self._env.markers[self._phase.name] = dict(sorted(times.items(), key=lambda item: item[1]))
+
+    # -- what may be lacking -------------------------------------------------------------------------------------
+
+    def ready(self, now: Tracker) -> str:
+        """As many pods as wanted are Ready."""
+        return "" if now.ready >= self.target.pods else self._counts(now)
+
+    def current(self, now: Tracker) -> str:
+        """The set is as wanted and all statuses are current, as Grove's own scale tests ask for (E2E-334)."""
+        return next(final_check.statuses(now, self.target), "")
+
+    def gone(self, now: Tracker) -> str:
+        """The set is gone. As in Grove's own tests, its pods need not be (E2E-312)."""
+        return "the set still exists" if now.set_exists else ""
+
+    # -- within --------------------------------------------------------------------------------------------------
+
+    def _predicate(self, lack: Lack) -> Callable[[View], bool | Unmet]:
+        def seen(_: View) -> bool | Unmet:
+            self.tracker.read()
+            missing = lack(self.tracker)
+            return not missing or Unmet(missing)
+
+        return seen
+
+    def _progress(self) -> int:
+        """Return how far the phase is: a number that has a limit, whatever the implementation does."""
+        now, target = self.tracker, self.target
+        pods = sum(min(count, target.pods) for count in (now.present, now.bound, now.ready))
+        replicas = sum(min(n, target.replicas) for n in (now.status.available_replicas, now.status.updated_replicas))
+        return pods + replicas
+
+    def _counts(self, now: Tracker) -> str:
+        return f"{now.present} pods exist, {now.bound} are bound, {now.ready} Ready; {self.target.pods} are wanted"

@@ -1,0 +1,164 @@
+"""A PodCliqueSet of a thousand pods, as in Grove's own scale test: it is deployed, triggered, changed without meaning
+and deleted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.grove import labels, pods
+from conformance.grove.expected import expected
+from conformance.grove.fields import controller, label, name, number, terminating, text
+from conformance.history.query import Unmet
+from conformance.history.record import ADDED, DELETED
+from conformance.history.view import View
+from conformance.scale.phases import Action, Phase, Until
+from conformance.testing import sets
+from conformance.testing.incarnations import uids
+from conformance.testing.predicates import Predicate
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
+from conformance.tests.scale.load import Load
+
+REPLICAS, FEWEST = 500, 20
+PODS_ON_A_NODE = 10
+SET = "scale"
+KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "pods")
+TRIGGER = {"metadata": {"annotations": {labels.TRIGGER: "steady"}}}
+"""What Grove's scale test patches: it changes no spec (E2E-321)."""
+
+
+class ThousandPods(Scene):
+    """500 replicas of two pods on 100 nodes. Once all are Ready, an annotation of the set changes. Then its ports
+    change places, and it gets one replica more, which shows that the operator has acted on the change. In the end the
+    set is deleted; its pods are not awaited. Below time scale 1, set and nodes are smaller in proportion."""
+
+    alone = True
+
+    def play(self, env: SceneEnvironment) -> None:
+        self.replicas = size = max(FEWEST, round(REPLICAS * min(1.0, env.time_scale)))
+        workload = env.workload("expert-worker", setName=SET, replicas=size)
+        self.wanted = expected(workload)
+        count = self.wanted.pods
+        env.nodes("tiny", -(-count // PODS_ON_A_NODE))
+
+        load = Load(env)
+        load.begin(Phase("deploy", Action.CREATE, Until.SETTLED, size, 0), count, lambda: env.create(workload))
+        load.wait("all Pods Ready", load.ready)
+        load.wait("statuses current", load.current, required=False)
+
+        touch = Phase("steady-state-reconcile", Action.PATCH, Until.OBSERVED, size, size)
+        load.begin(touch, count, lambda: env.patch(sets.SETS, SET, TRIGGER))
+        env.quiet(1.5)
+        env.mark("nothing moves after the annotation")
+
+        after = env.workload("expert-worker", setName=SET, replicas=size + 1, first=9090, second=8080)
+        change = Phase("no-op-update", Action.PATCH, Until.OBSERVED, size + 1, size)
+        load.begin(change, expected(after).pods, lambda: env.patch(sets.SETS, SET, {"spec": after["spec"]}))
+        env.wait_for("a further replica is Ready", _ready(f"{SET}-{size}-expert-worker"))
+        env.quiet(1.5)
+        env.mark("nothing moves after the change")
+
+        load.begin(Phase("delete", Action.DELETE, Until.GONE, 0, size + 1), 0, lambda: env.delete(sets.SETS, SET))
+        load.wait("set gone", load.gone)
+
+
+@requirement("LOAD-001")
+def test_all_pods_become_ready(run: Recorded[ThousandPods]) -> None:
+    """All Pods of a PodCliqueSet of 500 replicas MUST be bound and become Ready if the nodes have room."""
+    run.reached("all Pods Ready")
+
+
+@requirement("LOAD-002")
+def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> None:
+    """The Pods, PodCliques, scaling groups and PodGangs of a PodCliqueSet of 500 replicas MUST be those of its
+    template, and none is being deleted."""
+    view, wanted = run.at("statuses current"), run.scene.wanted
+    sizes = {clique.name: clique.template.replicas for clique in wanted.cliques.values()}
+    run.same("Pods of each PodClique", sizes, _pods_of_cliques(view))
+    run.expect("PodCliqueScalingGroups", [], view.names("podcliquescalinggroups"))
+    run.expect("number of PodGangs", len(wanted.gangs), len(view.names("podgangs")))
+    beyond = [
+        f"{kind}/{name(found)}"
+        for kind in ("podcliques", "pods")
+        for found in view.list(kind)
+        if label(found, labels.SET_INDEX).isdigit() and int(label(found, labels.SET_INDEX)) >= run.scene.replicas
+    ]
+    run.expect("objects with the index of a replica that the set does not have", [], beyond)
+    ending = [f"{kind}/{name(found)}" for kind in KINDS for found in view.list(kind) if terminating(found)]
+    run.expect("objects that are being deleted", [], ending)
+
+
+@requirement("LOAD-003")
+def test_the_statuses_become_current(run: Recorded[ThousandPods]) -> None:
+    """Once all Pods are Ready, the statuses of the PodCliqueSet and its PodCliques MUST become current."""
+    run.reached("statuses current")
+
+
+@requirement("LOAD-004")
+def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
+    """While a PodCliqueSet is deployed, the operator SHOULD create each Pod once and delete none."""
+    records = run.until("statuses current").records("pods")
+    run.expect("number of Pods created", run.scene.wanted.pods, sum(record.kind == ADDED for record in records))
+    deleted = {record.name for record in records if record.kind == DELETED or terminating(record.object)}
+    run.expect("Pods deleted", [], sorted(deleted))
+
+
+@requirement("LOAD-005")
+def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
+    """A reconciliation without a change of the spec MUST NOT make a PodCliqueSet unavailable or replace a Pod."""
+    begin, end = "statuses current", "nothing moves after the annotation"
+    _same_pods(run, begin, end)
+    run.always("the set is available", _available, after=begin, until=end)
+
+
+@requirement("LOAD-006")
+def test_a_change_without_meaning_restarts_nothing(run: Recorded[ThousandPods]) -> None:
+    """A change of the template without meaning MUST NOT replace any of a thousand Pods or start an update."""
+    run.reached("a further replica is Ready")
+    begin, end = "nothing moves after the annotation", "nothing moves after the change"
+    _same_pods(run, begin, end)
+    run.expect("updateProgress of the set", None, sets.progress(run.at(end), SET))
+
+
+@requirement("LOAD-007")
+def test_a_deleted_set_is_gone(run: Recorded[ThousandPods]) -> None:
+    """The operator MUST remove its finalizer from a deleted PodCliqueSet of 500 replicas, so that it is gone."""
+    run.reached("set gone")
+
+
+@invariants("INV-001", "INV-004", "INV-005", "INV-009", "INV-010")
+def test_invariants(run: Recorded[ThousandPods], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _ready(clique: str) -> Predicate:
+    """Both pods of a clique are Ready. It looks at these alone, after each of many records."""
+
+    def seen(view: View) -> bool | Unmet:
+        found = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
+        return found >= 2 or Unmet(f"{found} of 2 pods of {clique} are Ready")
+
+    return seen
+
+
+def _pods_of_cliques(view: View) -> dict[str, int]:
+    """The number of Pods of each PodClique, and of each other owner."""
+    owners = Counter(text(controller(pod), "name") or f"no owner: {name(pod)}" for pod in view.list("pods"))
+    return dict.fromkeys(view.names("podcliques"), 0) | owners
+
+
+def _same_pods(run: Recorded[Any], begin: str, end: str) -> None:
+    """Every Pod at one step is the same Pod at a later one."""
+    before, now = uids(run.at(begin), "pods"), uids(run.at(end), "pods")
+    run.same("Pods with their UIDs", before, _only(before, now))
+
+
+def _only(wanted: Mapping[str, object], found: Mapping[str, str]) -> dict[str, str]:
+    return {key: found.get(key, "gone") for key in wanted}
+
+
+def _available(view: View) -> bool | Unmet:
+    replicas = number(view.get(sets.SETS, SET), "status", "availableReplicas") or 0
+    return replicas >= 1 or Unmet(f"availableReplicas is {replicas}")

@@ -1,0 +1,24 @@
+"""Ports of drivers: those of the first block of a cluster, and as many more as they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster.ports import BLOCK, FREE_PORTS, DriverPorts, Port, Ports
+
+
+def test_further_blocks_are_claimed_when_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    cluster = tmp_path / "cluster"
+    cluster.mkdir()
+    first = Ports().claim(cluster)
+    ports = DriverPorts(cluster)
+    assert [ports.port(first, index) for index in (0, FREE_PORTS - 1)] == [first + Port.FREE, first + BLOCK - 1]
+    assert list(Ports().claims()) == [first]
+    more = [ports.port(first, index) for index in range(FREE_PORTS + BLOCK + 1)]
+    assert len(set(more)) == len(more)
+    assert more == [ports.port(first, index) for index in range(FREE_PORTS + BLOCK + 1)]
+    assert len(Ports().claims()) == 3 and set(Ports().claims().values()) == {cluster}
+    assert len(Ports().release(cluster)) == 3

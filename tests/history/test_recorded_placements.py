@@ -1,0 +1,238 @@
+"""What became of gangs in a recording of any cluster: each state and each rule, seen right and wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from conformance.cli import app
+from conformance.commands import scheduler
+from conformance.errors import UsageError
+from conformance.grove import labels
+from conformance.history import redaction, storage
+from conformance.history.record import Record
+from conformance.invariants import placements
+from conformance.invariants.placements import Placements, State
+from conformance.invariants.settled_gangs import SETTLED
+from tests.history.story import Story
+
+A = {"gang": "s-0", "clique": "s-0-a"}
+SCALED = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": {labels.BASE_GANG: "s-0"}}
+RACK = "example.com/rack"
+IN_A_RACK = {
+    "topologyConstraint": {"packConstraint": {"required": RACK}},
+    "podgroups": [{"name": "t-0-a", "minReplicas": 1}],
+}
+LATER = 2 * SETTLED
+
+
+def records(story: Story) -> list[Record]:
+    return story.log.everywhere()
+
+
+def judged(story: Story) -> Placements:
+    return placements.judge(records(story), story.at + LATER)
+
+
+def states(found: Placements) -> dict[str, State]:
+    return {fate.gang: fate.state for fate in found.fates}
+
+
+def broken(found: Placements) -> list[str]:
+    return [result.id for _, result in found.broken]
+
+
+def whole(story: Story) -> None:
+    story.node("n1", gpus="2", tags={RACK: "r1"})
+    story.node("n2", gpus="2", tags={RACK: "r2"})
+    story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
+    for name in ("a1", "a2"):
+        story.pod(name, **A)
+        story.pod(name, node="n1", **A)
+
+
+def torn(story: Story) -> None:
+    story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
+    story.pod("a1", **A)
+    story.pod("a2", **A)
+    story.pod("a1", node="n1", **A)
+
+
+def waiting(story: Story) -> None:
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a1", **A)
+
+
+def deleted(story: Story) -> None:
+    waiting(story)
+    story.gone("pods", "a1")
+    story.gone("podgangs", "s-0")
+
+
+def older(story: Story) -> None:
+    """A gang that had bound pods before may have been whole once."""
+    story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
+    story.pod("a1", node="n1", listed=True, **A)
+    story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
+    story.pod("w1", **SCALED)
+    story.pod("w1", node="n1", **SCALED)
+
+
+@pytest.mark.parametrize(
+    ("tell", "state", "rules"),
+    [
+        (whole, {"s-0": State.ADMITTED}, []),
+        (torn, {"s-0": State.TORN}, ["INV-003"]),
+        (waiting, {"s-0": State.WAITING}, []),
+        (deleted, {"s-0": State.DELETED}, []),
+        (older, {"s-0": State.OLDER, "s-0-g-0": State.OLDER}, []),
+    ],
+)
+def test_what_became_of_a_gang(
+    tell: Callable[[Story], None], state: dict[str, State], rules: list[str], story: Story
+) -> None:
+    tell(story)
+    found = judged(story)
+    assert (states(found), broken(found)) == (state, rules)
+
+
+def test_the_time_between_the_first_bound_pod_and_the_admission(story: Story) -> None:
+    whole(story)
+    [fate] = judged(story).fates
+    assert fate.binding == 1.0
+
+
+def test_a_scaled_gang_before_its_base_gang_is_wrong(story: Story) -> None:
+    waiting(story)
+    story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
+    story.pod("w1", **SCALED)
+    story.pod("w1", node="n1", **SCALED)
+    assert broken(judged(story)) == ["INV-008"]
+
+
+@pytest.mark.parametrize("part", ["gang", "podgroup", "group of podgroups"])
+def test_a_required_domain(part: str, story: Story) -> None:
+    whole(story)
+    pack = {"topologyConstraint": {"packConstraint": {"required": RACK}}}
+    group = {"name": "t-0-a", "minReplicas": 2}
+    spec = {
+        "gang": {**pack, "podgroups": [group]},
+        "podgroup": {"podgroups": [{**group, **pack}]},
+        "group of podgroups": {
+            "podgroups": [group],
+            "topologyConstraintGroupConfigs": [{"name": "c", "podGroupNames": ["t-0-a"], **pack}],
+        },
+    }[part]
+    story.tell("podgangs", "t-0", {"spec": spec})
+    for name, node in (("t1", "n2"), ("t2", "n2")):
+        story.pod(name, gang="t-0", clique="t-0-a")
+        story.pod(name, node=node, gang="t-0", clique="t-0-a")
+    assert broken(judged(story)) == []
+    story.pod("t3", gang="t-0", clique="t-0-a")
+    story.pod("t3", node="n1", gang="t-0", clique="t-0-a")
+    found = judged(story)
+    assert broken(found) == ["TOPO-034"]
+    assert "r1" in found.broken[0][1].reason and "r2" in found.broken[0][1].reason
+
+
+def test_a_node_that_lacks_the_label_is_in_no_domain(story: Story) -> None:
+    story.node("bare", gpus="2")
+    story.tell("podgangs", "t-0", {"spec": IN_A_RACK})
+    story.pod("t1", gang="t-0", clique="t-0-a")
+    story.pod("t1", node="bare", gang="t-0", clique="t-0-a")
+    assert broken(judged(story)) == ["TOPO-034"]
+
+
+def test_a_replacement_may_go_where_the_rest_went(story: Story) -> None:
+    whole(story)
+    story.tell("podgangs", "t-0", {"spec": IN_A_RACK})
+    story.pod("t1", gang="t-0", clique="t-0-a")
+    story.pod("t1", node="n1", gang="t-0", clique="t-0-a")
+    story.pod("t1", node="n1", gang="t-0", clique="t-0-a", terminating=True)
+    story.pod("t2", gang="t-0", clique="t-0-a")
+    story.pod("t2", node="n2", gang="t-0", clique="t-0-a")
+    assert broken(judged(story)) == []
+
+
+def test_nodes_are_full_with_the_pods_of_all_namespaces(story: Story) -> None:
+    gpu = {"nvidia.com/gpu": "1"}
+    story.node("n1", gpus="1", pods="9")
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a1", asks=gpu, **A)
+    story.pod("a1", asks=gpu, node="n1", **A)
+    pod = orjson.loads(records(story)[-1].raw)
+    for node in ("", "n1"):
+        pod["spec"] |= {"nodeName": node}
+        story.revision += 1
+        story.log.append(
+            "MODIFIED" if node else "ADDED", "pods", namespace="other", name="a1", uid="uid-other",
+            version=str(story.revision), raw=orjson.dumps(pod), at=story.at,
+        )  # fmt: skip
+    found = judged(story)
+    assert [(space, result.id) for space, result in found.broken] == [("", "INV-010")]
+
+
+# -- files and commands
+
+
+def recording(tmp_path: Path, story: Story, *, ends: bool = True) -> Path:
+    path = tmp_path / "recording.jsonl"
+    file = storage.Recording(path)
+    file.write(records(story)[:3])
+    file.write(records(story)[3:])
+    file.now = story.at + LATER
+    if ends:
+        file.__exit__(None, None, None)
+    else:
+        file.close()
+    return path
+
+
+def test_a_recording_is_read_again(tmp_path: Path, story: Story) -> None:
+    torn(story)
+    space, now, found = storage.load(recording(tmp_path, story))
+    assert (space, now) == ("", story.at + LATER)
+    assert [(each.seq, each.raw) for each in found] == [(each.seq, each.raw) for each in records(story)]
+    assert (tmp_path / "recording.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_recording_that_was_killed_ends_with_its_last_record(tmp_path: Path, story: Story) -> None:
+    torn(story)
+    _, now, found = storage.load(recording(tmp_path, story, ends=False))
+    assert (now, len(found)) == (story.at, len(records(story)))
+
+
+@pytest.mark.parametrize(("tell", "code", "words"), [(whole, 0, "1 admitted"), (torn, 1, "s-0-a has 1 of 2 bound")])
+def test_the_command(tell: Callable[[Story], None], code: int, words: str, tmp_path: Path, story: Story) -> None:
+    tell(story)
+    path, result = recording(tmp_path, story), tmp_path / "result.json"
+    ran = CliRunner().invoke(app, ["scheduler", "judge", str(path), "--json", str(result)], standalone_mode=False)
+    assert ran.return_value == code, ran.output
+    assert words in ran.output
+    assert [gang["name"] for gang in orjson.loads(result.read_bytes())["gangs"]] == ["s-0"]
+
+
+def test_nothing_to_judge_is_not_conformant(tmp_path: Path, story: Story) -> None:
+    story.node("n1", gpus="1")
+    with pytest.raises(UsageError, match="no gang to judge"):
+        scheduler.judge(recording(tmp_path, story))
+
+
+def test_what_pods_run_is_not_recorded(story: Story) -> None:
+    container = {
+        "name": "main",
+        "image": "private/image",
+        "command": ["run"],
+        "env": [{"name": "KEY", "value": "secret"}],
+        "resources": {"limits": {"nvidia.com/gpu": 1}},
+    }
+    raw = orjson.dumps({"metadata": {"name": "a1", "labels": {"l": "v"}}, "spec": {"containers": [container]}})
+    kept = orjson.loads(redaction.placement(raw))
+    assert kept["spec"]["containers"] == [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}]
+    assert kept["metadata"] == {"name": "a1", "labels": {"l": "v"}}
+    node = orjson.dumps({"metadata": {"name": "n", "annotations": {"a": "b"}}, "status": {"addresses": [1]}})
+    assert orjson.loads(redaction.node(node)) == {"metadata": {"name": "n"}, "spec": {}, "status": {}}

@@ -1,0 +1,63 @@
+"""What a gang scheduler needs is on what the suite creates, and nothing else is changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from conformance.implementation import loading
+from conformance.implementation.additions import with_additions
+from conformance.implementation.descriptor import Metadata
+
+MINE = dataclasses.replace(
+    loading.load("reference"),
+    pods=Metadata({"queue": "a"}, {"note": "b"}),
+    podgangs=Metadata({"queue": "c"}),
+)
+NAME = MINE.scheduler_name
+
+
+def test_pods_of_the_scheduler_and_gangs_get_theirs() -> None:
+    pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {"x": "y"}}, "spec": {"schedulerName": NAME}}
+    assert with_additions(MINE, pod)["metadata"] == {
+        "name": "p", "labels": {"queue": "a", "x": "y"}, "annotations": {"note": "b"}
+    }  # fmt: skip
+    assert pod["metadata"] == {"name": "p", "labels": {"x": "y"}}
+    gang = {"kind": "PodGang", "metadata": {"name": "g", "labels": {"queue": "of its own"}}}
+    assert with_additions(MINE, gang) == gang
+    assert with_additions(MINE, {"kind": "PodGang", "metadata": {}})["metadata"] == {"labels": {"queue": "c"}}
+
+
+def test_a_set_has_those_of_gangs_itself_and_those_of_pods_in_its_templates() -> None:
+    cliques = [{"name": "w"}, {"name": "v", "labels": {"queue": "z"}, "annotations": {"n": "m"}}]
+    pcs = {"kind": "PodCliqueSet", "metadata": {"name": "s"}, "spec": {"template": {"cliques": cliques}}}
+    found = with_additions(MINE, pcs)
+    assert found["metadata"] == {"name": "s", "labels": {"queue": "c"}}
+    assert found["spec"]["template"]["cliques"] == [
+        {"name": "w", "labels": {"queue": "a"}, "annotations": {"note": "b"}},
+        {"name": "v", "labels": {"queue": "z"}, "annotations": {"note": "b", "n": "m"}},
+    ]
+    assert with_additions(MINE, found) == found
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {"kind": "Pod", "metadata": {}, "spec": {"schedulerName": "another"}},
+        {"kind": "Pod", "metadata": {}},
+        {"kind": "Node", "metadata": {}},
+        {"kind": "PodCliqueSet", "metadata": None, "spec": {"template": {"cliques": None}}},
+        {"kind": "PodCliqueSet", "spec": {"template": {"cliques": ["x"]}}},
+        {"kind": "PodCliqueSet", "spec": 1},
+        {},
+    ],
+)
+def test_other_objects_and_broken_ones_stay_as_they_are(obj: dict[str, Any]) -> None:
+    assert with_additions(MINE, obj) == obj
+
+
+def test_without_needs_nothing_changes() -> None:
+    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"schedulerName": NAME}}
+    assert with_additions(loading.load("reference"), pod) == pod

@@ -1,0 +1,141 @@
+"""A role that several processes play: their order, their things, and what is said when one of them fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.implementation import loading
+from conformance.implementation.descriptor import Role
+from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
+
+PROCESS = """
+import json, os, signal, sys, time
+print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), "at": time.monotonic()}), flush=True)
+if "dies" in sys.argv:
+    raise SystemExit(3)
+if "soon" in sys.argv:
+    print("ready", flush=True)
+    time.sleep(1)
+    raise SystemExit(4)
+if {"slow", "never"} & set(sys.argv):
+    time.sleep(15 if "never" in sys.argv else 1)
+print("ready", flush=True)
+signal.pause()
+"""
+TEXT = """\
+apiVersion: conformance.grove.io/v1alpha1
+kind: Implementation
+name: mine
+version: "1"
+roles: [operator, gang-scheduler]
+schedulerName: mine
+processes:
+  operator:
+    argv: ["${python}", "${here}/process.py", "${port.a}"]
+    ready: {log: ^ready}
+  gang-scheduler:
+    - name: first
+      argv: ["${python}", "${here}/process.py", "${port.a}", "${port.b}", "${file.f}", FIRST]
+      files: {f: first}
+      ready: {log: ^ready}
+    - name: second
+      argv: ["${python}", "${here}/process.py", "${port.a}", "${port.c}", "${file.f}", SECOND]
+      files: {f: second}
+      ready: {log: ^ready, within: 20}
+"""
+FIRST, SECOND = "gang-scheduler-first", "gang-scheduler-second"
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
+    drivers: list[Driver] = []
+    (tmp_path / "process.py").write_text(PROCESS)
+    facts = ClusterFacts(tmp_path / "kubeconfig", tmp_path / "cluster", {}, lambda index: 21000 + index)
+
+    def drive(first: str = "slow", second: str = "x") -> Driver:
+        (tmp_path / "mine.yaml").write_text(TEXT.replace("FIRST", first).replace("SECOND", second))
+        drivers.append(Driver(loading.load(str(tmp_path / "mine.yaml")), facts))
+        return drivers[-1]
+
+    yield drive
+    for driver in drivers:
+        driver.stop()
+
+
+def told(driver: Driver, name: str) -> list[dict[str, Any]]:
+    """What the processes of that name said they were given."""
+    return [json.loads(line) for line in driver.logs()[name].read_text().splitlines() if line.startswith("{")]
+
+
+def test_each_has_its_own_folder_log_and_files_and_they_share_ports(drive: Any, tmp_path: Path) -> None:
+    driver = drive()
+    driver.start()
+    own = tmp_path / "cluster/implementation"
+    [first], [second], [operator] = told(driver, FIRST), told(driver, SECOND), told(driver, "operator")
+    assert first["argv"][:3] == ["21001", "21002", str(own / FIRST / "f")]
+    assert second["argv"][:3] == ["21001", "21003", str(own / SECOND / "f")]
+    assert operator["argv"] == ["21000"]
+    assert [first["cwd"], second["cwd"]] == [str(own / FIRST), str(own / SECOND)]
+    assert [(own / name / "f").read_text() for name in (FIRST, SECOND)] == ["first", "second"]
+    assert second["at"] > first["at"] + 1  # the second one starts when the first one is ready
+    assert operator["at"] < first["at"] + 1  # another role does not wait
+    assert set(driver.logs()) == {"operator", "operator-2", FIRST, SECOND}
+
+
+def test_the_death_of_one_is_the_failure_of_the_role_and_a_restart_is_of_all(drive: Any) -> None:
+    driver = drive(first="x")
+    driver.start()
+    pids = driver.pids(Role.GANG_SCHEDULER)
+    assert list(pids) == [FIRST, SECOND] and driver.pid(Role.GANG_SCHEDULER) == pids[FIRST]
+    os.kill(pids[FIRST], signal.SIGKILL)
+    driver._players[Role.GANG_SCHEDULER].processes[0].group.wait()
+    assert not driver.alive(Role.GANG_SCHEDULER) and driver.alive(Role.OPERATOR)
+    [failure] = driver.failures()
+    assert (failure.role, failure.process) == (Role.GANG_SCHEDULER, "first")
+    assert str(failure).startswith("mine: the process first of the gang-scheduler was ended by SIGKILL; its log ends")
+
+    driver.start()
+    assert driver.pids(Role.GANG_SCHEDULER)[SECOND] == pids[SECOND]
+    driver.restart(Role.GANG_SCHEDULER)
+    assert not set(pids.values()) & set(driver.pids(Role.GANG_SCHEDULER).values())
+    assert [len(told(driver, name)) for name in (FIRST, SECOND)] == [3, 2]
+    driver.kill(Role.GANG_SCHEDULER)
+    assert driver.pids(Role.GANG_SCHEDULER) == {} and driver.alive(Role.OPERATOR)
+    assert len(driver.failures()) == 1
+
+
+def test_one_that_dies_at_its_start_takes_those_before_it_with_it(drive: Any) -> None:
+    driver = drive(first="x", second="dies")
+    with pytest.raises(NotStarted) as caught:
+        driver.start()
+    line = str(caught.value)
+    assert line.startswith("mine: the process second of the gang-scheduler exited with code 3 before it was ready; its")
+    assert "\n" not in line and caught.value.role == Role.GANG_SCHEDULER
+    assert driver.pids(Role.GANG_SCHEDULER) == driver.pids(Role.OPERATOR) == {}
+
+
+def test_one_that_dies_while_another_one_starts_ends_the_wait(drive: Any) -> None:
+    driver = drive(first="soon", second="never")
+    begin = time.monotonic()
+    with pytest.raises(
+        NotStarted, match="the process first of the gang-scheduler exited with code 4 after it was ready"
+    ):
+        driver.start()
+    assert time.monotonic() - begin < 10
+
+
+def test_the_last_words_are_those_of_all(drive: Any) -> None:
+    driver = drive(first="x")
+    driver.start()
+    [operator, first, second] = driver.last_words().split("; ")
+    assert operator.startswith("the operator runs, and its log ends with: {")
+    assert first.startswith("the process first of the gang-scheduler runs, and its log ends with: {")
+    assert second.endswith("| ready")

@@ -1,0 +1,87 @@
+"""What the laboratory reads from the history of an update, and how it shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from conformance.grove.coherent import traces
+from conformance.grove.coherent.model import Key
+from conformance.history.order import server_order
+from conformance.lab import measures
+from conformance.lab.measures import Measured, Point
+from tests.coherent.playing import Played
+
+TRACES = {each.name: each for each in traces.traces()}
+ALL = TRACES["all-components"]
+FINAL = ALL.writes[-1].layout
+P, D = Key("group", "P"), Key("group", "D")
+
+
+def measured(after: dict[int, Callable[[Played], object]] | None = None) -> Measured:
+    """What is measured of the trace of COH-T1, with what happens after one of its writes."""
+    played = Played(ALL, after=after).play()
+    ordered = server_order(played.story.history.records())
+    assert ordered is not None
+    begin = next(n for n, each in enumerate(ordered) if b"updateStartedAt" in each.raw)
+    return measures.Meter("s", ALL.components, "v0").measure(ordered[:begin], ordered[begin:])
+
+
+def test_an_update_in_which_nothing_fails() -> None:
+    found = measured()
+    assert found.duration > 0
+    assert found.evicted == []
+    lowest = {each.key.name: each.replicas - each.unavailable for each in ALL.components}
+    assert found.lowest == lowest
+    assert found.points[0].available == {each.key.name: each.replicas for each in ALL.components}
+
+
+def test_units_of_one_version_count() -> None:
+    """F5/2 P4/1 D3/1 are two units at rest; the first sub-step leaves F3 of the old version, and so one."""
+    found = measured()
+    assert found.points[0].whole == found.points[-1].whole == 2
+    assert found.lowest_whole == 1
+    assert 1 < found.mean_whole < 2
+
+
+def test_what_is_evicted() -> None:
+    """A pod of a new gang that was Ready, and is not the operator's to delete."""
+
+    def lose(played: Played) -> None:
+        played.delete(played.of("M1", "P-0-p")[0])
+
+    [pod] = measured({2: lose}).evicted
+    assert pod.startswith("pod-")
+
+
+def test_members_of_pods() -> None:
+    names = ["s-0-F-3", "s-0-P-2-pl-0", "s-0-P-2-pw-0", "other"]
+    assert measures.members(names, "s", ALL.components) == ["P[2]", "pod 3"]
+
+
+@pytest.mark.parametrize(("key", "index", "company"), [(P, 0, 2), (P, 1, 1), (P, 2, 2), (D, 2, 1)])
+def test_company(key: Key, index: int, company: int) -> None:
+    """M1{F2,P0,D0} T1{P1} M2{F3,P2,D1} T2{P3} T3{D2}."""
+    assert measures.company(FINAL, key, index) == company
+
+
+def test_largest_company_above_the_minimum() -> None:
+    assert measures.largest_company(FINAL, ALL.components) == 2
+    single = traces.layout(["A*@v1: F5 P[0] D[0]", "B@v1: P[1]", "C@v1: D[1]"])
+    assert measures.largest_company(single, ALL.components) == 1
+
+
+def test_orphans_lose_all_their_partners() -> None:
+    before = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1] D[1,2]", "C@v1: D[3]"])
+    after = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1]"])
+    assert measures.orphans(before, after) == ["P[1]"]
+    some = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1] D[1]"])
+    assert measures.orphans(before, some) == []
+
+
+def test_mean_over_time() -> None:
+    points = [Point(0.0, {"F": 2}, 2), Point(1.0, {"F": 1}, 0), Point(3.0, {"F": 2}, 1)]
+    found = Measured(duration=4.0, points=points)
+    assert found.mean_whole == pytest.approx((2 * 1 + 0 * 2 + 1 * 1) / 4)
+    assert found.lowest == {"F": 1}

@@ -1,0 +1,109 @@
+"""Scenes that are played alone: after all others, on one worker, when no other worker runs any more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from faked import Faked, Ran
+
+from conformance.suite import ledger, others
+
+SCENES = """
+    from conformance.suite.recorded import Recorded
+    from conformance.suite.requirement import requirement
+    from conformance.suite.scene import Scene
+
+    class Load(Scene):
+        alone = True
+
+        def play(self, env):
+            env.wait_for("reached", True)
+            env.markers["deploy"] = {"pods-created": 1.25, "pods-ready": 2.5}
+
+    class Slow(Scene):
+        def play(self, env):
+            time.sleep(1)
+            env.wait_for("reached", True)
+
+    class Quick(Scene):
+        def play(self, env):
+            env.wait_for("reached", True)
+
+    @requirement("AA-001")
+    def test_load(run: Recorded[Load]):
+        run.reached("reached")
+
+    @requirement("AA-002")
+    def test_load_again(run: Recorded[Load]):
+        run.reached("reached")
+
+    @requirement("AA-003")
+    def test_slow(run: Recorded[Slow]):
+        run.reached("reached")
+
+    @requirement("AA-004")
+    def test_quick(run: Recorded[Quick]):
+        run.reached("reached")
+"""
+
+
+def events(ran: Ran) -> list[ledger.AnyEvent]:
+    return list(ledger.read(ran.folder / "ledger"))
+
+
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_it_begins_when_the_other_workers_have_ended(faked: Faked, repeat: int) -> None:
+    faked.write(SCENES, ids=4)
+    ran = faked.run(workers=2, repeat=repeat)
+    assert ran.exit == 0, ran.err
+    found = events(ran)
+    played = [event for event in found if isinstance(event, ledger.ScenePlayed)]
+    assert len(played) == 3 * repeat
+    [worker] = {event.worker for event in played if "Load" in event.scene}
+    loads = [event for event in found if isinstance(event, ledger.ScenePlayed) and "Load" in event.scene]
+    rest = [event.wall for event in found if isinstance(event, ledger.WorkerEnded) and event.worker != worker]
+    assert len(rest) == 1
+    assert max(rest) <= min(event.wall - event.seconds for event in loads)
+
+
+def test_it_is_the_last_one_of_a_single_worker(faked: Faked) -> None:
+    faked.write(SCENES, ids=4)
+    ran = faked.run()
+    assert ran.exit == 0, ran.err
+    played = [event.scene for event in events(ran) if isinstance(event, ledger.ScenePlayed)]
+    assert played == ["test_fake.py::Slow", "test_fake.py::Quick", "test_fake.py::Load"]
+
+
+def test_markers_are_in_the_report_on_the_page_and_in_allure(faked: Faked) -> None:
+    faked.write(SCENES, ids=4)
+    ran = faked.run()
+    [told] = ran.report["run"]["markers"]
+    assert told == {
+        "scene": "test_fake.py::Load",
+        "phases": [{"name": "deploy", "markers": {"pods-created": 1.25, "pods-ready": 2.5}}],
+    }
+    assert "deploy: pods-created 1.2 s, pods-ready 2.5 s" in ran.out
+    attached = [path.read_text() for path in (ran.folder / "allure").glob("*-attachment*")]
+    assert attached == ["deploy: pods-created 1.2 s, pods-ready 2.5 s"] * 2
+
+
+def test_a_worker_has_ended_when_it_says_so_or_is_gone(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    book = ledger.Ledger(tmp_path, "gw")
+    for name, pid in (("gw0", os.getpid()), ("gw1", gone.pid), ("gw2", os.getpid())):
+        book.write(ledger.WorkerStarted(worker=name, pid=pid))
+    waiting = threading.Thread(target=others.wait_until_ended, args=(tmp_path, "gw0"), daemon=True)
+    waiting.start()
+    time.sleep(3 * others.LOOK_EVERY)
+    assert waiting.is_alive()
+    book.write(ledger.WorkerEnded(worker="gw2"))
+    waiting.join(5)
+    assert not waiting.is_alive()
+    book.close()

@@ -1,0 +1,25 @@
+"""In which order tests run, and by which names they are selected."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from conformance.suite.repeated import named
+from conformance.suite.scenes import decisive_first
+
+
+def test_a_requirement_that_few_tests_judge_comes_before_one_that_many_do() -> None:
+    declared = {"a": ("INV-001",), "b": ("INV-001", "CORE-001"), "c": ("GANG-001",), "d": ("OTHER-1",)}
+    items: list[Any] = [SimpleNamespace(nodeid=name) for name in declared]
+    judged = frozenset({"INV-001", "GANG-001", "CORE-001"})
+    assert [item.nodeid for item in decisive_first(items, declared, judged)] == ["d", "b", "c", "a"]
+
+
+def test_a_repeated_test_is_named_with_its_mark_or_without() -> None:
+    names = {"a.py::t", "a.py::u[x]", "a.py::v[2 of 3]"}
+    assert [
+        test
+        for test in ("a.py::t[1 of 3]", "a.py::u[x-3 of 3]", "a.py::v[2 of 3]", "a.py::v[1 of 3]")
+        if named(test, 3, names)
+    ] == ["a.py::t[1 of 3]", "a.py::u[x-3 of 3]", "a.py::v[2 of 3]"]

@@ -1,0 +1,64 @@
+"""A test judges the second namespace of a scene by the same steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from conformance.errors import HarnessError
+from conformance.evidence import bundle
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.history.record import ADDED, DELETED
+from conformance.suite.checks import Checks
+from conformance.suite.recorded import Recorded
+from conformance.suite.scene import Played, Scene, Step
+
+ONE, OTHER = "one", "one-b"
+
+
+def pod(log: Log, namespace: str, kind: str = ADDED) -> None:
+    metadata = {"name": "a", "namespace": namespace, "uid": namespace}
+    raw = orjson.dumps({"metadata": metadata})
+    version = str(log.last_seq() + 1)
+    log.append(kind, "pods", namespace=namespace, name="a", uid=namespace, version=version, raw=raw, at=float(version))
+
+
+@pytest.fixture
+def played() -> Played:
+    log = Log()
+    one, other = History(log, ONE), History(log, OTHER)
+    pod(log, ONE)
+    steps = {"first": Step.now("first", one)}
+    pod(log, OTHER)
+    steps["both"] = Step.now("both", one)
+    pod(log, ONE, DELETED)
+    return Played("scene", Scene(), one.frozen(), steps, {}, neighbor=other.frozen())
+
+
+def recorded(played: Played) -> Recorded[Scene]:
+    return Recorded(played, played.scene, Checks("test", ["AA-001"], lambda check: None))
+
+
+def test_each_namespace_has_its_own_state_at_a_step(played: Played) -> None:
+    run = recorded(played)
+    uids = {step: [r.at(step).get("pods", "a") for r in (run, run.neighbor)] for step in ("first", "both")}
+    seen = {step: [found and found["metadata"]["uid"] for found in pair] for step, pair in uids.items()}
+    assert seen == {"first": [ONE, None], "both": [ONE, OTHER]}
+    assert [len(r.whole().records("pods")) for r in (run, run.neighbor)] == [2, 1]
+
+
+def test_a_scene_with_one_namespace_has_no_neighbor() -> None:
+    with pytest.raises(HarnessError, match="no second namespace"):
+        recorded(Played("scene", Scene(), History(Log(), ONE), {}, {})).neighbor  # noqa: B018
+
+
+def test_a_bundle_has_both_histories(played: Played, tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    about: dict[str, Any] = {"test": "t", "checks": [], "made": [], "logs": {}, "reproduce": []}
+    bundle.write(folder, history=played.history, neighbor=played.neighbor, **about)
+    assert [OTHER in (folder / place / "history.jsonl").read_text() for place in ("", "neighbor")] == [False, True]
+    assert "neighbor/history.jsonl" in (folder / "README.md").read_text()

@@ -1,0 +1,210 @@
+"""A gang scheduler of two processes, on one cluster: what its descriptor promises, and what is said of its failures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from faked import Faked
+from real import Real
+
+from conformance.cluster.controlplane import Cluster
+from conformance.errors import HarnessError
+from conformance.implementation import deployment, loading
+from conformance.implementation.descriptor import Role
+from conformance.implementation.driver import Driver, NotStarted
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resource import NAMESPACES, PODS, Resource
+
+pytestmark = pytest.mark.cluster
+
+TOY = str(Path(__file__).with_name("toy_scheduler") / "toy-scheduler.yaml")
+PROCESSES = ["gang-scheduler-decide", "gang-scheduler-bind"]
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+DISPOSABLE = {"metadata": {"labels": {"conformance.grove.io/disposable": "true"}}}
+
+Ask = Callable[[Callable[[Client], Any]], Any]
+
+
+@pytest.fixture
+def ask(bare_cluster: Cluster) -> Ask:
+    """Runs a coroutine function with a client of the cluster."""
+
+    def ask(question: Callable[[Client], Any]) -> Any:
+        async def main() -> Any:
+            async with Client.from_kubeconfig(bare_cluster.kubeconfig, user_agent="test") as client:
+                return await question(client)
+
+        return asyncio.run(main())
+
+    return ask
+
+
+@pytest.fixture
+def drive(bare_cluster: Cluster) -> Iterator[Callable[..., Driver]]:
+    drivers: list[Driver] = []
+
+    def drive(**settings: str) -> Driver:
+        facts = deployment.facts_of(bare_cluster)
+        drivers.append(Driver(loading.load(TOY, settings), facts, loading.load("reference")))
+        return drivers[-1]
+
+    yield drive
+    for driver in drivers:
+        driver.stop()
+
+
+def pod(name: str) -> dict[str, Any]:
+    spec = {"schedulerName": "toy-scheduler", "containers": [{"name": "c", "image": "registry.example/x:1"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def test_objects_are_installed_in_order_and_in_effect_when_install_returns(drive: Any, ask: Ask) -> None:
+    drive().installer.install()
+
+    async def found(client: Client) -> tuple[Any, Any, str]:
+        config = orjson.loads(await client.get(CONFIG_MAPS, "toy-system", "toy"))
+        params = {"dryRun": "All"}
+        made = orjson.loads(await client.request("POST", PODS.path("default"), params=params, body=pod("a")))
+        with pytest.raises(ApiError) as refused:
+            await client.request("POST", PODS.path("default"), params=params, body=pod("forbidden"))
+        return config, made, refused.value.message
+
+    config, made, refusal = ask(found)
+    assert config["data"]["scheduler"] == "toy-scheduler"
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", config["data"]["page"])
+    assert made["metadata"]["annotations"]["toy.example/seen"] == "yes"
+    assert "that name is not for pods" in refusal
+
+
+def test_an_object_that_is_rejected_is_one_line_with_the_reason_of_the_api_server(drive: Any) -> None:
+    with pytest.raises(HarnessError) as caught:
+        drive(queue="other", weight="-1").install()
+    line = str(caught.value)
+    assert "objects.yaml: the API server rejected Queue other: " in line
+    assert "spec.weight" in line and "greater than or equal to 0" in line and "\n" not in line
+
+
+def test_a_process_that_dies_at_its_start_is_named_with_what_it_said(drive: Any) -> None:
+    driver = drive(fault="dies")
+    driver.install()
+    with pytest.raises(NotStarted) as caught:
+        driver.start(Role.GANG_SCHEDULER)
+    line = str(caught.value)
+    assert line.startswith(
+        "toy-scheduler: the process bind of the gang-scheduler exited with code 2 before it was ready; "
+        "it says: panic: no queue for me; its log ends with: goroutine 1 [running]:"
+    )
+    assert "\n" not in line
+    assert driver.pids(Role.GANG_SCHEDULER) == {}
+
+
+def test_processes_start_in_order_and_restart_together(drive: Any) -> None:
+    driver = drive()
+    driver.install()
+    driver.start(Role.GANG_SCHEDULER)
+    before = driver.pids(Role.GANG_SCHEDULER)
+    assert list(before) == PROCESSES
+    os.kill(before[PROCESSES[1]], signal.SIGKILL)
+    [binder] = [each for each in driver._players[Role.GANG_SCHEDULER].processes if each.name == PROCESSES[1]]
+    binder.group.wait()
+    assert not driver.alive(Role.GANG_SCHEDULER)
+    [failure] = map(str, driver.failures())
+    assert failure.startswith(
+        "toy-scheduler: the process bind of the gang-scheduler was ended by SIGKILL; its log ends"
+    )
+    driver.start(Role.GANG_SCHEDULER)
+    again = driver.pids(Role.GANG_SCHEDULER)
+    assert again[PROCESSES[0]] == before[PROCESSES[0]] and again[PROCESSES[1]] != before[PROCESSES[1]]
+    driver.restart(Role.GANG_SCHEDULER)
+    assert list(driver.pids(Role.GANG_SCHEDULER)) == PROCESSES
+    assert not set(driver.pids(Role.GANG_SCHEDULER).values()) & set(again.values())
+    assert len(driver.failures()) == 1
+
+
+GOOD = """
+    from conformance.grove import pods
+
+    def bound(view):
+        found = view.list("pods")
+        return len(found) == 2 and all(pods.node(pod) for pod in found) and view
+
+    @requirements("AA-001")
+    def test_one(case):
+        case.nodes("tiny", 1)
+        case.create(case.workload("frontend"))
+        case.roles.restart("gang-scheduler")
+        view = case.until("AA-001", "both pods are bound", bound, timeout=20)
+        placements = {found["spec"]["pod"]: found["spec"]["node"] for found in view.list("placements")}
+        nodes = {pod["metadata"]["name"]: pods.node(pod) for pod in view.list("pods")}
+        case.expect("AA-001", "placements", nodes, placements)
+        both = [*view.list("pods"), *view.list("podgangs")]
+        queues = {found["metadata"]["labels"]["toy.example/queue"] for found in both}
+        case.expect("AA-001", "queues", {"team-a"}, queues)
+
+    @requirements("AA-002")
+    def test_two(case):
+        case.nodes("tiny", 1)
+        case.create(case.workload("frontend"))
+        case.until("AA-002", "both pods are bound", bound, timeout=20)
+        [pid] = [pid for name, pid in case.roles._driver.pids("gang-scheduler").items() if name.endswith("bind")]
+        os.kill(pid, signal.SIGKILL)
+        case.until("AA-002", "what never comes", lambda view: None, timeout=60)
+
+    @requirements("AA-003")
+    def test_three(case):
+        case.nodes("tiny", 1)
+        case.create(case.workload("frontend"))
+        case.until("AA-003", "both pods are bound", bound, timeout=20)
+"""
+DEAF = """
+    @requirements("AA-001")
+    def test_one(case):
+        case.nodes("tiny", 1)
+        case.create(case.workload("frontend"))
+        case.until("AA-001", "a pod is bound", lambda view: None, timeout=3, real=True)
+"""
+
+
+@pytest.fixture
+def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[..., Any]:
+    """Runs tests with the toy on the cluster of this module."""
+    ask(lambda client: client.patch(NAMESPACES, None, "kube-system", DISPOSABLE))
+
+    def run(name: str, tests: str, ids: int, **parameters: str) -> Any:
+        real.write(tests, ids)
+        registry = faked.folder / "registry" / "core.yaml"
+        registry.write_text(registry.read_text().replace("- operator", "- gang-scheduler"))
+        how: dict[str, Any] = {
+            "cluster": "existing",
+            "kubeconfig": str(bare_cluster.kubeconfig),
+            "workers": 0,
+            "run": name,
+        }
+        return real.run(90, implementation=TOY, parameters=parameters, roles=["gang-scheduler"], **how)
+
+    return run
+
+
+def test_a_run_adds_labels_records_placements_and_survives_the_death_of_one_process(run: Any) -> None:
+    ran = run("good", GOOD, 3)
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "failed", "AA-003": "passed"}, ran.out + ran.err
+    assert "the process bind of the gang-scheduler was ended by SIGKILL; its log ends with: " in ran.out
+    [bundle] = (ran.folder / "bundles").iterdir()
+    assert {f"{name}.log" for name in PROCESSES} <= {path.name for path in (bundle / "logs").iterdir()}
+    assert '"placements"' in (bundle / "history.jsonl").read_text()
+
+
+def test_a_scheduler_that_never_binds_is_named_with_the_end_of_its_logs(run: Any) -> None:
+    ran = run("deaf", DEAF, 1, fault="deaf")
+    assert ran.outcomes == {"AA-001": "failed"}, ran.out + ran.err
+    lines = [line for line in ran.out.splitlines() if "has not bound any pod" in line]
+    assert lines and all("the queue is closed" in line for line in lines), ran.out
