@@ -14,11 +14,13 @@ WORKERS ?= auto
 ARGS ?=
 # Which part of the mutants `make mutants` proves: i/n, e.g. `make mutants SHARD=2/5`.
 SHARD ?= 1/1
+# How many generated histories `make histories` plays.
+HISTORIES ?= 200
 # Which part of the crash-at-every-write tests `make test` runs: i/n; all of them with `make test CHAOS=1/1`.
 CHAOS ?= 1/5
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types mutants scale bench assets docs checklist crds lock prune clean
+.PHONY: help conformance test unit check lint types mutants histories scale bench assets docs checklist crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -28,12 +30,12 @@ conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=refere
 
 test: check $(READY)  ## run all checks of this project: lint, types, unit and integration tests, a selection of mutants
 	@CHAOS=$(CHAOS) $(PYTEST)
-	@$(BIN)/python -m mutants.prove --selection
 
 unit: $(READY)  ## run the tests that need no control plane
 	@$(PYTEST) -m "not cluster"
 
-check: lint types  ## run lint and types
+check: $(READY)  ## run lint and types
+	@$(MAKE) --no-print-directory -j2 lint types
 
 lint: $(READY)  ## run ruff (lint and format), import-linter, schema checks of data files, and the lint of citations
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(RUN) validate && $(BIN)/python -m tests.citations.lint
@@ -43,6 +45,9 @@ types: $(READY)  ## run mypy in strict mode
 
 mutants: $(READY)  ## prove that the suite catches each mutant of the reference (SHARD=i/n for a part)
 	@$(BIN)/python -m mutants.prove --shard $(SHARD) $(ARGS)
+
+histories: $(READY)  ## play generated histories of coherent updates on a real control plane (HISTORIES=n)
+	@HISTORIES=$(HISTORIES) $(BIN)/pytest tests/coherent/test_live_histories.py tests/coherent/planted_defects.py --log-cli-level INFO
 
 scale: $(READY)  ## measure 500 replicas × 2 pods on 100 nodes against the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale $(if $(filter file,$(origin IMPL)),,--implementation "$(IMPL)") $(ARGS)
@@ -66,7 +71,7 @@ crds: $(READY)  ## regenerate reference_impl/crds/ from the models and the API s
 
 lock: $(READY)  ## pin the dependencies again (requirements.lock)
 	@$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip -q install uv
-	@$(VENV)/uv/bin/uv pip compile --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-annotate --no-header -q pyproject.toml -o requirements.lock
+	@$(VENV)/uv/bin/uv pip compile --universal --python-version 3.11 --extra dev --extra scale --generate-hashes --no-emit-index-url --no-annotate --no-header -q pyproject.toml -o requirements.lock
 
 prune: $(READY)  ## remove clusters and processes that a killed run left behind
 	@$(RUN) cluster prune
