@@ -31,7 +31,7 @@ from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, discovery, loading, scheduler_names, succession
 from conformance.implementation.descriptor import Descriptor, Process
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.suite import existing, requirement, watched
+from conformance.suite import existing, new_kinds, requirement, watched
 from conformance.suite.api import Api, Loop, words
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
@@ -115,18 +115,18 @@ class ClusterEnvironment:
         self.driver = Driver(judged, facts, supplied)
         self._stack.callback(self.driver.stop)
         self._implementation("install", self.driver.install)
-        if cluster:
-            cluster.learn_new_kinds()
-            self._watcher.look()  # this restart is over before the implementation starts, and not taken for an outage
-        self._phase(f"starting {judged.name}")
-        self._implementation("start", self.driver.start)
-        self._phase("recording")
         self._kubeconfig = facts.kubeconfig
         ours = cluster or existing.ours(facts.kubeconfig)
         self._audit = AuditLog(ours.audit_log) if ours else None
         api = Api(self._loop, facts.kubeconfig, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
+        self._phase("waiting for the garbage collector")
+        if new_kinds.learn(ours, api):
+            self._watcher.look()  # a restart is over before the implementation starts, and not taken for an outage
+        self._phase(f"starting {judged.name}")
+        self._implementation("start", self.driver.start)
+        self._phase("recording")
         self._recorder = Recorder(facts.kubeconfig, "grove-conformance/recorder", watched.resources(judged, api))
         self._stack.callback(self._recorder.stop)
         self._recorder.start(60 * max(1.0, self._settings.time_scale))

@@ -1,0 +1,81 @@
+"""The garbage collector of an existing cluster knows the kinds that were installed before the first test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from real import wait_for
+
+from conformance.cluster.controlplane import Cluster
+from conformance.cluster.health import COMPONENTS
+from conformance.cluster.ports import Port
+from conformance.errors import HarnessError
+from conformance.implementation import installation
+from conformance.suite import new_kinds
+from conformance.suite.api import Api, Loop
+from kube.resource import CRDS, Resource
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def api(bare_cluster: Cluster) -> Iterator[Api]:
+    loop = Loop()
+    made = Api(loop, bare_cluster.kubeconfig, "test")
+    yield made
+    made.close()
+    loop.close()
+
+
+def manager(cluster: Cluster) -> int:
+    return cluster.monitor.pids()[COMPONENTS[Port.CONTROLLER_MANAGER]]
+
+
+def install(api: Api, plural: str) -> None:
+    crd = new_kinds._crd(Resource("test.grove.io", "v1", plural, plural.capitalize(), namespaced=False))
+    api.work(lambda client: installation.install_crds(client, [crd]))
+
+
+def barriers(api: Api) -> list[str]:
+    return [name for name in api.names(CRDS.plural) if name.startswith("barriers")]
+
+
+def test_the_garbage_collector_of_our_cluster_is_restarted_for_new_kinds_alone(bare_cluster: Cluster, api: Api) -> None:
+    install(api, "firsts")
+    first = manager(bare_cluster)
+    assert new_kinds.learn(bare_cluster, api)
+    second = manager(bare_cluster)
+    assert second != first
+    while new_kinds.learn(bare_cluster, api):  # as long as it was started within two seconds of the installation
+        pass
+    known = manager(bare_cluster)
+    assert not new_kinds.learn(bare_cluster, api) and manager(bare_cluster) == known
+
+
+def test_that_of_another_cluster_is_waited_for(
+    bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(api, "seconds")
+    before, known = manager(bare_cluster), set(api.names(CRDS.plural))
+    assert new_kinds.learn(None, api)
+    assert manager(bare_cluster) == before
+    wait_for(lambda: set(api.names(CRDS.plural)) == known, 30)
+    assert set(api.names(CRDS.plural)) == known, "nothing of the probe is left"
+    monkeypatch.setattr(new_kinds, "KNOWN_AFTER", -1.0)
+    assert not new_kinds.learn(None, api), "kinds that were installed long ago are not waited for"
+
+
+def test_a_cluster_without_garbage_collector_is_named(
+    bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(api, "thirds")
+    monkeypatch.setattr(new_kinds, "KNOWN_AFTER", 3.0)
+    bare_cluster.kill(COMPONENTS[Port.CONTROLLER_MANAGER])
+    try:
+        with pytest.raises(HarnessError, match=r"what an absent object owns is not deleted within 3 s"):
+            new_kinds.learn(None, api)
+    finally:
+        bare_cluster.start()
+    wait_for(lambda: not barriers(api), 30)
+    assert barriers(api) == []
