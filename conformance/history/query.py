@@ -182,6 +182,7 @@ class History:
         """
         begin = self.now()
         deadline: float | None = begin + timeout
+        last: int | None = None
         self._catch_up()
         unmet = ""
         while True:
@@ -190,14 +191,16 @@ class History:
                 unmet = answer.reason
             elif answer is not None and answer is not False:
                 return answer
-            while self._next(self._look(deadline, hopeless), resources) is None:
+            while self._next(self._look(deadline, hopeless), resources, last) is None:
                 if deadline is None:
                     raise WaitTimeout(what, self.now() - begin, unmet, self._live.copy(), list(self._latest))
                 if self.now() >= deadline:
                     deadline = max(deadline, min(begin + longest, self._moved + LULL))
                 if self.now() >= deadline or (hopeless and hopeless()):
                     self._arrive()
-                    deadline = None  # What has happened by now still counts, but nothing later does.
+                    # What has happened by now still counts, but nothing later does: an implementation that writes
+                    # faster than the predicate can follow would never be told.
+                    deadline, last = None, self.log.last_seq()
 
     def quiet(self, seconds: float, timeout: float, *, resources: Collection[str] = MOVING) -> int:
         """Block until no record of these resources has arrived for `seconds`, and return the mark of that time.
@@ -256,10 +259,12 @@ class History:
             self._asking or self._over or revision is None or record.revision <= revision or record.resource in UNASKED
         )
 
-    def _next(self, deadline: float | None, resources: Collection[str] | None) -> Record | None:
+    def _next(
+        self, deadline: float | None, resources: Collection[str] | None, last: int | None = None
+    ) -> Record | None:
         """Move the live view to the next record that counts. Return None at the deadline (in seconds of the log) or,
-        without a deadline, if nothing more has arrived."""
-        while (record := self._pull(deadline)) is not None:
+        without a deadline, if nothing more has arrived; none after number `last` counts."""
+        while (last is None or self._taken < last) and (record := self._pull(deadline)) is not None:
             if record.resource in resources if resources is not None else record.resource not in UNASKED:
                 return record
         return None

@@ -146,6 +146,21 @@ def test_a_wait_ends_though_something_moves_for_ever(scripted):
     assert scripted.log.now() == 20
 
 
+def test_a_wait_ends_though_changes_come_faster_than_they_are_looked_at(scripted):
+    looks = []
+
+    def slow(view):
+        looks.append(len(looks))
+        assert len(looks) < 500, "this wait never ends"
+        scripted.log.clock += 0.1
+        scripted.keep_pace()
+        scripted.pod("a1", **A, after=0)
+
+    with pytest.raises(WaitTimeout, match="not seen within 20 s"):
+        scripted.history.wait("bound", slow, 1, longest=20)
+    assert len(looks) <= 201 + 1
+
+
 def test_where_there_is_no_hope_a_wait_does_not_go_on(scripted):
     later(scripted, [0.5], lambda: scripted.pod("a1", **A, after=0))
     with pytest.raises(WaitTimeout):
