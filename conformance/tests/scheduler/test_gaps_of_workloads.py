@@ -71,15 +71,17 @@ class NoNodeForDecode(ServiceThatWaits):
 
 
 class RoomForOneOfEach(Scene):
-    """Two nodes for a service of four prefill and two decode pods, of which one each is the minimum."""
+    """A service of four prefill and two decode pods, of which one each is the minimum, and then two nodes for it."""
 
     def play(self, env: SceneEnvironment) -> None:
-        env.nodes("tiny", 2)
         workload = env.workload("components", prefills=4, decodes=2)
         wanted = expected(workload)
         [self.gang] = wanted.gangs.values()
         self.cliques = wanted.of_gang(self.gang.name)
         env.create(workload)
+        # Whoever prefers extra pods could not do so before they are ungated.
+        env.wait_for("service ungated", predicates.all_ungated(self.cliques))
+        env.nodes("tiny", 2)
         env.wait_for("minimum bound", predicates.admitted(wanted, self.gang))
         env.quiet(1)
         env.mark("nothing moves")
