@@ -58,7 +58,7 @@ view (view.py)."""
 
 
 class WaitTimeout(Exception):
-    """A wait timed out. `what` did not happen within `timeout` seconds; `miss` is the last reason that the predicate
+    """A wait timed out. `what` did not happen within `timeout` seconds; `unmet` is the last reason that the predicate
     gave (empty for none), `view` the last state, `latest` the last changes."""
 
     def __init__(self, what: str, timeout: float, unmet: str, view: View, latest: list[Record]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from conformance.cluster import audit_bodies
 from conformance.cluster.audit import READS
@@ -137,11 +138,13 @@ async def _prepare(env: Environment, fresh: dict[str, Any]) -> None:
 
 async def _repeated(env: Environment, act: Callable[[], Awaitable[None]], otherwise: str) -> None:
     """Repeat a request until it is accepted."""
-    end, answer = env.now() + GONE_WITHIN, ""
-    while env.now() < end:
-        try:
-            return await act()
-        except ApiError as error:
-            answer = str(error)
-        await asyncio.sleep(0.5)
-    raise HarnessError(f"{otherwise} within {GONE_WITHIN:.0f} s: {answer}")
+    again = AsyncRetrying(
+        retry=retry_if_exception_type(ApiError),
+        wait=wait_fixed(0.5),
+        stop=stop_after_delay(GONE_WITHIN),
+        reraise=True,
+    )
+    try:
+        await again(act)
+    except ApiError as error:
+        raise HarnessError(f"{otherwise} within {GONE_WITHIN:.0f} s: {error}") from error

@@ -34,10 +34,10 @@ GROUP = "conformance.grove.io"
 
 
 def learn(cluster: Cluster | None, api: Api) -> bool:
-    """Return once the garbage collector knows every installed kind, and whether it had to be waited for.
+    """Return once the garbage collector knows every installed kind; False if no kind was new to it.
 
-    That of a cluster of the suite is restarted, which takes half a second; elsewhere it is observed. Raises
-    HarnessError if there is none.
+    `cluster` is the cluster of the suite behind `api`, None if it is somebody else's. Ours is restarted, which takes
+    half a second; another one is observed. Raises HarnessError if there is no garbage collector.
     """
     listed = orjson.loads(api.work(lambda client: client.request("GET", CRDS.path(), headers={"Accept": METADATA})))
     newest = max((_seconds(crd) for crd in listed["items"]), default=0.0)
@@ -63,16 +63,10 @@ def _observe(api: Api) -> None:
     kinds that were installed before are known too."""
     plural = f"barriers{secrets.token_hex(4)}"
     kind = Resource(GROUP, "v1", plural, plural.capitalize(), namespaced=False)
-    crd = _crd(kind)
-    owner = {"apiVersion": "v1", "kind": "Namespace", "name": plural, "uid": "00000000-0000-4000-8000-000000000000"}
-    orphan = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": "barrier", "ownerReferences": [owner]},
-    }
+    crd = crd_of(kind)
     try:
         api.work(lambda client: installation.install_crds(client, [crd]))
-        api.create_all(kind, [orphan])
+        api.create_all(kind, [orphan_of(kind)])
         Retrying(
             retry=retry_if_not_result(bool),
             wait=wait_fixed(0.2),
@@ -87,7 +81,15 @@ def _observe(api: Api) -> None:
         api.delete(CRDS.plural, None, [crd["metadata"]["name"]])
 
 
-def _crd(kind: Resource) -> dict[str, Any]:
+def orphan_of(kind: Resource) -> dict[str, Any]:
+    """An object of a cluster-scoped kind whose owner does not exist."""
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "absent", "uid": "00000000-0000-4000-8000-000000000000"}
+    metadata = {"name": "orphan", "ownerReferences": [owner]}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+
+
+def crd_of(kind: Resource) -> dict[str, Any]:
+    """The CRD of a cluster-scoped kind without fields."""
     schema = {"openAPIV3Schema": {"type": "object"}}
     return {
         "apiVersion": CRDS.api_version,

@@ -76,7 +76,7 @@ def _last_index_first() -> None:
     replace(planner, "slots", backwards)
 
 
-@mutant("broken-last", "operator", "replaces what is available before what is not", "COHR-063")
+@mutant("broken-last", "operator", "replaces available members before unavailable ones", "COHR-063")
 def _broken_last() -> None:
     def sound_first(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         found = right_slots(layout, key, observed, generation)

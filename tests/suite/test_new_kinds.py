@@ -32,9 +32,10 @@ def manager(cluster: Cluster) -> int:
     return cluster.monitor.pids()[COMPONENTS[Port.CONTROLLER_MANAGER]]
 
 
-def install(api: Api, plural: str) -> None:
-    crd = new_kinds._crd(Resource("test.grove.io", "v1", plural, plural.capitalize(), namespaced=False))
-    api.work(lambda client: installation.install_crds(client, [crd]))
+def install(api: Api, plural: str) -> Resource:
+    kind = Resource("test.grove.io", "v1", plural, plural.capitalize(), namespaced=False)
+    api.work(lambda client: installation.install_crds(client, [new_kinds.crd_of(kind)]))
+    return kind
 
 
 def barriers(api: Api) -> list[str]:
@@ -56,10 +57,13 @@ def test_the_garbage_collector_of_our_cluster_is_restarted_for_new_kinds_alone(b
 def test_that_of_another_cluster_is_waited_for(
     bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(api, "seconds")
+    kind = install(api, "seconds")
     before, known = manager(bare_cluster), set(api.names(CRDS.plural))
     assert new_kinds.learn(None, api)
     assert manager(bare_cluster) == before
+    api.create_all(kind, [new_kinds.orphan_of(kind)])
+    wait_for(lambda: not api.work(lambda client: client.list(kind)), 10)
+    assert api.work(lambda client: client.list(kind)) == [], "what an absent object owns is collected at once"
     wait_for(lambda: set(api.names(CRDS.plural)) == known, 30)
     assert set(api.names(CRDS.plural)) == known, "nothing of the probe is left"
     monkeypatch.setattr(new_kinds, "KNOWN_AFTER", -1.0)

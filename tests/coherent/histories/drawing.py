@@ -53,7 +53,7 @@ def counterexamples(wanted: Sequence[GeneratedHistory], play_all: PlayAll, where
 
 
 def smaller(history: GeneratedHistory, wrong: Problems, play_all: PlayAll) -> tuple[GeneratedHistory, Problems]:
-    """A history that goes wrong, and of which nothing can be left out."""
+    """Leave out what is not needed: without any further action or replica, the history that remains breaks no rule."""
     while candidates := list(_with_less(history)):
         found = zip(candidates, play_all(candidates), strict=True)
         if (bad := next(((each, problems) for each, problems in found if problems), None)) is None:
