@@ -145,6 +145,8 @@ async def _repeated(env: Environment, act: Callable[[], Awaitable[None]], otherw
         reraise=True,
     )
     try:
-        await again(act)
+        async for attempt in again:
+            with attempt:
+                await act()
     except ApiError as error:
         raise HarnessError(f"{otherwise} within {GONE_WITHIN:.0f} s: {error}") from error
