@@ -65,6 +65,7 @@ class RoleProcess:
         self.group: ProcessGroup | None = None
         """The running program; None if it was never started or was ended."""
         self._process: Process = descriptor.processes[role][number]
+        self._ready = False
         self.name = f"{player}-{self._process.name}" if self._process.name else player
         self._place = Place(player, self.name)
         self._field = ("processes", role, number) if self._process.name else ("processes", role)
@@ -83,6 +84,7 @@ class RoleProcess:
     def launch(self) -> None:
         """Start it without waiting until it is ready. Raises NotStarted."""
         self.notice()
+        self._ready = False
         directory = self._values.directory(self.name)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, template in self._process.files.items():
@@ -112,11 +114,13 @@ class RoleProcess:
             self.group.wait_ready(page, ready.log, ready.within, meanwhile)
         except NotReady as error:
             raise self._not_started(str(error)) from error
+        self._ready = True
 
     def still_running(self, waiting: RoleProcess) -> None:
         """Raise NotStarted if it has ended by itself, while another process was `waiting` to become ready."""
         if self is not waiting and self.group is not None and (ended := self.group.ended) is not None:
-            raise self._not_started(f"{ended} after it was ready, before all others were; {self.group.tail()}")
+            when = "after it was ready, before all others were" if self._ready else "before it was ready"
+            raise self._not_started(f"{ended} {when}; {self.group.tail()}")
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL after the grace period."""

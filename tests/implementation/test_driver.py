@@ -21,7 +21,7 @@ MARKER = "GROVE_CONFORMANCE_CLUSTER"
 PROCESS = """
 import json, os, pathlib, signal, sys
 print(json.dumps({"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}), flush=True)
-if "--crash" in sys.argv:
+if f"crash-{pathlib.Path.cwd().name}" in sys.argv:
     print("cannot go on", file=sys.stderr, flush=True)
     raise SystemExit(3)
 signal.pause()
@@ -166,17 +166,18 @@ def test_an_end_by_itself_is_a_failure_and_stays_one_after_a_new_start(make: Mak
     assert str(failure).startswith("mine: the operator was ended by SIGKILL; its log ends with: ")
 
 
-def test_one_that_does_not_start_takes_the_others_of_the_call_with_it(make: Make, drive) -> None:
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=("ready: {log: argv", "ready: {log: never"),
-                        mutant="--crash"))  # fmt: skip
+@pytest.mark.parametrize(("role", "other"), [("operator", "gang-scheduler"), ("gang-scheduler", "operator")])
+def test_one_that_does_not_start_takes_the_others_of_the_call_with_it(make: Make, drive, role: str, other: str) -> None:
+    never = ("ready: {log: argv", "ready: {log: never")
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=never, mutant=f"crash-{role}"))
     with pytest.raises(NotStarted) as caught:
         driver.start()
-    assert caught.value.role == Role.OPERATOR
+    assert caught.value.role == Role(role)
     line = str(caught.value)
-    assert line.startswith("mine: the operator exited with code 3 before it was ready; its log ends with: ")
+    assert line.startswith(f"mine: the {role} exited with code 3 before it was ready; its log ends with: ")
     assert "cannot go on" in line
     assert "\n" not in line
-    assert not driver.alive(Role.GANG_SCHEDULER)
+    assert not driver.alive(Role(other))
 
 
 def test_one_that_runs_already_has_nothing_to_start(tmp_path: Path, drive, facts: ClusterFacts) -> None:
