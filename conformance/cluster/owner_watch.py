@@ -1,7 +1,8 @@
 """A process of each cluster that takes the cluster down when the process that owns it has ended.
 
-It is started first and in a session of its own: whenever a run is killed, with its process group or without, nothing of
-its cluster is left a few seconds later. A cluster without an owner has none.
+It is started first and in a session of its own: whenever a run is killed from then on, with its process group or
+without, nothing of its cluster is left a few seconds later. Before, there is a folder only, which `cluster prune`
+removes. A cluster without an owner has none.
 """
 
 from __future__ import annotations
