@@ -17,7 +17,7 @@ SHARD ?= 1/1
 # How many generated histories `make histories` plays.
 HISTORIES ?= 200
 # Which part of the crash-at-every-write tests `make test` runs: i/n; all of them with `make test CHAOS=1/1`.
-CHAOS ?= 1/5
+CHAOS ?= 1/8
 
 .DEFAULT_GOAL := help
 .PHONY: help conformance test unit check lint types mutants histories scale bench assets docs checklist crds lock prune clean

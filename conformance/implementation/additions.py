@@ -1,12 +1,14 @@
 """Labels and annotations that a gang scheduler needs on its pods and PodGangs, for example a queue: the suite adds them
 to what it creates. An operator copies them from the set: those of pods from the templates of cliques, those of PodGangs
-from the set itself."""
+from the set itself. What names the PodGang or PodClique of a pod is for pods that the suite creates itself: an operator
+that writes it does so by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from conformance.implementation import placeholders
 from conformance.implementation.descriptor import Descriptor, Metadata
 
 Object = dict[str, Any]
@@ -18,13 +20,29 @@ def with_additions(descriptor: Descriptor, obj: Mapping[str, Any]) -> Object:
     added = dict(obj)
     match obj.get("kind"):
         case "Pod" if (obj.get("spec") or {}).get("schedulerName") == descriptor.scheduler_name:
-            return _added(added, descriptor.pods)
+            return _added(added, _of_pod(descriptor.pods, obj))
         case "PodGang":
             return _added(added, descriptor.podgangs)
         case "PodCliqueSet":
-            return _of_templates(_added(added, descriptor.podgangs), descriptor.pods)
+            return _of_templates(_added(added, descriptor.podgangs), _of_pod(descriptor.pods, {}))
         case _:
             return added
+
+
+def _of_pod(addition: Metadata, pod: Mapping[str, Any]) -> Metadata:
+    """Return what is added to a pod, without what names a PodGang or PodClique that it does not have."""
+    metadata = pod.get("metadata")
+    labels = (metadata.get("labels") if isinstance(metadata, Mapping) else None) or {}
+    known = {name: labels[label] for name, label in placeholders.OF_PODS.items() if label in labels}
+
+    def filled(texts: Mapping[str, str]) -> dict[str, str]:
+        return {
+            name: placeholders.expand(text, known.__getitem__)
+            for name, text in texts.items()
+            if known.keys() >= set(placeholders.used(text))
+        }
+
+    return Metadata(filled(addition.labels), filled(addition.annotations))
 
 
 def _added(obj: Object, addition: Metadata) -> Object:

@@ -114,8 +114,11 @@ def load(
     def value(name: str) -> str:
         return descriptor.static(name) or ""
 
+    def kept(name: str) -> str:
+        return f"${{{name}}}" if name in placeholders.OF_PODS else value(name)
+
     supplied = {name: placeholders.expand(text, value) for name, text in file.supplied.items()}
-    pods, podgangs = file.pods.filled(value), file.podgangs.filled(value)
+    pods, podgangs = file.pods.filled(kept), file.podgangs.filled(value)
     return dataclasses.replace(descriptor, pods=pods, podgangs=podgangs, supplied=supplied)
 
 
@@ -241,10 +244,11 @@ def _check_placeholders(document: Document, file: _File) -> None:
         if other := [name for name in placeholders.used(text) if not name.startswith("set.")]:
             raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(key), hint="use ${set.…}")
     for kind in ("pods", "podgangs", "supplied"):
+        others = placeholders.OF_PODS if kind == "pods" else ()
         for field, text in document.strings(kind) if kind in document.value else ():
-            _check_text(document, field, text, (), file.parameters, process=False)
-            if other := [name for name in placeholders.used(text) if not _known_at_load(name)]:
-                hint = "use ${schedulerName} or ${set.…}"
+            _check_text(document, field, text, (), file.parameters, process=False, others=others)
+            if other := [name for name in placeholders.used(text) if not _known_at_load(name) and name not in others]:
+                hint = "use ${schedulerName} or ${set.…}" + (", ${podGang} or ${podClique}" if others else "")
                 raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(*field), hint=hint)
     for part in PARTS:
         for index, pattern in enumerate(getattr(file.install, part)):
@@ -266,10 +270,17 @@ def _known_at_load(name: str) -> bool:
 
 
 def _check_text(
-    document: Document, field: Field, text: str, files: Collection[str], parameters: Collection[str], *, process: bool
+    document: Document,
+    field: Field,
+    text: str,
+    files: Collection[str],
+    parameters: Collection[str],
+    *,
+    process: bool,
+    others: Collection[str] = (),
 ) -> None:
     try:
-        placeholders.check(text, files=files, parameters=parameters, process=process)
+        placeholders.check(text, files=files, parameters=parameters, process=process, others=others)
     except placeholders.UnknownPlaceholder as error:
         raise UsageError(str(error), where=document.where(*field), hint=error.hint) from error
 

@@ -1,7 +1,8 @@
 """`${…}` in the strings of a descriptor. Pure: knows no file, no port and no process.
 
 The names: `python`, `project`, `here`, `kubeconfig`, `directory`, `schedulerName`, `certificates`, `ca`,
-`leaderElection`, `leaseNamespace`, `port.<name>`, `file.<name>`, `set.<parameter>`. `$${` is a plain `${`.
+`leaderElection`, `leaseNamespace`, `port.<name>`, `file.<name>`, `set.<parameter>`, and in what is added to pods
+`podGang` and `podClique`. `$${` is a plain `${`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ PLAIN = frozenset(
     {"python", "project", "here", "kubeconfig", "directory", "schedulerName", "certificates", "ca"}
     | {"leaderElection", "leaseNamespace"}
 )
+OF_PODS = {"podGang": "grove.io/podgang", "podClique": "grove.io/podclique"}
+"""Placeholders with the label of a pod that each stands for."""
 FAMILIES = frozenset({"port", "file", "set"})
 _PATTERN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -38,18 +41,25 @@ def used(text: str) -> Iterator[str]:
         yield match[1]
 
 
-def check(text: str, *, files: Iterable[str] = (), parameters: Iterable[str] = (), process: bool = True) -> None:
+def check(
+    text: str,
+    *,
+    files: Iterable[str] = (),
+    parameters: Iterable[str] = (),
+    process: bool = True,
+    others: Iterable[str] = (),
+) -> None:
     """Raise UnknownPlaceholder unless every placeholder is defined here.
 
-    `files` and `parameters` are the declared names; outside of a `process` there are no files.
+    `files` and `parameters` are the declared names; outside of a `process` there are no files. `others` are known here
+    only.
     """
     for name in used(text):
         family, dot, rest = name.partition(".")
         if not dot:
-            if name not in PLAIN:
-                raise UnknownPlaceholder(
-                    f"${{{name}}} is not known", suggestion(name, _all(files, parameters, process))
-                )
+            if name not in PLAIN and name not in others:
+                known = {*_all(files, parameters, process), *others}
+                raise UnknownPlaceholder(f"${{{name}}} is not known", suggestion(name, known))
         elif family == "port" and _NAME.fullmatch(rest):
             continue
         elif family == "file" and not process:

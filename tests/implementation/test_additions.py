@@ -42,6 +42,20 @@ def test_a_set_has_those_of_gangs_itself_and_those_of_pods_in_its_templates() ->
     assert with_additions(MINE, found) == found
 
 
+def test_what_names_gang_and_clique_is_on_pods_that_have_them() -> None:
+    named = Metadata({"part": "${podClique}", "queue": "a"}, {"group": "of ${podGang}"})
+    mine = dataclasses.replace(MINE, pods=named)
+    labels = {"grove.io/podgang": "s-0", "grove.io/podclique": "s-0-w"}
+    pod = {"kind": "Pod", "metadata": {"labels": labels}, "spec": {"schedulerName": NAME}}
+    assert with_additions(mine, pod)["metadata"] == {
+        "labels": {**labels, "part": "s-0-w", "queue": "a"}, "annotations": {"group": "of s-0"}
+    }  # fmt: skip
+    alone = {"kind": "Pod", "metadata": {}, "spec": {"schedulerName": NAME}}
+    assert with_additions(mine, alone)["metadata"] == {"labels": {"queue": "a"}}
+    pcs = {"kind": "PodCliqueSet", "metadata": {}, "spec": {"template": {"cliques": [{"name": "w"}]}}}
+    assert with_additions(mine, pcs)["spec"]["template"]["cliques"] == [{"name": "w", "labels": {"queue": "a"}}]
+
+
 @pytest.mark.parametrize(
     "obj",
     [

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,10 +37,13 @@ def scale(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=200, check=False)
 
 
-@pytest.mark.parametrize(("scheduler", "binder"), [("kube", "kube-scheduler"), ("gang", "grove-reference-scheduler")])
-def test_markers_follow_each_other_and_writes_are_counted(tmp_path: Path, scheduler: str, binder: str) -> None:
-    floor = ["--write-floor"] if scheduler == "kube" else []
-    done = scale(tmp_path, "--scheduler", scheduler, *floor)
+def counts(phase: dict[str, Any]) -> dict[tuple[str, str, str], int]:
+    """The writes of a phase by program, verb and resource."""
+    return {(row["program"], row["verb"], row["resource"]): row["count"] for row in phase["writes"]["rows"]}
+
+
+def test_markers_follow_each_other_and_writes_are_counted(tmp_path: Path) -> None:
+    done = scale(tmp_path, "--write-floor")
     assert done.returncode == 0, done.stderr
     [path] = tmp_path.iterdir()
     result = json.loads(path.read_text())
@@ -56,28 +60,28 @@ def test_markers_follow_each_other_and_writes_are_counted(tmp_path: Path, schedu
     assert delete["timesFloor"]["all-deleted"] == pytest.approx(
         delete["markers"]["all-deleted"] / raw["pods-deleted"], rel=0.02
     )
-    if floor:
-        written = result["floors"]["write"]
-        assert written["markers"]["pods-created"] <= written["markers"]["pods-ready"]
-        assert 0.8 < written["writes"] / deploy["writes"]["total"] < 1.2  # two runs do not write exactly the same
-        assert deploy["timesWriteFloor"]["pods-ready"] > 0
+    written = result["floors"]["write"]
+    assert written["markers"]["pods-created"] <= written["markers"]["pods-ready"]
+    assert 0.8 < written["writes"] / deploy["writes"]["total"] < 1.2  # two runs do not write exactly the same
+    assert deploy["timesWriteFloor"]["pods-ready"] > 0
     assert result["implementation"]["programs"]["operator"]["program"] == "reference_impl"
     readers = {row["program"] for row in deploy["reads"]["rows"]}
     assert "grove-conformance-recorder" in readers or "grove-reference-operator" in readers
-    rows = {(row["program"], row["verb"], row["resource"]): row["count"] for row in deploy["writes"]["rows"]}
+    rows = counts(deploy)
     assert rows["grove-reference-operator", "create", "pods"] == 20
-    assert rows[binder, "create", "pods/binding"] == 20
+    assert rows["kube-scheduler", "create", "pods/binding"] == 20
     assert 3 < deploy["writes"]["perPod"] < 9  # pod, gate, and a share of clique, gang, service and their statuses
     assert "pods-ready" in done.stdout and path.name in done.stdout
 
 
-def test_a_scenario_file_plays_its_phases(tmp_path: Path) -> None:
+def test_a_scenario_file_plays_its_phases_with_the_gang_scheduler(tmp_path: Path) -> None:
     text = (folder("fixtures") / "scale" / "scale-20.yaml").read_text()
     path = tmp_path / "phases.yaml"
     path.write_text(text.replace("name: ScaleTest_20", "name: Phases") + PHASES)
-    done = scale(tmp_path / "reports", "--scenario", str(path))
+    done = scale(tmp_path / "reports", "--scenario", str(path), "--scheduler", "gang")
     assert done.returncode == 0, done.stderr
     result = results.read(next((tmp_path / "reports").iterdir()))
+    assert counts(result["phases"][0])["grove-reference-scheduler", "create", "pods/binding"] == 20
     phases = {phase["name"]: phase for phase in result["phases"]}
     assert list(phases) == ["deploy", "up", "down", "touch", "update", "delete"]
     assert [phases[name]["podsCreated"] for name in phases] == [20, 4, 0, 0, 12, 0]
