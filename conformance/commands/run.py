@@ -29,7 +29,7 @@ from conformance.implementation import parameters
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import launch
 from conformance.suite import existing, ledger, requirement, session
-from conformance.suite.repeated import unmarked
+from conformance.suite.repeated import names_of
 from conformance.suite.selection import Scope, scope
 from conformance.suite.settings import RunSettings
 
@@ -57,7 +57,8 @@ def run(
     profile: Annotated[list[str] | None, typer.Option(help="Judge only this profile (repeatable).")] = None,
     id: Annotated[list[str] | None, typer.Option(help="Judge only this requirement (repeatable).")] = None,
     test: Annotated[
-        list[str] | None, typer.Option(help="Run only this test, by its name in reports (repeatable).")
+        list[str] | None,
+        typer.Option(help="Run only this test, named as in reports, or those of this file or function (repeatable)."),
     ] = None,
     workers: Annotated[
         str, typer.Option(help="Number of parallel clusters, or `auto`; 0 runs the tests in this process.")
@@ -239,7 +240,7 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
     """Return the judged ids: with --test, those of the selected ones that the named tests declare."""
     if not settings.only:
         return settings.ids
-    known = set(plan.collected) | {unmarked(test, settings.repeat) for test in plan.collected}
+    known = {name for test in plan.collected for name in names_of(test, settings.repeat)}
     for name in settings.only:
         if name not in known:
             raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, known))

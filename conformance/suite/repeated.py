@@ -1,5 +1,5 @@
-"""Names of tests that run several times (`--repeat N`): each repetition is a test of its own, with a mark in its
-name."""
+"""Names of tests: what `--test` may name, and the marks of tests that run several times (`--repeat N`), where each
+repetition is a test of its own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ def unmarked(test: str, count: int) -> str:
     return f"{head}[{given}]" if bracket and given else head
 
 
+def names_of(test: str, count: int) -> list[str]:
+    """Return what names a test: its own name, the name without its mark for all its repetitions, its function, its
+    file."""
+    whole = unmarked(test, count)
+    function = whole.partition("[")[0]
+    return list(dict.fromkeys((test, whole, function, function.partition("::")[0])))
+
+
 def named(test: str, count: int, names: Container[str]) -> bool:
-    """Whether `names` has a test: by its own name, or without its mark, which means all its repetitions."""
-    return test in names or unmarked(test, count) in names
+    """Return whether `names` has one of the names of a test."""
+    return any(name in names for name in names_of(test, count))

@@ -333,6 +333,11 @@ def test_a_role_may_have_several_processes_and_a_scheduler_its_own_needs(load) -
             'queue: "${here}"',
             "podgangs.labels.queue: ${here} has no meaning here — use ${schedulerName} or",
         ),
+        (
+            "queue: q2",
+            'queue: "${podGang}"',
+            "podgangs.labels.queue: ${podGang} is not known",
+        ),
         ("labels: {queue: q2}", "label: {queue: q2}", 'podgangs.label: unknown field — did you mean "labels"?'),
         ("objects: [crds]", "objects: [crd]", "install.objects[0]: no YAML file at crd — give a file, a folder with"),
     ],

@@ -23,3 +23,10 @@ def test_a_repeated_test_is_named_with_its_mark_or_without() -> None:
         for test in ("a.py::t[1 of 3]", "a.py::u[x-3 of 3]", "a.py::v[2 of 3]", "a.py::v[1 of 3]")
         if named(test, 3, names)
     ] == ["a.py::t[1 of 3]", "a.py::u[x-3 of 3]", "a.py::v[2 of 3]"]
+
+
+def test_a_file_or_a_function_names_all_its_tests() -> None:
+    tests = ("a.py::t[x]", "a.py::t[y]", "a.py::u", "ab.py::t")
+    assert [test for test in tests if named(test, 1, {"a.py"})] == ["a.py::t[x]", "a.py::t[y]", "a.py::u"]
+    assert [test for test in tests if named(test, 1, {"a.py::t"})] == ["a.py::t[x]", "a.py::t[y]"]
+    assert named("a.py::t[x-2 of 3]", 3, {"a.py::t"}) and not named("a.py::tt", 1, {"a.py::t"})
