@@ -36,7 +36,7 @@ class Player:
     @property
     def pids(self) -> dict[str, int]:
         """Return the process ids of the processes that run, by name."""
-        return {process.name: pid for process in self.processes if (pid := process.pid) is not None}
+        return {str(process.name): pid for process in self.processes if (pid := process.pid) is not None}
 
     def stop(self) -> None:
         """Stop the processes, the last one first."""

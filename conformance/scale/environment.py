@@ -11,6 +11,7 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.progress import Report
 from conformance.errors import HarnessError
 from conformance.history.recorder import Recorder
+from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver, Failure
 from conformance.scale.machine import Meter
 from conformance.scale.tracker import Tracker
@@ -42,9 +43,8 @@ class Environment:
     def __post_init__(self) -> None:
         self.audit = AuditLog(self.cluster.audit_log)
         self.pids.update(self.cluster.monitor.pids())
-        for role in self.driver.descriptor.roles:
-            if (pid := self.driver.pid(role)) is not None:
-                self.pids[str(role)] = pid
+        for role in Role:
+            self.pids.update(self.driver.pids(role))
 
     def meter(self) -> Meter:
         """Begin to measure the processes of the run."""

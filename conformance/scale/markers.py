@@ -25,6 +25,13 @@ class Target:
     """Pods that had ever been created before the phase."""
     pods_deleted: int
     """Pods that had been deleted before the phase."""
+    room: int | None = None
+    """How many of the pods there is room for; None for all."""
+
+    @property
+    def fitting(self) -> int:
+        """Return how many pods can be bound."""
+        return self.pods if self.room is None else self.room
 
 
 @dataclass(frozen=True)
@@ -48,10 +55,16 @@ MARKERS: dict[str, Marker] = {
         lambda now, target: now.present >= target.pods,
     ),
     "pods-scheduled": Marker(
-        "as many pods as wanted are bound", "pods-ready", False, lambda now, target: now.bound >= target.pods
+        "as many pods as wanted, or as there is room for, are bound",
+        "pods-ready",
+        False,
+        lambda now, target: now.bound >= target.fitting,
     ),
     "pods-ready": Marker(
-        "as many pods as wanted are Ready", "pods-ready", True, lambda now, target: now.ready >= target.pods
+        "as many pods as wanted, or as there is room for, are Ready",
+        "pods-ready",
+        True,
+        lambda now, target: now.ready >= target.fitting,
     ),
     "pcs-available": Marker(
         "availableReplicas is at least 1: the first replica, not all",
@@ -138,6 +151,8 @@ def over(phase: Phase, now: Tracker, target: Target) -> bool:
 
 
 def _settled(now: Tracker, target: Target) -> bool:
+    if target.room is not None:
+        return now.present == target.pods and now.ready >= target.room
     return (
         now.set_exists
         and now.present == now.ready == target.pods

@@ -59,6 +59,8 @@ class Phase:
     hold: float = 0.0
     unchanged: bool = False
     within: float = TIME_LIMIT
+    fits: int | None = None
+    """How many of the replicas there is room for; None for all."""
     upstream_names: Mapping[str, str] = field(default_factory=dict)
 
     def operations(self, run: str) -> list[dict[str, Any]]:
@@ -99,6 +101,7 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
                 hold=float(entry.get("hold", 0.0)),
                 unchanged=entry.get("unchanged", False),
                 within=float(entry.get("within", TIME_LIMIT)),
+                fits=_fits(document, entry, replicas, place),
                 upstream_names=entry.get("upstreamNames", {}),
             )
         )
@@ -106,6 +109,14 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
     if twice := [name for name in called if called.count(name) > 1]:
         raise UsageError(f'duplicate phase "{twice[0]}"', where=document.where("phases"), hint="name each differently")
     return tuple(result)
+
+
+def _fits(document: Document, entry: Mapping[str, Any], replicas: int, place: tuple[str | int, ...]) -> int | None:
+    fits: int | None = entry.get("fits")
+    if fits is not None and fits > replicas:
+        where = document.where("phases", *place, "fits")
+        raise UsageError(f"{fits} is more than the {replicas} replicas of the set", where=where, hint="give fewer")
+    return fits
 
 
 def _action(document: Document, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> Action:

@@ -4,13 +4,16 @@ happened."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from conformance.grove import labels
 from conformance.grove.kinds import PODCLIQUESETS
+from conformance.implementation.additions import with_additions
 from conformance.scale import final_check
 from conformance.scale.environment import Environment, RunFailed
 from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
@@ -18,6 +21,7 @@ from conformance.scale.phases import Action, Phase, Until
 from conformance.scale.requests import counted, throttled
 from conformance.scale.scenario import Scenario
 from conformance.scale.tracker import PodTimes, Tracker, percentiles
+from kube.resource import PODS
 
 NAMESPACE = "scale"
 JSON_PATCH = "application/json-patch+json"
@@ -31,7 +35,7 @@ class Play:
     def __init__(self, env: Environment, scenario: Scenario, scheduler_name: str | None) -> None:
         self.results: list[dict[str, Any]] = []
         self._env, self._scenario = env, scenario
-        self._manifest = scenario.pod_clique_set(NAMESPACE, scheduler_name)
+        self._manifest = with_additions(env.driver.descriptor, scenario.pod_clique_set(NAMESPACE, scheduler_name))
         self._tracker = Tracker(env.recorder, NAMESPACE)
         self._generation = 0
 
@@ -75,6 +79,8 @@ class Play:
         result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear
         wrong = [] if reason else await self._wrong(phase, target, len(seen), deleted)
         result["finalCheck"] = wrong
+        if phase.fits is not None:
+            result["replicas"] = whole(await env.client.list(PODS, NAMESPACE), self._scenario.pods_per_replica)
         self.results.append(result)
         if reason or wrong:
             result["reason"] = reason or f"{phase.name}: {'; '.join(wrong)}"
@@ -99,7 +105,8 @@ class Play:
 
     def _target(self, phase: Phase, seen: int, deleted: int) -> Target:
         pods = phase.replicas * self._scenario.pods_per_replica
-        return Target(pods, phase.replicas, self._generation, seen, deleted)
+        room = None if phase.fits is None else phase.fits * self._scenario.pods_per_replica
+        return Target(pods, phase.replicas, self._generation, seen, deleted, room)
 
     async def _wrong(self, phase: Phase, target: Target, seen: int, deleted: int) -> list[str]:
         """Return what the final check finds wrong. Statuses have a while to become current."""
@@ -112,10 +119,24 @@ class Play:
             wrong.append(
                 f"{len(tracker.pods) - seen} pods were created and {tracker.deleted - deleted} deleted, none expected"
             )
+        if phase.fits is not None:  # what waits is not available, by definition
+            return wrong
         if not wrong:
             current: Callable[[Tracker], bool] = lambda now: not any(final_check.statuses(now, target))  # noqa: E731
             await asyncio.to_thread(tracker.until, current, final_check.WITHIN, lambda now: None)
         return [*wrong, *final_check.statuses(tracker, target)]
+
+
+def whole(pods: Iterable[Mapping[str, Any]], size: int) -> dict[str, int]:
+    """Count the replicas of which all pods are bound (`size` a replica), some, and none."""
+    bound: Counter[str] = Counter()
+    for pod in pods:
+        bound[pod["metadata"]["labels"][labels.SET_INDEX]] += "nodeName" in pod["spec"]
+    return {
+        "whole": sum(count == size for count in bound.values()),
+        "torn": sum(0 < count < size for count in bound.values()),
+        "waiting": sum(count == 0 for count in bound.values()),
+    }
 
 
 def times_floor(results: Iterable[dict[str, Any]], floor: dict[str, float]) -> None:

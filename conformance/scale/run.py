@@ -190,9 +190,9 @@ def _document(env: Environment, plan: Plan, load: list[float]) -> dict[str, Any]
 def _implementation(descriptor: Descriptor, driver: Driver) -> dict[str, Any]:
     programs = {}
     for role in sorted(descriptor.roles):
-        if (pid := driver.pid(role)) is not None:
+        for name, pid in driver.pids(role).items():
             process = psutil.Process(pid)
-            programs[str(role)] = identity.of_process(process.cmdline(), process.environ().get("PYTHONPATH", ""))
+            programs[name] = identity.of_process(process.cmdline(), process.environ().get("PYTHONPATH", ""))
     return {
         "name": descriptor.name,
         "version": descriptor.version,

@@ -63,9 +63,11 @@ class Scenario:
         return manifest
 
     def plain_pods(self, namespace: str, scheduler_name: str) -> list[dict[str, Any]]:
-        """Return the pods at the peak without any operator, for kube-scheduler by that name: the raw floor."""
+        """Return the pods at the peak, or those that there is room for, without any operator, for kube-scheduler by
+        that name: the raw floor."""
         result = []
-        for clique in self.expected(self.peak).cliques.values():
+        fits = [phase.fits for phase in self.phases if phase.fits is not None]
+        for clique in self.expected(min([self.peak, *fits])).cliques.values():
             for index in range(clique.template.replicas):
                 spec = {**clique.template.pod_spec, "schedulerName": scheduler_name}
                 metadata = {"name": f"{clique.name}-{index}", "namespace": namespace}

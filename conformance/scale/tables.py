@@ -42,6 +42,8 @@ def _times(result: Result, console: Console) -> None:
             ratio = f"{ratios[name]:.2f}" if name in ratios else ""
             ratio += f" ({written[name]:.2f} × write floor)" if name in written else ""
             table.add_row(phase["name"], name, "-" if seconds is None else f"{seconds:.2f}", ratio)
+        for state, count in phase.get("replicas", {}).items():
+            table.add_row(phase["name"], f"{state} replicas", str(count), "")
     console.print(table)
 
 

@@ -95,6 +95,7 @@ def test_phases_follow_the_replicas_of_the_set(tmp_path: Path) -> None:
         ("[{name: a, create: {}}, {name: a, delete: {}}]", "duplicate phase"),
         ("[{name: a, create: {}, delete: {}}]", "create and delete"),
         ("[{name: a, create: {}, until: later}]", "phases"),
+        ("[{name: a, create: {}, fits: 11}]", "fits: 11 is more than the 10 replicas of the set"),
         ("[]", "phases"),
     ],
 )
@@ -102,6 +103,12 @@ def test_phases_that_make_no_sense_are_rejected(tmp_path: Path, phases: str, tol
     with pytest.raises(UsageError, match=r"wrong\.yaml:\d+") as caught:
         scenario.read(write(tmp_path / "wrong.yaml", phases))
     assert told in str(caught.value)
+
+
+def test_the_raw_floor_has_as_many_pods_as_there_is_room_for(tmp_path: Path) -> None:
+    found = scenario.read(write(tmp_path / "gangs.yaml", "[{name: a, create: {}, fits: 7}, {name: b, delete: {}}]"))
+    assert (found.pods, len(found.plain_pods("there", "x"))) == (20, 14)
+    assert [phase.fits for phase in found.phases] == [7, None]
 
 
 def test_scaling_groups_multiply_the_pods_of_their_cliques(tmp_path: Path) -> None:

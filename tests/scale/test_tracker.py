@@ -7,10 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
+from conformance.grove import labels
 from conformance.history.log import Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
 from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
 from conformance.scale.phases import Action, Phase, Until
+from conformance.scale.play import whole
 from conformance.scale.tracker import Tracker, percentiles
 
 SPACE = "space"
@@ -105,6 +107,25 @@ def test_records_of_a_list_are_counted_because_their_times_are_not_exact(feed: F
     feed.add(1, ADDED, "pods", "a")
     feed.add(2, ADDED, "pods", "b", listed=True)
     assert feed.read().unclear == 1
+
+
+def test_where_there_is_no_room_for_all_the_phase_ends_with_those_that_fit(feed: Feed) -> None:
+    deploy, target = phase(Until.SETTLED, Action.CREATE), Target(2, 2, 1, 0, 0, room=1)
+    feed.tracker.mark(conditions(deploy, target), 0.5)
+    feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
+    feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
+    assert not over(deploy, feed.read(), target)  # the one that waits has to be there, too
+    feed.add(3, ADDED, "pods", "b")
+    now = feed.read()
+    assert over(deploy, now, target) and now.times["pods-ready"] == 2 and now.times["pods-created"] == 3
+
+
+def test_replicas_are_whole_torn_or_waiting() -> None:
+    def pod(index: str, **spec: str) -> dict[str, Any]:
+        return {"metadata": {"labels": {labels.SET_INDEX: index}}, "spec": spec}
+
+    pods = [pod("0", nodeName="n"), pod("0", nodeName="m"), pod("1", nodeName="n"), pod("1"), pod("2"), pod("2")]
+    assert whole(pods, 2) == {"whole": 1, "torn": 1, "waiting": 1}
 
 
 def test_upstreams_markers_have_upstreams_definitions(feed: Feed) -> None:
