@@ -41,8 +41,6 @@ AT_WORK, AT_REST = "scheduler binds pods of any gang", "scenarios at rest"
 """Steps of the scene: a pod is bound, and nothing moves any more; then some scenarios change."""
 CYCLES = 6
 """How many times as long as the scheduler needs until nothing more follows (`settle`) it may take to come to rest."""
-MOST_TURNS = 8
-"""How often gates may be removed one after the other."""
 
 
 @dataclass
@@ -256,9 +254,10 @@ class Play:
         )
 
     def _come_to_rest(self, parts: Sequence[Part]) -> None:
-        """Wait until all pods are where they may be and nothing changes any more. Gates are removed on the way."""
+        """Wait until all pods are where they may be and nothing changes any more. Gates are removed and pods recreated
+        on the way, each once: that ends."""
         within = max(WITHIN, CYCLES * self.env.implementation.settle)
-        for _ in range(MOST_TURNS):
+        while True:
             self._dirty = {part.testbed.prefix for part in parts}
             self.env.settled(
                 "every scenario is at rest where it may be", lambda view: self._at_rest(parts, view), within

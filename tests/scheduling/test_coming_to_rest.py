@@ -1,0 +1,37 @@
+"""When the scenarios of a scheduler are judged: at rest, however many turns it took to get there."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.testing.playing import Play
+
+
+class Turns(Play):
+    """Scenarios of which one pod after the other is evicted, and recreated by the suite."""
+
+    def __init__(self, evicted: int) -> None:
+        self.left, self.rested = evicted, 0
+        quiet = lambda seconds, within: self._note()  # noqa: E731
+        settled = lambda what, predicate, within: None  # noqa: E731
+        self.env: Any = SimpleNamespace(implementation=SimpleNamespace(settle=4.0), quiet=quiet, settled=settled)
+
+    def _note(self) -> None:
+        self.rested += 1
+
+    def _at_rest(self, parts: Any, view: Any) -> bool:
+        return True
+
+    def _go_on(self, parts: Any) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+@pytest.mark.parametrize("evicted", [0, 1, 8, 50])
+def test_scenarios_are_judged_after_a_time_without_a_change(evicted: int) -> None:
+    play = Turns(evicted)
+    play._come_to_rest([])
+    assert play.left < 0 and play.rested
