@@ -277,6 +277,12 @@ class SceneEnvironment:
         self.mark(step, unmet)
         return self.history.view()
 
+    def require_alive(self, step: str) -> None:
+        """End the scene before a step if a process of the implementation has ended by itself: what is seen then is not
+        what the implementation would have done."""
+        if dead := self.roles.dead():
+            raise SceneEnded(step, dead, self.history.now())
+
     def mark(self, step: str, unmet: str = "") -> None:
         """Mark the present as a step of the scene. `unmet`: what was seen instead of the step."""
         if step in self.steps:

@@ -39,6 +39,8 @@ WITHIN, REST = 30.0, 2.0
 """Seconds within which everything must come to rest (GS-23, GS-43), and for how long nothing may change then."""
 AT_WORK, AT_REST = "scheduler binds pods of any gang", "scenarios at rest"
 """Steps of the scene: a pod is bound, and nothing moves any more; then some scenarios change."""
+CHANGED = "scenarios at rest after their changes"
+"""Where the scene ends if the scheduler dies after the changes."""
 CYCLES = 6
 """How many times as long as the scheduler needs until nothing more follows (`settle`) it may take to come to rest."""
 
@@ -154,6 +156,7 @@ class Play:
             # In real time: its start is not judged.
             self.env.wait_for(AT_WORK, self._any_bound, WITHIN, resources=("pods",), real=True)
             self._come_to_rest(self.parts)
+            self.env.require_alive(AT_REST)
             self.env.mark(AT_REST)
             played = [self._played(part) for part in self.parts]
             changing = [part for part in self.parts if part.scenario.change is not None]
@@ -161,6 +164,7 @@ class Play:
                 self._change(part)
             if changing:
                 self._come_to_rest(changing)
+                self.env.require_alive(CHANGED)
                 played += [self._played(part) for part in changing]
             return played
         finally:

@@ -18,6 +18,7 @@ from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.invariants.result import RuleResult
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked, CheckFailed, Checks
+from conformance.suite.scene import SceneEnded
 from conformance.suite.silence import Silence
 from conformance.suite.wait_budget import WaitBudget
 from conformance.suite.waits import CALM, OWN
@@ -289,6 +290,8 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
     case = play(story, driver=driver)
     case.roles.kill("operator")
     assert case.roles.dead() == "mine: the operator exited with code 2"
+    with pytest.raises(SceneEnded, match="at rest: mine: the operator exited with code 2"):
+        case.require_alive("at rest")
 
 
 def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> None:
