@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from conformance.documents import suggestion
+from conformance.grove import labels
 
 PLAIN = frozenset(
     {"python", "project", "here", "kubeconfig", "directory", "schedulerName", "certificates", "ca"}
     | {"leaderElection", "leaseNamespace"}
 )
-OF_PODS = {"podGang": "grove.io/podgang", "podClique": "grove.io/podclique"}
+OF_PODS = {"podGang": labels.GANG, "podClique": labels.CLIQUE}
 """Placeholders with the label of a pod that each stands for."""
 FAMILIES = frozenset({"port", "file", "set"})
 _PATTERN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")

@@ -278,8 +278,8 @@ class SceneEnvironment:
         return self.history.view()
 
     def require_alive(self, step: str) -> None:
-        """End the scene before a step if a process of the implementation has ended by itself: what is seen then is not
-        what the implementation would have done."""
+        """End the scene, as if it had waited for `step` in vain, if a process of the implementation has exited
+        unexpectedly: what happens afterwards says nothing about the placements that it would have made."""
         if dead := self.roles.dead():
             raise SceneEnded(step, dead, self.history.now())
 

@@ -155,16 +155,14 @@ class Play:
             self._begin()
             # In real time: its start is not judged.
             self.env.wait_for(AT_WORK, self._any_bound, WITHIN, resources=("pods",), real=True)
-            self._come_to_rest(self.parts)
-            self.env.require_alive(AT_REST)
+            self._come_to_rest(self.parts, AT_REST)
             self.env.mark(AT_REST)
             played = [self._played(part) for part in self.parts]
             changing = [part for part in self.parts if part.scenario.change is not None]
             for part in changing:
                 self._change(part)
             if changing:
-                self._come_to_rest(changing)
-                self.env.require_alive(CHANGED)
+                self._come_to_rest(changing, CHANGED)
                 played += [self._played(part) for part in changing]
             return played
         finally:
@@ -257,9 +255,9 @@ class Play:
             "no pod was bound to a node"
         )
 
-    def _come_to_rest(self, parts: Sequence[Part]) -> None:
-        """Wait until all pods are where they may be and nothing changes any more. Gates are removed and pods recreated
-        on the way, each once: that ends."""
+    def _come_to_rest(self, parts: Sequence[Part], step: str) -> None:
+        """Wait until all pods are where they may be and nothing changes any more. Each gate is removed once on the way,
+        and each pod recreated once, so this ends. The scene ends before `step` if the scheduler has died."""
         within = max(WITHIN, CYCLES * self.env.implementation.settle)
         while True:
             self._dirty = {part.testbed.prefix for part in parts}
@@ -271,6 +269,7 @@ class Play:
                 self._dirty = {part.testbed.prefix for part in parts}
                 self._at_rest(parts, view)
                 if not self._go_on(parts):
+                    self.env.require_alive(step)
                     return
 
     def _at_rest(self, parts: Sequence[Part], view: View) -> bool | Unmet:

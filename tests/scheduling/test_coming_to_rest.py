@@ -17,7 +17,10 @@ class Turns(Play):
         self.left, self.rested = evicted, 0
         quiet = lambda seconds, within: self._note()  # noqa: E731
         settled = lambda what, predicate, within: None  # noqa: E731
-        self.env: Any = SimpleNamespace(implementation=SimpleNamespace(settle=4.0), quiet=quiet, settled=settled)
+        self.asked: list[tuple[str, int]] = []
+        alive = lambda step: self.asked.append((step, self.left))  # noqa: E731
+        given = {"quiet": quiet, "settled": settled, "require_alive": alive}
+        self.env: Any = SimpleNamespace(implementation=SimpleNamespace(settle=4.0), **given)
 
     def _note(self) -> None:
         self.rested += 1
@@ -33,5 +36,6 @@ class Turns(Play):
 @pytest.mark.parametrize("evicted", [0, 1, 8, 50])
 def test_scenarios_are_judged_after_a_time_without_a_change(evicted: int) -> None:
     play = Turns(evicted)
-    play._come_to_rest([])
+    play._come_to_rest([], "at rest")
     assert play.left < 0 and play.rested
+    assert play.asked == [("at rest", play.left)], "what a dead scheduler has left is not judged"
