@@ -41,8 +41,17 @@ def overall(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, st
     digests = {role: program["digest"] for role, program in programs.items()}
     if not digests or None in digests.values():
         return None
-    values = {name: value for name, value in settings.items() if not Path(value).exists()}
+    values = {name: value for name, value in settings.items() if not _is_path(value)}
     return _sha256([orjson.dumps([digests, values], option=orjson.OPT_SORT_KEYS)])
+
+
+def shown(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings as a result has them: of a path its last part, since results are published."""
+    return {name: Path(value).name if _is_path(value) else value for name, value in settings.items()}
+
+
+def _is_path(value: str) -> bool:
+    return "/" in value and Path(value).exists()
 
 
 def commit_of(path: Path) -> dict[str, Any]:

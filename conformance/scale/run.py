@@ -197,7 +197,7 @@ def _implementation(descriptor: Descriptor, driver: Driver) -> dict[str, Any]:
         "name": descriptor.name,
         "version": descriptor.version,
         "descriptor": descriptor.digest,
-        "settings": dict(descriptor.settings),
+        "settings": identity.shown(descriptor.settings),
         "programs": programs,
         "identity": identity.overall(programs, descriptor.settings),
     }
