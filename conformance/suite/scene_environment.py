@@ -293,9 +293,10 @@ class SceneEnvironment:
     def settled(
         self, what: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
     ) -> View:
-        """Return the state as soon as the predicate holds, or when time is up. Judges nothing. `real` as in `until`."""
+        """Return the state as soon as the predicate holds, when time is up, or when a process of the implementation has
+        ended by itself. Judges nothing. `real` as in `wait_for`."""
         with contextlib.suppress(WaitTimeout):
-            self._waits.wait(what, predicate, timeout, hopeless=self._hopeless, real=real)
+            self._waits.wait(what, predicate, timeout, hopeless=self._hopeless_or_dead, real=real)
         return self.history.view()
 
     def quiet(

@@ -294,6 +294,15 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
         case.require_alive("at rest")
 
 
+@pytest.mark.parametrize(("died", "seconds"), [([], 20), (["mine: the gang-scheduler exited with code 2"], 0)])
+def test_nothing_is_awaited_of_a_process_that_has_died(story: Story, died: list[str], seconds: float) -> None:
+    deaths: list[str] = []
+    case = play(story, driver=SimpleNamespace(descriptor=MINE, failures=lambda: deaths, logs=dict, last_words=str))
+    deaths += died
+    case.settled("pods are bound", lambda view: None, 20)
+    assert story.log.now() == pytest.approx(seconds, abs=1)
+
+
 def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> None:
     case = play(story)
     case.delete("pods", "a1")
