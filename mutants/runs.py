@@ -28,8 +28,8 @@ FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
 WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
 
 
-LANES_PER_CORE = 3
-"""Most of a run is waiting: with fewer runs at the same time, cores are idle."""
+LANES_PER_CORE = 2
+"""Half of a run is waiting. More at the same time are not faster, but so slow that delays cannot be told apart."""
 
 LANE_MEMORY = 2 * 2**30
 """Bytes that the cluster of a lane may need in the end; the API server has most of them."""
