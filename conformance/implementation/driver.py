@@ -102,10 +102,6 @@ class Driver:
         """Return whether all processes of a role run. False for a role that the driver does not control."""
         return role in self._players and self._players[role].alive
 
-    def pid(self, role: Role) -> int | None:
-        """Return the process id of the first process of a role that runs; None if none does."""
-        return next(iter(self.pids(role).values()), None)
-
     def pids(self, role: Role) -> dict[str, int]:
         """Return the process ids of a role by the names of its processes: only of those that run."""
         return self._players[role].pids if role in self._players else {}

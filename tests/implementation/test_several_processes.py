@@ -94,7 +94,7 @@ def test_the_death_of_one_is_the_failure_of_the_role_and_a_restart_is_of_all(dri
     driver = drive(first="x")
     driver.start()
     pids = driver.pids(Role.GANG_SCHEDULER)
-    assert list(pids) == [FIRST, SECOND] and driver.pid(Role.GANG_SCHEDULER) == pids[FIRST]
+    assert list(pids) == [FIRST, SECOND]
     os.kill(pids[FIRST], signal.SIGKILL)
     driver._players[Role.GANG_SCHEDULER].processes[0].group.wait()
     assert not driver.alive(Role.GANG_SCHEDULER) and driver.alive(Role.OPERATOR)
