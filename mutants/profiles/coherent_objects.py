@@ -17,6 +17,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control import coherent as control
 from reference_impl.control.cache import OWNER
 from reference_impl.control.gang_maps import GangMaps
+from reference_impl.control.operator import Operator
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import children, conditions, labels, names, template_drift, update_progress
 from reference_impl.plan import gangs as all_gangs
@@ -100,7 +101,14 @@ def _anchors_last() -> None:
         found = (self._cache.gangs.get(pcs.metadata.namespace, name) for name in awaited)
         return all(other is not None and gangs.ever_scheduled(other) for other in found)
 
+    right = Operator._on_gang_of_map
+
+    def on_gang_of_map(self: Operator, old: PodGang | None, item: PodGang) -> None:
+        right(self, old, item)
+        self._wake_replica(item)  # an operator that waits for other gangs looks when they have changed
+
     replace(GangMaps, "may_start", may_start)
+    replace(Operator, "_on_gang_of_map", on_gang_of_map)
 
 
 @mutant("anchors-by-name", "operator", "lets gangs wait for all anchors whose names begin alike", "COHR-096")
