@@ -49,7 +49,7 @@ def scale(
     ] = None,
     report_dir: Annotated[Path, typer.Option(help="Folder for the result file.")] = Path("reports"),
     write_floor: Annotated[
-        bool, typer.Option("--write-floor", help="Also measure the write floor: takes a second, untimed run first.")
+        bool, typer.Option("--write-floor", help="Also measure the write floor: takes two clusters more.")
     ] = False,
     upstream_result: Annotated[
         Path | None, typer.Option(help="Also write the result in the form of Grove's own scale tests to this file.")
@@ -78,8 +78,8 @@ def scale(
 
     try:
         with progress.terminal("scale") as report:
-            recorded = runs.record(plan, report) if write_floor else None
-            runs.run(plan, report, keep, recorded)
+            written = runs.measure_write_floor(plan, report) if write_floor else None
+            runs.run(plan, report, keep, written)
     except RunFailed as failure:
         typer.echo(f"not reached: {failure}", err=True)
         return Exit.NOT_CONFORMANT

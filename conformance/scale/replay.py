@@ -1,8 +1,8 @@
 """Replay the writes of an implementation with one client that knows nothing: the write floor.
 
 A write waits only for what it cannot do without: the previous write to the same object, the creation of objects whose
-UID it names (owners), and a pod for its ServiceAccount. Nothing else is kept of the order in which the implementation
-wrote.
+UID it names (owners), and a pod for its ServiceAccount. Of the writes that may be sent, the one that was recorded first
+is sent first: in any other order the scheduler and KWOK would get their work late, and the floor would be none.
 """
 
 from __future__ import annotations
@@ -88,23 +88,37 @@ class Replay:
         self._client, self._writes = client, writes
         self._uids = {old.encode(): new.encode() for old, new in uids.items()}
         self._versions: dict[tuple[str, str, str, str], str] = {}
-        self._limit = asyncio.Semaphore(in_flight)
+        self._in_flight = in_flight
 
     async def all(self) -> None:
-        """Send all writes. Raises HarnessError at the first one that is refused."""
-        sent = [asyncio.Event() for _ in self._writes]
-
-        async def one(index: int, needed: set[int]) -> None:
+        """Send all writes, the earliest of those that may be sent first. Raises HarnessError at the first one that is
+        refused."""
+        waits = dependencies(self._writes)
+        followers: list[list[int]] = [[] for _ in waits]
+        for index, needed in enumerate(waits):
             for earlier in needed:
-                await sent[earlier].wait()
-            async with self._limit:
+                followers[earlier].append(index)
+        free: asyncio.PriorityQueue[int] = asyncio.PriorityQueue()
+        for index, needed in enumerate(waits):
+            if not needed:
+                free.put_nowait(index)
+
+        async def sender() -> None:
+            while True:
+                index = await free.get()
                 await self._send(self._writes[index])
-            sent[index].set()
+                for later in followers[index]:
+                    waits[later].discard(index)
+                    if not waits[later]:
+                        free.put_nowait(later)
+                free.task_done()
 
         try:
             async with asyncio.TaskGroup() as group:
-                for index, needed in enumerate(dependencies(self._writes)):
-                    group.create_task(one(index, needed))
+                senders = [group.create_task(sender()) for _ in range(self._in_flight)]
+                await free.join()
+                for each in senders:
+                    each.cancel()
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
 

@@ -65,25 +65,36 @@ Keep = Callable[[dict[str, Any]], None]
 T = TypeVar("T")
 
 
-def run(plan: Plan, report: Report, keep: Keep, recorded: Recorded | None = None) -> dict[str, Any]:
+def run(plan: Plan, report: Report, keep: Keep, written: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a plan on a new cluster and return the result document. `keep` gets it as well, and before RunFailed or
-    HarnessError is raised, it gets what there is. With recorded writes, the write floor is measured, too."""
+    HarnessError is raised, it gets what there is. `written` is the write floor, if it was measured."""
     before = machine.load()
 
     async def measured(env: Environment) -> dict[str, Any]:
-        return await _measured(_document(env, plan, before), env, plan, keep, recorded)
+        return await _measured(_document(env, plan, before, written), env, plan, keep)
 
     return _on_a_cluster(plan, report, ClusterSettings(reads=True), measured)
 
 
-def record(plan: Plan, report: Report) -> Recorded:
-    """Deploy the set on a cluster of its own, and return what the implementation wrote (`write_floor`)."""
+def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
+    """Record what the implementation writes on one new cluster, replay it on another, and return the write floor.
+
+    The cluster of the replay has the same history as that of the run has before its first phase: the nodes and one raw
+    floor. An API server and an etcd that have seen more need more CPU for the same requests.
+    """
 
     async def recorded(env: Environment) -> Recorded:
         await _create_nodes(env, plan.scenario)
         return await write_floor.record(env, plan.scenario, plan.pod_scheduler)
 
-    return _on_a_cluster(plan, report, ClusterSettings(bodies=True), recorded)
+    async def replayed(env: Environment) -> dict[str, Any]:
+        await _create_nodes(env, plan.scenario)
+        raw = await _floor(env, "floor-before", plan)
+        pods = plan.scenario.replicas * plan.scenario.pods_per_replica
+        return {**await write_floor.measure(env, recording, pods), "rawFloor": raw["markers"]}
+
+    recording = _on_a_cluster(plan, report, ClusterSettings(bodies=True), recorded)
+    return _on_a_cluster(plan, report, ClusterSettings(reads=True), replayed)
 
 
 def _on_a_cluster(
@@ -121,9 +132,7 @@ async def _with_client(
         return await work(Environment(run, cluster, driver, recorder, client, report))
 
 
-async def _measured(
-    document: dict[str, Any], env: Environment, plan: Plan, keep: Keep, recorded: Recorded | None
-) -> dict[str, Any]:
+async def _measured(document: dict[str, Any], env: Environment, plan: Plan, keep: Keep) -> dict[str, Any]:
     """Complete the document of a run."""
     play = Play(env, plan.scenario, plan.pod_scheduler)
     document["phases"], floors = play.results, document["floors"]
@@ -132,9 +141,6 @@ async def _measured(
         floors["before"] = await _floor(env, "floor-before", plan)
         await play.all()
         floors["after"] = await _floor(env, "floor-after", plan)
-        if recorded is not None:
-            pods = plan.scenario.replicas * plan.scenario.pods_per_replica
-            floors["write"] = await write_floor.measure(env, recorded, pods)
         document["complete"] = True
     except (RunFailed, HarnessError) as error:
         document["reason"] = str(error)
@@ -157,7 +163,7 @@ async def _create_nodes(env: Environment, scenario: Scenario) -> None:
     await nodes.wait_until_schedulable(env.client, names, timeout=NODES_WITHIN)
 
 
-def _document(env: Environment, plan: Plan, load: list[float]) -> dict[str, Any]:
+def _document(env: Environment, plan: Plan, load: list[float], written: dict[str, Any] | None) -> dict[str, Any]:
     """Return the result of a run that has not begun."""
     scenario, implementation = plan.scenario, plan.implementation
     return {
@@ -182,7 +188,7 @@ def _document(env: Environment, plan: Plan, load: list[float]) -> dict[str, Any]
             "suite": identity.commit_of(PROJECT),
             "loadBefore": load,
         },
-        "floors": {"before": None, "after": None, "write": None, "mean": {}},
+        "floors": {"before": None, "after": None, "write": written, "mean": {}},
         "phases": [],
     }
 
@@ -213,7 +219,7 @@ def _sum_up(document: dict[str, Any]) -> None:
         }
         document["floors"]["mean"] = means
         times_floor(document["phases"], means)
-    if written := document["floors"]["write"]:
+    if (written := document["floors"]["write"]) and document["phases"]:
         first = document["phases"][0]
         first["timesWriteFloor"] = {
             name: round(first["markers"][name] / seconds, 3)

@@ -1,14 +1,14 @@
 """The write floor: how long the writes of the implementation take without the implementation.
 
-The writes come from an untimed run on a cluster of its own, whose audit log has their bodies. In the timed run they are
-replayed last, on the same cluster, once the implementation has been stopped.
+The writes come from an untimed run on a cluster of its own, whose audit log has their bodies. They are replayed on
+another new cluster, once the implementation has been stopped.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,6 @@ from conformance.scale.requests import CONTROL_PLANE, HARNESS, NOT_COUNTED
 from conformance.scale.scenario import Scenario
 from conformance.scale.tracker import Tracker
 from kube.errors import ApiError
-from kube.resource import NAMESPACES
 
 CONFIGURATIONS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 GONE_WITHIN = 120.0
@@ -74,16 +73,8 @@ async def measure(env: Environment, recorded: Recorded, pods: int) -> dict[str, 
     await _prepare(env, fresh)
     await env.quiet()
     tracker = Tracker(env.recorder, NAMESPACE)
-    tracker.read()
     mark, meter, begin = env.audit.mark(), env.meter(), env.now()
-    present, ready = tracker.present, tracker.ready
-    tracker.mark(
-        {
-            "pods-created": lambda now: now.present - present >= pods,
-            "pods-ready": lambda now: now.ready - ready >= pods,
-        },
-        begin,
-    )
+    tracker.mark({"pods-created": lambda now: now.present >= pods, "pods-ready": lambda now: now.ready >= pods}, begin)
     created = orjson.loads(await env.client.create(PODCLIQUESETS, fresh))
     uids = {stored["metadata"]["uid"]: created["metadata"]["uid"]}
     replay = Replay(env.client, recorded.writes, uids, IN_FLIGHT)
@@ -122,9 +113,8 @@ def _compare(wanted: Counter[tuple[str, str]], sent: Counter[tuple[str, str]]) -
 
 
 async def _prepare(env: Environment, fresh: dict[str, Any]) -> None:
-    """Delete the webhooks, which nobody answers any more, and recreate the namespace; return when the set could be
+    """Delete the webhooks, which nobody answers any more, and create the namespace; return when the set could be
     created. Raises HarnessError."""
-    await env.client.delete(NAMESPACES, None, NAMESPACE)
     for plural in CONFIGURATIONS:
         await env.client.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{plural}")
 
@@ -132,12 +122,7 @@ async def _prepare(env: Environment, fresh: dict[str, Any]) -> None:
         path = PODCLIQUESETS.path(NAMESPACE)
         await env.client.request("POST", path, params={"dryRun": "All"}, body=fresh)
 
-    await _repeated(env, lambda: env.namespace(NAMESPACE), f"the namespace {NAMESPACE} was not deleted")
-    await _repeated(env, trial, "the webhooks are still called")
-
-
-async def _repeated(env: Environment, act: Callable[[], Awaitable[None]], otherwise: str) -> None:
-    """Repeat a request until it is accepted."""
+    await env.namespace(NAMESPACE)
     again = AsyncRetrying(
         retry=retry_if_exception_type(ApiError),
         wait=wait_fixed(0.5),
@@ -147,6 +132,6 @@ async def _repeated(env: Environment, act: Callable[[], Awaitable[None]], otherw
     try:
         async for attempt in again:
             with attempt:
-                await act()
+                await trial()
     except ApiError as error:
-        raise HarnessError(f"{otherwise} within {GONE_WITHIN:.0f} s: {error}") from error
+        raise HarnessError(f"the webhooks are still called after {GONE_WITHIN:.0f} s: {error}") from error

@@ -106,6 +106,14 @@ async def test_everything_is_sent_once_and_owners_first() -> None:
     assert pod["metadata"] == {"name": "p", "ownerReferences": [{"uid": NEW}]}
 
 
+async def test_the_order_is_that_of_the_recording_where_nothing_waits() -> None:
+    client: Any = FakeClient()
+    status = write("patch", "podcliques/status", "c", {"status": {}}, group="grove.io", uri="/status")
+    late = write("create", "podgangs", "g", owned(SET), group="scheduler.grove.io", uri="/late")
+    await Replay(client, [*WRITES[:4], status, late], {SET: NEW}, 1).all()
+    assert [path for _, path, _ in client.sent] == ["/there"] * 4 + ["/status", "/late"]
+
+
 async def test_a_refusal_ends_the_replay() -> None:
     client: Any = FakeClient(refuse="PATCH")
     with pytest.raises(HarnessError, match="could not repeat patch"):
