@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ class FakeClient:
         self._refuse = refuse
 
     async def request(self, method: str, path: str, *, body: bytes | None, content_type: str) -> bytes:
+        await asyncio.sleep(0)
         document = None if body is None else orjson.loads(body)
         self.sent.append((method, path, document))
         if method == self._refuse:
