@@ -13,7 +13,8 @@ from conformance.grove.scheduling.instance import Instance, Outcome, admitted
 from conformance.grove.scheduling.rules import Breach
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.invariants.result import RuleResult
-from conformance.testing.playing import AT_WORK, Play, PlayedScenario, counted
+from conformance.testing.part import counted
+from conformance.testing.playing import AT_WORK, Play, PlayedScenario
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment
 
 RULES: Mapping[tuple[str, str], str] = MappingProxyType(

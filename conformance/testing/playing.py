@@ -8,30 +8,24 @@ not judged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from conformance.grove import labels
 from conformance.grove.fields import items, label, name, text
 from conformance.grove.health import HOLD_STATUS
-from conformance.grove.scheduling import manifests, scenarios
+from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.history import Bound, Gone
-from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome, Running, admitted
+from conformance.grove.scheduling.instance import Instance, Node, Outcome
 from conformance.grove.scheduling.manifests import Testbed
-from conformance.grove.scheduling.rules import Breach, verdict
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.history.query import Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.suite.scene_environment import SceneEnvironment
+from conformance.testing.part import NO_PRIORITY, Part
 
-PREEMPTION = "preemption"
-"""The feature of schedulers that preempt."""
-CONSOLIDATION = "consolidation"
-"""The feature of schedulers that move running pods: they delete a pod and expect its owner to recreate it."""
-NO_PRIORITY = "no-priority"
-"""The feature of schedulers whose API knows no priorities."""
 HELD = "conformance.grove.io/held"
 """Finalizer of a pod that stays terminating."""
 NOW = "2026-01-01T00:00:00Z"
@@ -68,65 +62,6 @@ class PlayedScenario:
     """Waiting pods, and the nodes that they are nominated for."""
     within: float = WITHIN
     """Seconds for which a gang may be bound in part."""
-
-
-@dataclass
-class Part:
-    """A scenario while it is played."""
-
-    scenario: Scenario
-    testbed: Testbed
-    instance: Instance
-    begin: list[Bound] = field(default_factory=list)
-    since: int = 0
-    found: Outcome | None = None
-    wrong: str = ""
-    free: list[Gang] = field(default_factory=list)
-    """Scaled gangs whose base gang is placed, and whose pods still have Grove's gate."""
-    open: set[str] = field(default_factory=set)
-    lost: list[Running] = field(default_factory=list)
-    """Evicted pods of gangs that are to be recreated."""
-    again: set[str] = field(default_factory=set)
-
-    def look(self, view: View, features: Collection[str]) -> None:
-        """Judge where its pods are. Most records change nothing about that."""
-        found = manifests.outcome(self.instance, view.list("pods", dict(self.testbed.tag)), self.testbed)
-        if found == self.found:
-            return
-        self.found = found
-        ranked = NO_PRIORITY not in features
-        breaches = counted(verdict(self.instance, found), self.instance, gates=self.testbed.gates, ranked=ranked)
-        must = [breach for breach in breaches if breach.level == "MUST"]
-        self.wrong = f"{scenarios.notation(found)}: {must[0]}" if must else ""
-        if PREEMPTION in features and not self.wrong and any(self.scenario.expected.victims) and not found.victims:
-            self.wrong = "nothing has been evicted"
-        lost = [pod for pod in self.instance.running if pod.gang and pod.name in found.evicted - self.again]
-        self.lost = lost if CONSOLIDATION in features else []
-        self.free = [
-            gang
-            for gang in self.instance.gangs
-            if self.testbed.gates and gang.base and gang.name not in self.open and self._stands(gang.base)
-        ]
-
-    def _stands(self, base: str) -> bool:
-        return self.found is not None and admitted(self.instance, self.found, self.instance.gang(base))
-
-
-def counted(
-    breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_once: bool = True, ranked: bool = True
-) -> list[Breach]:
-    """Return the breaches that count in this play: not what a scaled gang lost to others while its pods had gates, and,
-    unless everything was there `at_once`, nothing that depends on the order of nodes. A scheduler for which gangs are
-    not `ranked` need not know who is first."""
-    scaled = {gang.name for gang in instance.gangs if gang.base} if gates else set()
-    several = sum(node.schedulable for node in instance.nodes) > 1
-    return [
-        breach
-        for breach in breaches
-        if not (breach.rule in ("GS-28", "OR-6") and breach.gang in scaled)
-        and not (not ranked and breach.rule == "GS-28")
-        and not (not at_once and several and (breach.rule == "GS-28" or breach.level == "SHOULD"))
-    ]
 
 
 class Play:
@@ -257,7 +192,8 @@ class Play:
 
     def _come_to_rest(self, parts: Sequence[Part], step: str) -> None:
         """Wait until all pods are where they may be and nothing changes any more. Each gate is removed once on the way,
-        and each pod recreated once, so this ends. The scene ends before `step` if the scheduler has died."""
+        and each pod recreated a few times at most, so this ends. The scene ends before `step` if the scheduler has
+        died."""
         within = max(WITHIN, CYCLES * self.env.implementation.settle)
         while True:
             self._dirty = {part.testbed.prefix for part in parts}
@@ -279,7 +215,7 @@ class Play:
             if part.testbed.prefix in self._dirty:
                 part.look(view, self.features)
         self._dirty = set()
-        if any(part.free or part.lost for part in parts):
+        if any(part.free or part.lost or part.absent for part in parts):
             return True
         restless = [f"{part.testbed.prefix}: {part.wrong}" for part in parts if part.wrong]
         return not restless or Unmet(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
@@ -289,18 +225,24 @@ class Play:
         return any([self._open_gates(parts), self._recreate(parts)])
 
     def _recreate(self, parts: Sequence[Part]) -> bool:
-        """Recreate evicted pods of gangs, for schedulers that expect it: the gang refers to the new pods."""
+        """Recreate pods that the scheduler has deleted, for schedulers that expect it. One that ran before gets another
+        name, so that its place is told from the one that it had, and its gang refers to that name."""
         lost = [(part, pod) for part in parts for pod in part.lost]
+        absent = [(part, pod) for part in parts for pod in part.absent]
         for part, pod in lost:
             part.again.add(pod.name)
-            gang = part.testbed.name(pod.gang)
-            found = self.env.history.view().get("podgangs", gang)
-            groups = manifests.recreated_references(items(found, "spec", "podgroups"), pod, part.testbed)
-            self.env.patch("podgangs", gang, {"spec": {"podgroups": groups}})
+            if pod.gang:
+                gang = part.testbed.name(pod.gang)
+                found = self.env.history.view().get("podgangs", gang)
+                groups = manifests.recreated_references(items(found, "spec", "podgroups"), pod, part.testbed)
+                self.env.patch("podgangs", gang, {"spec": {"podgroups": groups}})
             self.env.create(manifests.recreated(part.instance, pod, part.testbed))
+        for part, manifest in absent:
+            part.times[name(manifest)] += 1
+            self.env.create(manifest)
         for part in parts:
-            part.lost = []
-        return bool(lost)
+            part.lost, part.absent = [], []
+        return bool(lost or absent)
 
     def _open_gates(self, parts: Sequence[Part]) -> bool:
         """Remove gates of scaled gangs whose base gang is placed, as an operator does (GS-03)."""
@@ -355,9 +297,9 @@ def _moves(records: Iterable[Record], part: Part) -> Iterable[Move]:
             if pod in before or pod in alive:
                 alive.discard(pod)
                 yield Move(record.at, Gone(before.get(pod, pod)))
-        elif node and pod not in before and pod not in alive and clique in groups:
+        elif node and pod not in before and pod not in alive and (clique in groups or pod in again):
             alive.add(pod)
-            yield Move(record.at, Bound(pod, *groups[clique], nodes.get(node, node), again.get(pod, "")))
+            yield Move(record.at, Bound(pod, *groups.get(clique, ("", "")), nodes.get(node, node), again.get(pod, "")))
 
 
 def _still_bound(moves: Iterable[Move]) -> list[Bound]:

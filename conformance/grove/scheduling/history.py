@@ -16,7 +16,7 @@ from conformance.grove.scheduling.rules import Breach, safety, verdict
 
 @dataclass(frozen=True)
 class Bound:
-    """A pod was bound to a node."""
+    """A pod was bound to a node. `gang` and `group` are empty if it belongs to none."""
 
     pod: str
     gang: str
@@ -52,7 +52,7 @@ def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: b
     """Return the outcome in which exactly these pods are bound."""
     placed: dict[str, dict[str, Counter[str]]] = {}
     alive = list(bound)
-    for pod in alive:
+    for pod in (pod for pod in alive if pod.gang):
         placed.setdefault(pod.gang, {}).setdefault(pod.group, Counter())[pod.node] += 1
     gone = frozenset(evicted)
     return Outcome(placed, gone, recreated, gone.intersection(pod.moved for pod in alive))

@@ -172,7 +172,7 @@ def again(pod: Running, testbed: Testbed) -> str:
 
 
 def recreated(instance: Instance, pod: Running, testbed: Testbed) -> Manifest:
-    """Return the pod that takes the place of an evicted one of a gang, as its owner creates it: without a node."""
+    """Return the pod that takes the place of an evicted one, as its owner creates it: without a node."""
     [manifest] = running(replace(instance, running=(pod,)), testbed)
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "annotations"}
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
@@ -211,7 +211,8 @@ def outcome(instance: Instance, found: Iterable[Mapping[str, Any]], testbed: Tes
     evicted = {pod.name for name, pod in before.items() if pod.state == "running" and name not in alive}
     made = {old: alive[new] for new, old in recreated.items() if new in alive and old in evicted}
     moved = frozenset(old for old, pod in made.items() if pod["spec"].get("nodeName"))
-    return Outcome(placed, frozenset(evicted), bool(made), moved)
+    of_gangs = any(pod.gang for pod in instance.running if pod.name in made)
+    return Outcome(placed, frozenset(evicted), of_gangs, moved)
 
 
 def _node(node: Node, testbed: Testbed) -> Manifest:

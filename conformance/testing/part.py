@@ -1,0 +1,110 @@
+"""One scenario of gang scheduling while it is played: where its pods may be, and what its owner has to do next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.grove import labels
+from conformance.grove.fields import items, label, name
+from conformance.grove.scheduling import manifests, scenarios
+from conformance.grove.scheduling.history import Bound
+from conformance.grove.scheduling.instance import Gang, Instance, Outcome, Running, admitted
+from conformance.grove.scheduling.manifests import Testbed
+from conformance.grove.scheduling.rules import Breach, verdict
+from conformance.grove.scheduling.scenarios import Scenario
+from conformance.history.view import View
+from conformance.suite.api import Object
+
+PREEMPTION = "preemption"
+"""The feature of schedulers that preempt."""
+CONSOLIDATION = "consolidation"
+"""The feature of schedulers that move running pods: they delete a pod and expect its owner to recreate it."""
+NO_PRIORITY = "no-priority"
+"""The feature of schedulers whose API knows no priorities."""
+OFTEN = 5
+"""How often a pod is recreated that was bound and deleted again: a scheduler may move a pod more than once."""
+
+
+@dataclass
+class Part:
+    """A scenario while it is played."""
+
+    scenario: Scenario
+    testbed: Testbed
+    instance: Instance
+    begin: list[Bound] = field(default_factory=list)
+    since: int = 0
+    found: Outcome | None = None
+    wrong: str = ""
+    free: list[Gang] = field(default_factory=list)
+    """Scaled gangs whose base gang is placed, and whose pods still have Grove's gate."""
+    open: set[str] = field(default_factory=set)
+    lost: list[Running] = field(default_factory=list)
+    """Evicted pods that ran before and are to be recreated under a new name."""
+    again: set[str] = field(default_factory=set)
+    absent: list[Object] = field(default_factory=list)
+    """Pods that the scheduler has bound and deleted in this play, and that are to be recreated as they were."""
+    times: Counter[str] = field(default_factory=Counter)
+    """How often each of them was recreated."""
+
+    def look(self, view: View, features: Collection[str]) -> None:
+        """Judge where its pods are. Most records change nothing about that."""
+        pods = view.list("pods", dict(self.testbed.tag))
+        if CONSOLIDATION in features:
+            self.absent = self._absent(pods)
+        found = manifests.outcome(self.instance, pods, self.testbed)
+        if found == self.found:
+            return
+        self.found = found
+        ranked = NO_PRIORITY not in features
+        breaches = counted(verdict(self.instance, found), self.instance, gates=self.testbed.gates, ranked=ranked)
+        must = [breach for breach in breaches if breach.level == "MUST"]
+        self.wrong = f"{scenarios.notation(found)}: {must[0]}" if must else ""
+        if PREEMPTION in features and not self.wrong and any(self.scenario.expected.victims) and not found.victims:
+            self.wrong = "nothing has been evicted"
+        lost = [pod for pod in self.instance.running if pod.name in found.evicted - self.again]
+        self.lost = lost if CONSOLIDATION in features else []
+        self.free = [
+            gang
+            for gang in self.instance.gangs
+            if self.testbed.gates and gang.base and gang.name not in self.open and self._stands(gang.base)
+        ]
+
+    def _absent(self, pods: Iterable[Mapping[str, Any]]) -> list[Object]:
+        """Return the pods that the suite has created without a node, and that do not exist any more."""
+        there = {name(pod) for pod in pods}
+        made = manifests.pods(self.instance, self.testbed)
+        made += [manifests.recreated(self.instance, pod, self.testbed)
+                 for pod in self.instance.running if pod.name in self.again]  # fmt: skip
+        gone = {name(pod): pod for pod in made if name(pod) not in there and self.times[name(pod)] < OFTEN}
+        return [self._as_it_was(pod) for pod in gone.values()]
+
+    def _as_it_was(self, pod: Object) -> Object:
+        """Return a pod without Grove's gate if that was removed from its gang before."""
+        if label(pod, labels.GANG) not in map(self.testbed.name, self.open):
+            return pod
+        gates = [gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE]
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
+
+    def _stands(self, base: str) -> bool:
+        return self.found is not None and admitted(self.instance, self.found, self.instance.gang(base))
+
+
+def counted(
+    breaches: Iterable[Breach], instance: Instance, *, gates: bool, at_once: bool = True, ranked: bool = True
+) -> list[Breach]:
+    """Return the breaches that count in this play: not what a scaled gang lost to others while its pods had gates, and,
+    unless everything was there `at_once`, nothing that depends on the order of nodes. A scheduler for which gangs are
+    not `ranked` need not know who is first."""
+    scaled = {gang.name for gang in instance.gangs if gang.base} if gates else set()
+    several = sum(node.schedulable for node in instance.nodes) > 1
+    return [
+        breach
+        for breach in breaches
+        if not (breach.rule in ("GS-28", "OR-6") and breach.gang in scaled)
+        and not (not ranked and breach.rule == "GS-28")
+        and not (not at_once and several and (breach.rule == "GS-28" or breach.level == "SHOULD"))
+    ]

@@ -1,0 +1,128 @@
+"""Pods that a consolidating scheduler deletes: the suite recreates all of them, as their owners would."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conformance.grove import labels
+from conformance.grove.scheduling import manifests
+from conformance.grove.scheduling.history import Bound, Gone
+from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, Running
+from conformance.grove.scheduling.scenarios import Expectation, Scenario
+from conformance.history.record import ADDED, DELETED
+from conformance.testing.part import CONSOLIDATION, OFTEN, Part
+from conformance.testing.playing import Play, _moves
+
+ASKS = {"gpus": 1}
+INSTANCE = Instance(
+    (Node("n", {"gpus": 8}, {}),),
+    (
+        Gang("A", (Group("w", 1, 1, ASKS),)),
+        Gang("B", (Group("w", 1, 1, ASKS),), base="A"),
+        Gang("R", (Group("w", 1, 1, ASKS),)),
+    ),
+    (Running("r", "n", ASKS, gang="R", group="w"), Running("other", "n", ASKS)),
+)
+TESTBED = manifests.Testbed("ns", "pool", "mine", prefix="s", gates=True)
+
+
+class Acted:
+    """A cluster that consists of what the suite creates in it."""
+
+    def __init__(self) -> None:
+        self.part = Part(Scenario("S", "", INSTANCE, Expectation()), TESTBED, INSTANCE)
+        self.gangs = {gang["metadata"]["name"]: gang for gang in manifests.gangs(INSTANCE, TESTBED)}
+        self.pods = {
+            pod["metadata"]["name"]: pod
+            for pod in [*manifests.running(INSTANCE, TESTBED), *manifests.pods(INSTANCE, TESTBED)]
+        }
+        self.play = Play.__new__(Play)
+        self.play.env = self  # type: ignore[assignment]
+        self.history: Any = SimpleNamespace(view=lambda: self)
+
+    def list(self, resource: str, having: object = None) -> list[Any]:
+        return list(self.pods.values())
+
+    def get(self, resource: str, name: str) -> Any:
+        return self.gangs[name]
+
+    def create(self, pod: Any) -> None:
+        self.pods[pod["metadata"]["name"]] = pod
+
+    def patch(self, resource: str, name: str, change: Any) -> None:
+        self.gangs[name] = {**self.gangs[name], "spec": {**self.gangs[name]["spec"], **change["spec"]}}
+
+    def look(self, *features: str) -> bool:
+        """Look at the pods and do what is to be done. Return whether there was anything."""
+        self.part.look(self, features)  # type: ignore[arg-type]
+        return self.play._recreate([self.part])
+
+    def evict(self, name: str) -> None:
+        """Delete a pod. First it is terminating."""
+        pod = self.pods[name]
+        self.pods[name] = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "now"}}
+        assert not self.look(CONSOLIDATION) or f"{name}-again" in self.pods
+        del self.pods[name]
+
+    def references(self, gang: str) -> list[str]:
+        [group] = self.gangs[gang]["spec"]["podgroups"]
+        return [reference["name"] for reference in group["podReferences"]]
+
+
+def test_nothing_is_recreated_while_all_pods_are_there() -> None:
+    assert not Acted().look(CONSOLIDATION)
+
+
+def test_a_pod_that_ran_before_gets_another_name() -> None:
+    cluster = Acted()
+    cluster.evict("s-r")
+    assert cluster.references("s-r") == ["s-r-again"]
+    again = cluster.pods["s-r-again"]
+    assert "nodeName" not in again["spec"] and again["metadata"]["labels"][labels.GANG] == "s-r"
+    assert not cluster.look(CONSOLIDATION)
+
+
+def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() -> None:
+    cluster = Acted()
+    cluster.evict("s-other")
+    pod = cluster.pods["s-other-again"]
+    assert labels.GANG not in pod["metadata"]["labels"]
+    pod["spec"]["nodeName"] = TESTBED.node("n")
+    found = manifests.outcome(INSTANCE, cluster.list("pods"), TESTBED)
+    assert found.evicted == found.moved == {"other"} and not found.victims and not found.recreated
+    records: Any = [
+        SimpleNamespace(name="s-other", at=0.0, kind=DELETED, object={}),
+        SimpleNamespace(name="s-other-again", at=1.0, kind=ADDED, object=pod),
+    ]
+    assert [move.step for move in _moves(records, cluster.part)] == [
+        Gone("other"),
+        Bound("s-other-again", "", "", "n", "other"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["s-a-w-0", "s-r-again"])
+def test_a_pod_that_was_bound_in_the_scenario_is_recreated_under_its_name(name: str) -> None:
+    cluster = Acted()
+    cluster.evict("s-r")
+    for _ in range(OFTEN):
+        cluster.evict(name)
+        assert cluster.look(CONSOLIDATION) and "nodeName" not in cluster.pods[name]["spec"]
+    cluster.evict(name)
+    assert not cluster.look(CONSOLIDATION), "this would never end"
+
+
+def test_a_recreated_pod_of_an_ungated_gang_has_no_gate() -> None:
+    cluster = Acted()
+    assert cluster.pods["s-b-w-0"]["spec"]["schedulingGates"] == [{"name": labels.GATE}]
+    cluster.part.open.add("B")
+    cluster.evict("s-b-w-0")
+    assert cluster.look(CONSOLIDATION) and not cluster.pods["s-b-w-0"]["spec"]["schedulingGates"]
+
+
+def test_nothing_is_recreated_for_other_schedulers() -> None:
+    cluster = Acted()
+    del cluster.pods["s-other"], cluster.pods["s-a-w-0"]
+    assert not cluster.look()
