@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 
 MOST = 64 << 20
@@ -23,6 +24,9 @@ _REASON = re.compile(
     r"|\"level\": ?\"(fatal|d?panic)\"|\t(FATAL|D?PANIC)\t"
 )
 """A line that says why a program ends. What programs write after it may be long: stacks of goroutines, their usage."""
+
+_PLACE = re.compile(r"^/.*?([^/]+\.go:\d+)")
+"""The second line of a frame of a Go stack."""
 
 
 class Output:
@@ -59,9 +63,14 @@ class Output:
         return self._end()[-most:]
 
     def reason(self) -> str:
-        """Return the last line that says why the program ends, if it is followed by others; empty if there is none."""
-        found = next((line for line in reversed(self._end()[:-1]) if _REASON.search(line)), "")
-        return found if len(found) <= LONGEST else found[: LONGEST - 1] + "…"
+        """Return the last line that says why the program ends, if it is followed by others, and where a panic of a Go
+        program happened; empty if there is none."""
+        lines = self._end()
+        last = next((n for n in range(len(lines) - 2, -1, -1) if _REASON.search(lines[n])), None)
+        if last is None:
+            return ""
+        found = lines[last]
+        return (found if len(found) <= LONGEST else found[: LONGEST - 1] + "…") + _origin(lines[last + 1 :])
 
     def _end(self) -> list[str]:
         with self._path.open("rb") as file:
@@ -70,6 +79,18 @@ class Output:
             file.seek(max(begin, end - LAST))
             lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
         return [line for line in lines if line]
+
+
+def _origin(trace: list[str]) -> str:
+    """Return the function and the line in which a Go program panicked, from the stack below the reason: the innermost
+    frame that is not the runtime's, below those of whoever recovered the panic and raised it again."""
+    begins = [n for n, line in enumerate(trace) if line.startswith(("goroutine ", "panic("))]
+    panics = [n for n in begins if trace[n].startswith("panic(")]
+    frames = trace[(panics or begins)[-1 if panics else 0] + 1 :] if begins else []
+    for function, place in pairwise(frames):
+        if (match := _PLACE.search(place)) and not function.startswith(("runtime.", "/")):
+            return f" in {function.rpartition('(')[0].rpartition('/')[2]} ({match.group(1)})"
+    return ""
 
 
 def bound(path: Path) -> None:

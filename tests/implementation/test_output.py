@@ -96,3 +96,25 @@ def test_a_reason_that_comes_last_is_not_said_twice(log: Path) -> None:
     add(log, "starting\npanic: no\n")
     assert found.reason() == ""
     assert found.last_lines(2) == ["starting", "panic: no"]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, again: bool) -> None:
+    found = Output(log)
+    raised_again = ["example.com/wait.handle({0x1})", "\t/home/me/wait/backoff.go:9 +0x1", "panic({0x2, 0x3})",
+                    "\t/usr/lib/go/src/runtime/panic.go:859 +0x13a"]  # fmt: skip
+    trace = [
+        "panic: runtime error: invalid memory address or nil pointer dereference",
+        "[signal SIGSEGV: segmentation violation code=0x1]",
+        "",
+        "goroutine 1 [running]:",
+        *(raised_again if again else []),
+        "runtime.sigpanic()",
+        "\t/usr/lib/go/src/runtime/signal_unix.go:917 +0x285",
+        "example.com/mine/solvers.(*Filter).New(0x0, 0x1)",
+        "\t/home/me/mine/solvers/filter.go:56 +0x2a",
+        "main.main()",
+        "\t/home/me/mine/main.go:3 +0x1",
+    ]
+    add(log, "started\n" + "\n".join(trace) + "\n")
+    assert found.reason() == trace[0] + " in solvers.(*Filter).New (filter.go:56)"
