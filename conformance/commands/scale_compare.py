@@ -19,6 +19,7 @@ from conformance.cluster import assets, progress
 from conformance.errors import UsageError
 from conformance.implementation import loading
 from conformance.implementation.parameters import assignments
+from conformance.scale import identity
 from conformance.scale import scenario as scenarios
 from conformance.scale.compare import comparison, page, refs, rounds, session, sides, statistics, tables, validity
 from conformance.scale.markers import markers_of
@@ -200,7 +201,7 @@ def _side(
         name = f"{given[0]} ({commit[:12]})"
         values = refs.settings_in(values, repository.built(commit, report))
     loading.load(descriptor, values)  # a mistake is better found now than after the first run
-    changed = [f"{key}={value}" for key, value in shown.items() if refs.PLACEHOLDER not in value]
+    changed = [f"{key}={value}" for key, value in identity.shown(shown).items() if refs.PLACEHOLDER not in value]
     return sides.Measured(descriptor, values, " ".join([name, *changed]))
 
 

@@ -47,8 +47,10 @@ class Part:
     again: set[str] = field(default_factory=set)
     absent: list[Object] = field(default_factory=list)
     """Pods that the scheduler has bound and deleted in this play, and that are to be recreated as they were."""
+    seen: set[str] = field(default_factory=set)
+    """Names of pods that were seen since the suite has created them. The view may lag behind."""
     times: Counter[str] = field(default_factory=Counter)
-    """How often each of them was recreated."""
+    """How often each pod was recreated as it was."""
 
     def look(self, view: View, features: Collection[str]) -> None:
         """Judge where its pods are. Most records change nothing about that."""
@@ -76,10 +78,11 @@ class Part:
     def _absent(self, pods: Iterable[Mapping[str, Any]]) -> list[Object]:
         """Return the pods that the suite has created without a node, and that do not exist any more."""
         there = {name(pod) for pod in pods}
+        self.seen |= there
         made = manifests.pods(self.instance, self.testbed)
         made += [manifests.recreated(self.instance, pod, self.testbed)
                  for pod in self.instance.running if pod.name in self.again]  # fmt: skip
-        gone = {name(pod): pod for pod in made if name(pod) not in there and self.times[name(pod)] < OFTEN}
+        gone = {name(pod): pod for pod in made if name(pod) in self.seen - there and self.times[name(pod)] < OFTEN}
         return [self._as_it_was(pod) for pod in gone.values()]
 
     def _as_it_was(self, pod: Object) -> Object:

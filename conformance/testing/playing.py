@@ -239,6 +239,7 @@ class Play:
             self.env.create(manifests.recreated(part.instance, pod, part.testbed))
         for part, manifest in absent:
             part.times[name(manifest)] += 1
+            part.seen.discard(name(manifest))
             self.env.create(manifest)
         for part in parts:
             part.lost, part.absent = [], []

@@ -114,6 +114,19 @@ def test_a_pod_that_was_bound_in_the_scenario_is_recreated_under_its_name(name: 
     assert not cluster.look(CONSOLIDATION), "this would never end"
 
 
+@pytest.mark.parametrize("name", ["s-a-w-0", "s-r-again"])
+def test_a_pod_that_the_view_does_not_show_yet_is_not_recreated_again(name: str) -> None:
+    cluster = Acted()
+    cluster.evict("s-r")
+    made = cluster.pods.pop("s-r-again")
+    assert not cluster.look(CONSOLIDATION)
+    cluster.create(made)
+    cluster.evict(name)
+    assert cluster.look(CONSOLIDATION)
+    del cluster.pods[name]
+    assert not cluster.look(CONSOLIDATION)
+
+
 def test_a_recreated_pod_of_an_ungated_gang_has_no_gate() -> None:
     cluster = Acted()
     assert cluster.pods["s-b-w-0"]["spec"]["schedulingGates"] == [{"name": labels.GATE}]
