@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import copy
 import io
+import os
 import random
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import orjson
+import psutil
 import pytest
 from rich.console import Console
 
+from conformance.data import PROJECT
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.scale import results, svg
 from conformance.scale.compare import comparison, page, rounds, session, sides, tables, validity
@@ -227,10 +234,43 @@ def test_more_rounds_may_be_asked_of_the_same_folder(tmp_path: Path) -> None:
 def test_a_run_without_a_result_ends_the_comparison_with_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session.sys, "executable", "/bin/false")
+    monkeypatch.setattr(session, "_command", lambda *given: ["/bin/false"])
     with pytest.raises(HarnessError, match=r"round-01-base\.log"):
         session.subprocess_runner("scale-20", "kube")(PLAN.head, tmp_path / "round-01-base.json")
     assert PLAN.head.arguments() == ["--implementation", "b", "--set=qps=5"]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+COMPARING = """
+import sys
+from pathlib import Path
+from conformance.scale.compare import session
+from conformance.scale.compare.sides import Measured
+session._command = lambda *given: ["/bin/sh", "-c", "echo $$ > pid; read -r line < fifo"]
+session.subprocess_runner("scale-20", "kube")(Measured("b", {}, "b"), Path("round-01-base.json"))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_ends_with_the_comparison(tmp_path: Path, number: signal.Signals) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    paths = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    comparing = subprocess.Popen([sys.executable, "-c", COMPARING], cwd=tmp_path, env=paths, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+        run = int((tmp_path / "pid").read_text())
+        comparing.send_signal(number)
+        assert comparing.wait(60) != 0
+        until(lambda: not psutil.pid_exists(run))
+    finally:
+        comparing.kill()
+        comparing.wait()
 
 
 def test_stored_sides_are_files_or_folders(tmp_path: Path) -> None:

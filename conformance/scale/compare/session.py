@@ -6,8 +6,7 @@ round. Results of the warm-up are kept, but not used.
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ import orjson
 from conformance import disk, documents
 from conformance.cluster.progress import Report
 from conformance.errors import Exit, HarnessError, UsageError
+from conformance.implementation.process import ProcessGroup
 from conformance.scale import results
 from conformance.scale.compare.rounds import Round, Side, judged, order
 from conformance.scale.compare.sides import Measured
@@ -144,11 +144,10 @@ def subprocess_runner(scenario: str, scheduler: str) -> Runner:
     """Return a runner that starts `grove-conformance scale`, whose output it writes beside the result."""
 
     def run(side: Measured, path: Path) -> None:
-        command = [sys.executable, "-m", "conformance", "scale", *side.arguments()]
-        command += ["--scenario", scenario, "--scheduler", scheduler, "--result", str(path)]
         log = path.with_suffix(".log")
-        with log.open("wb") as output:
-            code = _waited(subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT))
+        log.unlink(missing_ok=True)
+        command = _command(side, scenario, scheduler, path)
+        code = _waited(ProcessGroup(command, environment=os.environ, directory=Path.cwd(), log=log))
         if code not in (Exit.CONFORMANT, Exit.NOT_CONFORMANT) or not path.exists():
             path.unlink(missing_ok=True)
             said = log.read_text(errors="replace").strip().splitlines()
@@ -158,17 +157,18 @@ def subprocess_runner(scenario: str, scheduler: str) -> Runner:
     return run
 
 
-def _waited(child: subprocess.Popen[bytes]) -> int:
-    """Return the exit code of a run. Ctrl-C reaches the run as well: give it the time to remove its cluster."""
+def _command(side: Measured, scenario: str, scheduler: str, path: Path) -> list[str]:
+    command = [sys.executable, "-m", "conformance", "scale", *side.arguments()]
+    return [*command, "--scenario", scenario, "--scheduler", scheduler, "--result", str(path)]
+
+
+def _waited(run: ProcessGroup) -> int:
+    """Return the exit code of a run. Ctrl-C stops it and gives it the time to remove its cluster. If this process is
+    killed, the run and all of its processes are killed with it."""
     try:
-        return child.wait()
-    except KeyboardInterrupt:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(CLEANUP_SECONDS)
-        raise
+        return run.wait().code
     finally:
-        child.kill()
-        child.wait()
+        run.stop(CLEANUP_SECONDS)
 
 
 def _error(code: int) -> type[UsageError] | type[HarnessError]:
