@@ -55,11 +55,11 @@ class Play:
         target = self._target(phase, len(seen), deleted)
         tracker.mark(conditions(phase, target), begin)
         try:
-            await env.follow(tracker, phase.name, lambda now: over(phase, now, target), target.pods, phase.within)
+            await env.follow(tracker, phase.name, lambda now: _ended(phase, now, target), target.pods, phase.within)
         except RunFailed as failure:
             reason = str(failure)
         ended = env.now()
-        if phase.hold and not reason:
+        if phase.hold and not reason and not _changed(phase, tracker, target):
             await asyncio.sleep(phase.hold)
         result: dict[str, Any] = {
             "name": phase.name,
@@ -77,7 +77,7 @@ class Play:
         requests = env.audit.requests(mark)
         result |= counted(requests, self._scenario.pods)
         result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear
-        wrong = [] if reason else await self._wrong(phase, target, len(seen), deleted)
+        wrong = [] if reason else await self._wrong(phase, target)
         result["finalCheck"] = wrong
         if phase.fits is not None:
             result["replicas"] = whole(await env.client.list(PODS, NAMESPACE), self._scenario.pods_per_replica)
@@ -108,23 +108,32 @@ class Play:
         room = None if phase.fits is None else phase.fits * self._scenario.pods_per_replica
         return Target(pods, phase.replicas, self._generation, seen, deleted, room)
 
-    async def _wrong(self, phase: Phase, target: Target, seen: int, deleted: int) -> list[str]:
+    async def _wrong(self, phase: Phase, target: Target) -> list[str]:
         """Return what the final check finds wrong. Statuses have a while to become current."""
         tracker, scenario = self._tracker, self._scenario
         wrong = [str(failure) for failure in self._env.driver.failures()]
         if phase.until == Until.GONE:
             return wrong
         wrong += final_check.objects(tracker, scenario.expected(target.replicas), target, coherent=scenario.coherent)
-        if phase.unchanged and (len(tracker.pods), tracker.deleted) != (seen, deleted):
-            wrong.append(
-                f"{len(tracker.pods) - seen} pods were created and {tracker.deleted - deleted} deleted, none expected"
-            )
+        if _changed(phase, tracker, target):
+            created, deleted = len(tracker.pods) - target.pods_seen, tracker.deleted - target.pods_deleted
+            wrong.append(f"{created} pods were created and {deleted} deleted, none expected")
         if phase.fits is not None:  # what waits is not available, by definition
             return wrong
         if not wrong:
             current: Callable[[Tracker], bool] = lambda now: not any(final_check.statuses(now, target))  # noqa: E731
             await asyncio.to_thread(tracker.until, current, final_check.WITHIN, lambda now: None)
         return [*wrong, *final_check.statuses(tracker, target)]
+
+
+def _ended(phase: Phase, now: Tracker, target: Target) -> bool:
+    """Return whether a phase is over, or can no longer succeed."""
+    return over(phase, now, target) or _changed(phase, now, target)
+
+
+def _changed(phase: Phase, now: Tracker, target: Target) -> bool:
+    """Return whether pods were created or deleted in a phase that must leave them alone."""
+    return phase.unchanged and (len(now.pods), now.deleted) != (target.pods_seen, target.pods_deleted)
 
 
 def whole(pods: Iterable[Mapping[str, Any]], size: int) -> dict[str, int]:
