@@ -202,8 +202,16 @@ class History:
                     # faster than the predicate can follow would never be told.
                     deadline, last = None, self.log.last_seq()
 
-    def quiet(self, seconds: float, timeout: float, *, resources: Collection[str] = MOVING) -> int:
-        """Block until no record of these resources has arrived for `seconds`, and return the mark of that time.
+    def quiet(
+        self,
+        seconds: float,
+        timeout: float,
+        *,
+        resources: Collection[str] = MOVING,
+        unless: Callable[[View], bool] = lambda view: False,
+    ) -> int:
+        """Block until no record of these resources has arrived for `seconds`, or `unless` holds after one of them, and
+        return the mark of that time.
 
         Raises WaitTimeout if that does not happen within `timeout` seconds.
         """
@@ -214,6 +222,8 @@ class History:
                 self._arrive()
                 if self._next(None, resources) is None:
                     return self._live.seq
+            if unless(self._live):
+                return self._live.seq
         raise WaitTimeout(f"{seconds:g} s without change", timeout, "", self._live.copy(), list(self._latest))
 
     def save(self, path: Path) -> None:

@@ -300,12 +300,18 @@ class SceneEnvironment:
         return self.history.view()
 
     def quiet(
-        self, seconds: float = 2, timeout: float = 30, *, real: bool = False, of: Collection[str] = MOVING
+        self,
+        seconds: float = 2,
+        timeout: float = 30,
+        *,
+        real: bool = False,
+        of: Collection[str] = MOVING,
+        unless: Callable[[View], bool] = lambda view: False,
     ) -> View:
         """Return the state once nothing `of` these has changed for `seconds`, or for `settle` of the judged scheduler,
-        or when time is up. `real`: whatever the time scale. It never shows that something has happened: on a busy
-        machine that needs a wait of its own."""
-        self._waits.quiet(seconds, timeout, real=real, of=of, settle=self.implementation.settle)
+        or when `unless` holds after a change or time is up. `real`: whatever the time scale. It never shows that
+        something has happened: on a busy machine that needs a wait of its own."""
+        self._waits.quiet(seconds, timeout, real=real, of=of, settle=self.implementation.settle, unless=unless)
         self._sound(False)
         return self.history.view()
 

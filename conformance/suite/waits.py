@@ -61,14 +61,23 @@ class Waits:
                 raise
             return self._history.wait(what, careful, rest, **how)  # it is alive after all
 
-    def quiet(self, seconds: float, timeout: float, *, real: bool, of: Collection[str], settle: float) -> None:
+    def quiet(
+        self,
+        seconds: float,
+        timeout: float,
+        *,
+        real: bool,
+        of: Collection[str],
+        settle: float,
+        unless: Callable[[View], bool],
+    ) -> None:
         """Return once nothing `of` these has changed for `seconds`, or for `settle` seconds if that is longer, or when
-        time is up."""
+        `unless` holds after a change or time is up."""
         unhurried = max(1.0, self._scale)
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         longer = max(0.0, settle * unhurried - calm)
         with contextlib.suppress(WaitTimeout):
-            self._history.quiet(calm + longer, timeout * unhurried + longer, resources=of)
+            self._history.quiet(calm + longer, timeout * unhurried + longer, resources=of, unless=unless)
 
     def for_write(self, resource: str, name: str, version: str) -> None:
         """Wait until the history has the suite's own write, if the object is recorded."""

@@ -201,21 +201,25 @@ class Play:
                 "every scenario is at rest where it may be", lambda view: self._at_rest(parts, view), within
             )
             if not self._go_on(parts):
-                view = self.env.quiet(REST, within)
+                view = self.env.quiet(REST, within, unless=lambda view: self._owed(parts, view))
                 self._dirty = {part.testbed.prefix for part in parts}
                 self._at_rest(parts, view)
                 if not self._go_on(parts):
                     self.env.require_alive(step)
                     return
 
-    def _at_rest(self, parts: Sequence[Part], view: View) -> bool | Unmet:
+    def _owed(self, parts: Sequence[Part], view: View) -> bool:
+        """Look at the parts that have changed, and return whether there is anything to do in place of an operator."""
         if view.last is not None and view.last.resource == "pods":
             self._dirty.add(label(view.last.object, labels.BY_HAND))
         for part in parts:
             if part.testbed.prefix in self._dirty:
                 part.look(view, self.features)
         self._dirty = set()
-        if any(part.free or part.lost or part.absent for part in parts):
+        return any(part.free or part.lost or part.absent for part in parts)
+
+    def _at_rest(self, parts: Sequence[Part], view: View) -> bool | Unmet:
+        if self._owed(parts, view):
             return True
         restless = [f"{part.testbed.prefix}: {part.wrong}" for part in parts if part.wrong]
         return not restless or Unmet(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")

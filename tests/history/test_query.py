@@ -178,6 +178,13 @@ def test_quiet_is_of_what_is_asked_for(scripted):
     assert scripted.history.quiet(0.7, 9) == 4
 
 
+def test_quiet_ends_with_the_change_after_which_something_holds(scripted):
+    later(scripted, [0.5], lambda: scripted.pod("a1", **A, after=0))
+    later(scripted, [1], lambda: scripted.pod("a2", **A, after=0))
+    scripted.history.quiet(3, 9, unless=lambda view: view.get("pods", "a2") is not None)
+    assert scripted.log.now() == pytest.approx(1)
+
+
 def test_quiet_waits_for_the_last_change(story):
     story.pod("a1", **A)
     story.keep_pace()

@@ -15,7 +15,7 @@ class Turns(Play):
 
     def __init__(self, evicted: int) -> None:
         self.left, self.rested = evicted, 0
-        quiet = lambda seconds, within: self._note()  # noqa: E731
+        quiet = lambda seconds, within, unless: self._note()  # noqa: E731
         settled = lambda what, predicate, within: None  # noqa: E731
         self.asked: list[tuple[str, int]] = []
         alive = lambda step: self.asked.append((step, self.left))  # noqa: E731
