@@ -62,16 +62,23 @@ def scheduler_configuration(name: str) -> dict[str, Any]:
     """Return the configuration of kube-scheduler with one profile, `name` (FC-011).
 
     The limits are repeated here, because a scheduler with a configuration file ignores the flags that FC-013 sets: it
-    would bind 50 pods per second. It scores a hundred nodes that fit, the least possible, and not up to half of all:
-    with a thousand nodes, its own work would grow with the square of the cluster.
+    would bind 50 pods per second. Its own work must not grow with the square of the cluster: it scores a hundred nodes
+    that fit, the least possible, and not up to half of all, and it does not look through all Services of the namespace
+    for each pod, which it does to spread the pods of a Service by default.
     """
+    spreading = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "PodTopologySpreadArgs",
+        "defaultingType": "List",
+        "defaultConstraints": [],
+    }
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
         "clientConnection": {"qps": 5000, "burst": 10000},
         "percentageOfNodesToScore": 1,
-        "profiles": [{"schedulerName": name}],
+        "profiles": [{"schedulerName": name, "pluginConfig": [{"name": "PodTopologySpread", "args": spreading}]}],
     }
 
 
