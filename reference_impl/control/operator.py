@@ -39,6 +39,8 @@ Work = tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int]
 SETTLE_SECONDS = 0.02
 """Events that arrive within this time cost one pass. Sets settle longer: a pass over a set covers all its replicas."""
 SET_SETTLE_SECONDS = 0.2
+SET_SETTLE_PER_REPLICA = 0.0004
+"""The same for each replica of sets with more than 500: a pass takes 80 µs per replica, a sixth of the time then."""
 WORKERS = 24
 STATUS_WORKERS = 3
 INIT_IMAGE = "registry.example/grove-initc:0.1.0"
@@ -147,13 +149,21 @@ class Operator:
 
     def _wake_set(self, item: Object) -> None:
         if pcs := item.metadata.label(labels.PART_OF):
-            self._sets.add((item.metadata.namespace, pcs))
+            key = (item.metadata.namespace, pcs)
+            self._sets.add_after(key, self._settle(self.cache.sets.get(*key)))
+
+    @staticmethod
+    def _settle(pcs: PodCliqueSet | None) -> float:
+        """After how many seconds a set is reconciled because something has changed that is not its spec."""
+        return max(SET_SETTLE_SECONDS, SET_SETTLE_PER_REPLICA * (pcs.spec.replicas if pcs is not None else 0))
 
     def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
         if kind == "MODIFIED" and only_errors(old, item):
             return
-        self._sets.add(item.metadata.key)
-        if old is None or old.metadata.generation != item.metadata.generation:
+        if old is not None and old.metadata.generation == item.metadata.generation:
+            self._sets.add_after(item.metadata.key, self._settle(item))
+        else:
+            self._sets.add(item.metadata.key)
             namespace = item.metadata.namespace
             for group in self.cache.groups:
                 if group.metadata.namespace == namespace and group.metadata.label(labels.PART_OF) == item.metadata.name:
