@@ -116,6 +116,8 @@ def _requirement(result: Result) -> Document:
     }
     if result.reason:
         found["reason"] = result.reason
+    if result.bundle:
+        found["bundle"] = result.bundle
     if result.missing:
         found["missing"] = list(result.missing)
     if result.failures:

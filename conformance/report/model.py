@@ -122,6 +122,8 @@ class Result:
     cause: Cause = ""
     missing: tuple[str, ...] = ()
     """Checks that were not made because a test ended early."""
+    bundle: str = ""
+    """Folder of the evidence of a blocked requirement, relative to the run's folder, if there is any."""
     ended_by: tuple[tuple[str, str], ...] = ()
     """Tests that ended before all was judged, each with the failed check that ended it; scenes, each with the step that
     did not come."""
@@ -304,7 +306,7 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
         base = replace(base, outcome=Outcome.BLOCKED, missing=missing if checks else ())  # without checks: all of it
         if end.outcome == "blocked":
             by = ((scene, end.ended_by),) if end.ended_by else ()
-            return replace(base, reason=end.reason, cause=end.cause, ended_by=by)
+            return replace(base, reason=end.reason, cause=end.cause, bundle=bundle, ended_by=by)
         check = end.ended_by or _first_failure(test)
         reason = f"not judged to its end: {name} ended when {check}"
         return replace(base, reason=reason, cause="implementation", ended_by=((name, check),))

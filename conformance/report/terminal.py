@@ -67,7 +67,7 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
         _print(console, _line(f"harness error: {fault}", "bold magenta"))
     found = causes.of(report)
     held_up = {result.requirement.id for cause in found for result in cause.held_up}
-    _unjudged(report, held_up, console, verbose=verbose)
+    _unjudged(report, held_up, path.parent, console, verbose=verbose)
     for result in report.results:
         if result.outcome is Outcome.STALE_EXPECTATION and not result.failures:
             _requirement(result, console)
@@ -174,7 +174,7 @@ def _selected(profile: Profile) -> Counter[Outcome]:
     return Counter(result.outcome for result in sorted(_shown(profile), key=lambda r: list(Outcome).index(r.outcome)))
 
 
-def _unjudged(report: Report, held_up: AbstractSet[str], console: Console, *, verbose: bool) -> None:
+def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: Console, *, verbose: bool) -> None:
     """Print why requirements were not judged: each reason once, with the ids. What a failure holds up is shown with
     it."""
     reasons: dict[tuple[Outcome, str], list[Result]] = {}
@@ -194,6 +194,8 @@ def _unjudged(report: Report, held_up: AbstractSet[str], console: Console, *, ve
     shown = list(reasons.items()) if verbose else list(reasons.items())[:IN_SHORT]
     for (outcome, reason), results in shown:
         _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", _MARK[outcome][1]))
+        if bundle := next((result.bundle for result in results if result.bundle), ""):
+            _print(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
     if len(reasons) > len(shown):
         _print(console, _line(f"and {len(reasons) - len(shown)} more reasons why something was not judged", "dim"))
 

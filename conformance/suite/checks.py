@@ -55,6 +55,8 @@ class Checks:
         self.test, self.declared, self._tell, self._enough = test, tuple(declared), tell, enough
         self.asked = tuple(id for id in self.declared if not asked or id in asked)
         self.made: list[ledger.Check] = []
+        self.blocked = False
+        """Whether the test ends because the implementation cannot be judged any more, although no check has failed."""
         self.doubt: Callable[[bool], None] = lambda thoroughly: None
         """Called before a check is recorded. Raises HarnessError if the cluster cannot be relied on; thorough before a
         failure, to find problems that have only just begun."""

@@ -188,6 +188,7 @@ class Recorded(Generic[S]):
                 reason = f'the scene ended in waiting for "{ended.step}": {_nearest(ended.seen)}'
                 raise Blocked(reason, "implementation")
             case Blocked() as blocked:
+                self._checks.blocked = blocked.cause == "implementation"
                 raise blocked
             case other:
                 raise HarnessError(f"the scene ended: {other}", where=self._played.key)

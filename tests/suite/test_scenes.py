@@ -117,6 +117,18 @@ def test_what_the_driver_does_not_control_blocks_whoever_needs_a_later_step(fake
     assert {r["reason"] for r in ran.report["verdict"]["requirements"] if r["outcome"] == "blocked"} == {reason}
 
 
+def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_blocks(faked: Faked) -> None:
+    write(faked)
+    place = faked.folder / "tests" / "test_fake.py"
+    text = place.read_text().replace('env.wait_for("second", True)', 'raise Blocked("panic: nil", "implementation")')
+    place.write_text("from conformance.suite.checks import Blocked\n" + text)
+    ran = faked.run()
+    found = {r["id"]: r.get("bundle") for r in ran.report["verdict"]["requirements"]}
+    blocked = dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "bundles/one")
+    assert found == {**blocked, "AA-004": None}
+    assert "evidence: " in ran.out + ran.err and (ran.folder / "bundles" / "one").is_dir()
+
+
 def test_a_refused_write_fails_whoever_needs_a_later_step(faked: Faked) -> None:
     write(faked, second="env.refused()")
     ran = faked.run()
