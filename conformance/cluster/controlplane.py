@@ -180,7 +180,8 @@ class Cluster(Facts):
         self.monitor.wait_until_healthy()
 
     def _write_configuration(self, settings: ClusterSettings, assets: Assets) -> None:
-        documents = kwokctl_configuration(settings, assets, self.ports, self.record.versions, self.directory)
+        memory = psutil.virtual_memory().total >> 30
+        documents = kwokctl_configuration(settings, assets, self.ports, self.record.versions, self.directory, memory)
         (self.directory / "kwokctl.yaml").write_text(yaml.safe_dump_all(documents))
         for file_name, document in extra_files(settings).items():
             (self.directory / file_name).write_text(yaml.safe_dump(document))

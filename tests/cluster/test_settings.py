@@ -22,9 +22,9 @@ PORTS = {port: 20000 + port for port in Port}
 DIRECTORY = Path("/state/dev")
 
 
-def documents(**choices: Any) -> list[dict[str, Any]]:
+def documents(memory: int = 8, **choices: Any) -> list[dict[str, Any]]:
     versions = {"kubernetes": "1.2.3", "etcd": "4.5.6", "kwok": "0.8.0"}
-    return kwokctl_configuration(ClusterSettings(**choices), ASSETS, PORTS, versions, DIRECTORY)
+    return kwokctl_configuration(ClusterSettings(**choices), ASSETS, PORTS, versions, DIRECTORY, memory)
 
 
 def test_nothing_listens_beyond_loopback_and_no_port_is_left_to_chance() -> None:
@@ -76,18 +76,29 @@ def test_kube_scheduler_answers_to_the_name_and_is_not_slowed_down() -> None:
     assert configuration["clientConnection"]["qps"] >= 1000
 
 
-def test_kwok_plays_all_nodes_but_the_lost_ones() -> None:
+def flags(component: str) -> dict[str, str]:
     patches = {patch["name"]: patch["extraArgs"] for patch in documents()[0]["componentsPatches"]}
-    told = {argument["key"]: argument["value"] for argument in patches["kwok-controller"]}
-    assert told == {
-        "manage-all-nodes": "false",
-        "manage-nodes-with-label-selector": "!conformance.grove.io/lost",
-    }
+    return {argument["key"]: argument["value"] for argument in patches[component]}
+
+
+def test_kwok_plays_all_nodes_but_the_lost_ones() -> None:
+    told = flags("kwok-controller")
+    assert told["manage-all-nodes"] == "false"
+    assert told["manage-nodes-with-label-selector"] == "!conformance.grove.io/lost"
+
+
+def test_a_busy_machine_does_not_fail_nodes() -> None:
+    renewed = int(flags("kwok-controller")["node-lease-duration-seconds"]) / 4
+    assert flags("kube-controller-manager")["node-monitor-grace-period"] == "1h" and renewed * 10 < 3600
+
+
+@pytest.mark.parametrize(("memory", "limit"), [(4, "3GiB"), (16, "4GiB"), (64, "16GiB")])
+def test_the_api_server_collects_garbage_by_what_the_machine_has(memory: int, limit: str) -> None:
+    [server] = [patch for patch in documents(memory)[0]["componentsPatches"] if patch["name"] == "kube-apiserver"]
+    assert {"name": "GOMEMLIMIT", "value": limit} in server["extraEnvs"]
 
 
 def test_etcd_serves_its_data_on_sockets_only() -> None:
-    patches = {patch["name"]: patch["extraArgs"] for patch in documents()[0]["componentsPatches"]}
-    replaced = {flag["key"]: flag["value"] for name in patches for flag in patches[name] if flag.get("override")}
-    assert set(replaced) == {"listen-client-urls", "listen-peer-urls", "etcd-servers"}
-    assert all(url.startswith("unix://") for url in replaced.values())
-    assert replaced["etcd-servers"] == replaced["listen-client-urls"]
+    served, asked = flags("etcd"), flags("kube-apiserver")
+    assert all(served[key].startswith("unix://") for key in ("listen-client-urls", "listen-peer-urls"))
+    assert asked["etcd-servers"] == served["listen-client-urls"]
