@@ -98,6 +98,16 @@ def test_an_invalid_run_says_why_and_is_not_used(spoil: Callable[[Result], None]
     assert document["rounds"]["used"] == 6
 
 
+@pytest.mark.parametrize(("after", "valid"), [(1.6, True), (2.3, False)])
+def test_short_floors_may_differ_by_a_second(after: float, valid: bool) -> None:
+    run = result()
+    run["floors"] = {
+        "before": {**run["floors"]["before"], "markers": {"pods-ready": 1.2}},
+        "after": {**run["floors"]["after"], "markers": {"pods-ready": after}},
+    }
+    assert (not validity.disturbances(run, LIMITS)) is valid
+
+
 def test_a_head_that_fails_its_final_check_fails_the_comparison() -> None:
     found = played(1)
     head = copy.deepcopy(found[0].head)

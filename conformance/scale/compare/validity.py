@@ -20,7 +20,9 @@ class Limits:
     clock_jump: float = 0.5
     """Seconds by which the wall clock may jump in a phase."""
     floor_ratio: float = 1.3
-    """How much the raw floors before and after may differ."""
+    """How much the raw floors before and after may differ, as a ratio …"""
+    floor_seconds: float = 1.0
+    """… and how much they may differ at any rate: a floor that takes a second or two scatters by half of that."""
 
 
 def failures(result: Result) -> list[str]:
@@ -72,7 +74,8 @@ def _floors(result: Result, limits: Limits) -> Iterator[str]:
     if before is None or after is None:
         return
     first, second = before["markers"]["pods-ready"], after["markers"]["pods-ready"]
-    if max(first, second) > limits.floor_ratio * min(first, second):
+    slow, fast = max(first, second), min(first, second)
+    if slow > limits.floor_ratio * fast and slow - fast > limits.floor_seconds:
         yield f"the raw floors before and after differ: {first:.1f} s and {second:.1f} s"
     for name, floor in (("before", before), ("after", after)):
         for part in ("creation", "deletion"):
