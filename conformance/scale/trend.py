@@ -23,11 +23,11 @@ PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Scale runs over time</title>
+<title>Scale runs: {metric}</title>
 <style>{style}</style>
 </head>
 <body>
-<h1>Scale runs over time: {metric}</h1>
+<h1>Scale runs: {metric}</h1>
 <p>Seconds of different machines are not comparable. Each series is one implementation on one kind of machine.</p>
 {sections}
 </body>
@@ -91,7 +91,7 @@ def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
 def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -> str:
     """Return the page. Raises UsageError if matplotlib is not installed."""
     sections = [
-        f'<h2>{escape(name)}</h2><div class="wide">{_trend(lines)}</div>'
+        f"<h2>{escape(name)}</h2>{_shown(lines, metric)}"
         for name, lines in {**series(results, metric), **published(runs, metric)}.items()
     ]
     if grown := growth(results, metric):
@@ -99,7 +99,7 @@ def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -
             f"<li>{escape(name)}: time grows with pods to the power of {each.exponent:.2f}</li>"
             for name, each in grown.items()
         )
-        sections.insert(0, f'<h2>Growth</h2><div class="wide">{_growth(grown)}</div><ul>{rows}</ul>')
+        sections.insert(0, f'<h2>Growth</h2><div class="wide">{_growth(grown, metric)}</div><ul>{rows}</ul>')
     return PAGE.format(style=STYLE, metric=escape(metric), sections="\n".join(sections) or "<p>No run has it.</p>")
 
 
@@ -108,7 +108,19 @@ def _who(result: Result) -> str:
     return f"{result['implementation']['name']}, {machine['cpus']} × {machine['cpuModel']}"
 
 
-def _trend(lines: Mapping[str, Sequence[Point]]) -> str:
+def _shown(lines: Mapping[str, Sequence[Point]], metric: str) -> str:
+    """Return the picture of a scenario, or a list if none of its series has more than one run."""
+    if any(len(points) > 1 for points in lines.values()):
+        return f'<div class="wide">{_trend(lines, metric)}</div>'
+    items = [
+        f"<li>{escape(name)}, {point.at[:10]}: {_digits(point.value)} {_unit(metric)}</li>"
+        for name, points in lines.items()
+        for point in points
+    ]
+    return f"<ul>{''.join(items)}</ul>"
+
+
+def _trend(lines: Mapping[str, Sequence[Point]], metric: str) -> str:
     drawn, axes = svg.figure(3.0)
     days = sorted({point.at for points in lines.values() for point in points})
     for index, (name, points) in enumerate(lines.items()):
@@ -117,11 +129,11 @@ def _trend(lines: Mapping[str, Sequence[Point]]) -> str:
         axes.plot(places, [point.value for point in points], f"-{shape}", color=color, markersize=5, label=name)
     shown = sorted({round(place * (len(days) - 1) / 5) for place in range(6)})
     axes.set_xticks(shown, [days[place][:10] for place in shown])
-    _finish(axes, "")
+    _finish(axes, "", metric)
     return svg.element(drawn)
 
 
-def _growth(grown: Mapping[str, Growth]) -> str:
+def _growth(grown: Mapping[str, Growth], metric: str) -> str:
     drawn, axes = svg.figure(3.5)
     for index, (name, each) in enumerate(grown.items()):
         color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
@@ -131,18 +143,28 @@ def _growth(grown: Mapping[str, Growth]) -> str:
     axes.set_yscale("log")
     sizes = sorted({pods for each in grown.values() for pods in each.sizes})
     axes.set_xticks(sizes, [f"{pods:,}" for pods in sizes])
-    values = [value for each in grown.values() for value in each.sizes.values()]
-    axes.set_yticks([min(values), max(values)], [f"{min(values):.3g}", f"{max(values):.3g}"])
+    values = sorted(value for each in grown.values() for value in each.sizes.values())
+    ticks = values if len(grown) == 1 else [values[0], values[-1]]
+    axes.set_yticks(ticks, [_digits(value) for value in ticks])
     axes.minorticks_off()
-    _finish(axes, "pods")
+    _finish(axes, "pods", metric)
     return svg.element(drawn)
 
 
-def _finish(axes: Any, x: str) -> None:
+def _digits(value: float) -> str:
+    """Return three digits without an exponent."""
+    return f"{float(f'{value:.3g}'):g}"
+
+
+def _unit(metric: str) -> str:
+    return "× raw floor" if metric.endswith("×floor") else "seconds"
+
+
+def _finish(axes: Any, x: str, metric: str) -> None:
     axes.spines["left"].set_visible(True)
     axes.spines["left"].set_color(svg.FAINT)
     axes.yaxis.label.set_color(svg.INK)
-    axes.set_ylabel("seconds, or × floor")
+    axes.set_ylabel(_unit(metric))
     axes.set_xlabel(x)
     if axes.get_yscale() == "linear":
         axes.set_ylim(0, axes.get_ylim()[1] * 1.05)

@@ -43,7 +43,8 @@ def test_the_page_has_a_picture_for_each_scenario_and_one_for_growth() -> None:
         PublishedRun("ScaleTest_1000", "r", "c", f"2026-05-{day}", 77.0, {"deploy/pods-ready": 47.0}) for day in "12"
     ]
     text = trend.page([at(1), at(2), at(3, 2000)], published, "deploy/pods-ready")
-    assert text.count("<svg") == 4 and "<h2>ScaleTest_1000, published by Grove</h2>" in text
+    assert text.count("<svg") == 3 and "<h2>ScaleTest_1000, published by Grove</h2>" in text
+    assert "<li>an operator, 2 × a model, 2026-01-03: 20 seconds</li>" in text, "one run is no trend"
     assert "No run has it" in trend.page([at(1)], published, "deploy/none")
 
 
