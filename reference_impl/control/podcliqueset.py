@@ -7,7 +7,8 @@ CHG-DEL-02).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,9 @@ Write = Callable[[], Awaitable[None]]
 
 REPLICAS_AT_ONCE = 16
 """How many replicas are written concurrently: more would only queue up in the API server."""
+TELL_SECONDS = 5.0
+"""How often the status of a set is written while a pass lasts: the first one over thousands of replicas takes
+minutes."""
 
 
 class SetReconciler:
@@ -106,7 +110,8 @@ class SetReconciler:
         try:
             wait = await self._termination.in_set(pcs)
             step = await self.coherent.settle(pcs) if self._maps.used_by(pcs) else None
-            await self._children(pcs)
+            async with self._told(pcs, generation):
+                await self._children(pcs)
         except ReconcileError as caught:
             problem = caught
         except ApiError as error:
@@ -136,6 +141,24 @@ class SetReconciler:
             else conditions.without(status.conditions, topology.CONDITION)
         )
         await self._writer.status(self._cache.sets, pcs, status)
+
+    @asynccontextmanager
+    async def _told(self, pcs: PodCliqueSet, generation: Revision) -> AsyncIterator[None]:
+        """Write the status from time to time in the body. An error is left to the write at the end of the pass."""
+        telling = asyncio.create_task(self._tell(pcs, generation))
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+
+    async def _tell(self, began: PodCliqueSet, generation: Revision) -> None:
+        while True:
+            await asyncio.sleep(TELL_SECONDS)
+            pcs = self._cache.sets.get(*began.metadata.key)
+            # The progress of a coherent update, and of another spec, is known to the pass that makes it only.
+            if pcs is not None and pcs.metadata.generation == began.metadata.generation and not self._maps.used_by(pcs):
+                await self._write_status(pcs, generation, observed=False)
 
     def _topology(self, pcs: PodCliqueSet) -> topology.Topology:
         """The topology that the set refers to."""

@@ -1,13 +1,16 @@
-"""How often a set with many replicas is reconciled: passes over it do not take all of the operator's time."""
+"""Sets with many replicas: passes over them do not take all of the operator's time, and tell how far they are."""
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from reference_impl.control import podcliqueset
 from reference_impl.control.operator import SET_SETTLE_SECONDS, Operator
+from reference_impl.control.podcliqueset import SetReconciler
 
 
 class Queue:
@@ -48,3 +51,46 @@ def test_a_new_spec_is_acted_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     operator._on_set("MODIFIED", pcs(2500), pcs(2500, generation=2))
     operator._on_set("MODIFIED", pcs(2500), pcs(2500))
     assert queue.delays == [SET_SETTLE_SECONDS, SET_SETTLE_SECONDS, 1.0]
+
+
+def reconciler_with(told: list[tuple[Any, bool]], held: Any, *, coherent: bool = False) -> Any:
+    """A reconciler whose cache has one set and which records the statuses that it writes."""
+
+    async def write_status(pcs: Any, generation: Any, *, observed: bool) -> None:
+        told.append((pcs, observed))
+
+    made: Any = SetReconciler.__new__(SetReconciler)
+    made._cache = SimpleNamespace(sets=SimpleNamespace(get=lambda *key: held))
+    made._maps = SimpleNamespace(used_by=lambda pcs: coherent)
+    made._write_status = write_status
+    return made
+
+
+async def pass_of(reconciler: Any, seconds: float) -> None:
+    async with reconciler._told(pcs(2500), None):
+        await asyncio.sleep(seconds)
+
+
+def test_a_long_pass_tells_the_status_and_that_it_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
+    told: list[tuple[Any, bool]] = []
+    now = pcs(2500)
+    asyncio.run(pass_of(reconciler_with(told, now), 0.1))
+    assert len(told) > 1 and all(of is now for of, _ in told)
+    assert not any(observed for _, observed in told)
+
+
+@pytest.mark.parametrize(("held", "coherent"), [(pcs(2500, generation=2), False), (None, False), (pcs(2500), True)])
+def test_a_pass_tells_nothing_of_what_it_does_not_know(
+    held: Any, coherent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
+    told: list[tuple[Any, bool]] = []
+    asyncio.run(pass_of(reconciler_with(told, held, coherent=coherent), 0.05))
+    assert told == []
+
+
+def test_a_short_pass_writes_the_status_once_at_its_end() -> None:
+    told: list[tuple[Any, bool]] = []
+    asyncio.run(pass_of(reconciler_with(told, pcs(2500)), 0))
+    assert told == []
