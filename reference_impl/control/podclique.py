@@ -39,8 +39,7 @@ from reference_impl.runtime.clock import now
 
 STATUS_SECONDS = 1.0
 """Intermediate statuses of a clique are written at most this often, and with this delay; the final one is written at
-once. Writing a clique costs the API server more than writing a pod: it validates a complete pod spec against the schema
-of the CRD."""
+once. Writing a status costs the API server about twice as much as creating a pod (`make bench`)."""
 
 
 class CliqueReconciler:
