@@ -95,7 +95,7 @@ def notes(document: Document) -> Iterator[str]:
     for warning in document["warnings"]:
         yield f"warning: {warning}"
     for each in document["rounds"]["unused"]:
-        yield f"round {each['round']} was not used: {'; '.join(each['reasons'])}"
+        yield f"the times of round {each['round']} were not used: {'; '.join(each['reasons'])}"
     machine = document["environment"]
     for side in ("base", "head"):
         programs = document[side]["implementation"]["programs"].values()
