@@ -29,5 +29,5 @@ def trend(
     with disk.errors(where=f"--output {output}", hint="give another file"):
         output.write_text(page, encoding="utf-8")
     for name, grown in trends.growth(found, metric).items():
-        typer.echo(f"{name}: time grows with pods to the power of {grown.exponent:.2f}")
+        typer.echo(f"{name}: {metric} grows with pods to the power of {grown.exponent:z.2f}")
     typer.echo(f"trend: {output}")

@@ -54,7 +54,7 @@ def _requests(phase: str, kind: str, requests: Result, console: Console) -> None
         "resource",
         "count",
         "a pod",
-        title=f"API {kind}, {phase}: {requests['perPod']} a pod, {requests['refused']} refused "
+        title=f"API {kind}, {phase}: {requests['perPod']} per pod, {requests['refused']} refused "
         "(KWOK, kube-scheduler, harness not counted)",
     )
     for row in requests["rows"][:ROWS]:

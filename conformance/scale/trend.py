@@ -96,7 +96,7 @@ def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -
     ]
     if grown := growth(results, metric):
         rows = "".join(
-            f"<li>{escape(name)}: time grows with pods to the power of {each.exponent:.2f}</li>"
+            f"<li>{escape(name)}: {escape(metric)} grows with pods to the power of {each.exponent:z.2f}</li>"
             for name, each in grown.items()
         )
         sections.insert(0, f'<h2>Growth</h2><div class="wide">{_growth(grown, metric)}</div><ul>{rows}</ul>')

@@ -300,7 +300,7 @@ def test_the_tables_have_the_verdict_first_and_the_command_last() -> None:
     text = tables.markdown(document, "grove-conformance scale compare --base a --head b")
     lines = text.splitlines()
     assert lines[0] == "### Made: main (base) and branch (head), 6 rounds" and lines[2].startswith("**slower**")
-    assert "**fails**" in text and "| deploy/pods-ready |" in text and "| writes a pod |" in text
+    assert "**fails**" in text and "| deploy/pods-ready |" in text and "| writes per pod |" in text
     assert lines[-1] == "    grove-conformance scale compare --base a --head b"
     shown = io.StringIO()
     tables.show(document, Console(file=shown, width=200))
@@ -324,7 +324,8 @@ def test_a_comparison_without_usable_rounds_has_a_page() -> None:
     base = result()
     base["phases"][0]["machine"]["foreignShare"] = 0.9
     document = compared([rounds.judged(1, base, result(), LIMITS)])
-    assert "no round is valid" in page.page(document, "x")
+    text = page.page(document, "x")
+    assert "no round is valid" in text and "<svg" not in text and "Ratios of the rounds" not in text
 
 
 @pytest.mark.parametrize("count", [1, 3, 6])

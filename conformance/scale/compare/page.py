@@ -41,12 +41,8 @@ PAGE = """<!doctype html>
 <h1>{title}</h1>
 <p class="verdict">{verdict}: {why}</p>
 {gate}
-<h2>Ratios of the rounds</h2>
-<p>One circle per round, the median as a diamond, its 95 % interval as a bar. The shaded band is the minimum effect.
-Only the first row is tested.</p>
-<div class="wide">{ratios}</div>
-<h2>Markers</h2>
-<div class="wide">{timeline}</div>
+{ratios}
+{timeline}
 <h2>Figures</h2>
 <div class="wide"><table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table></div>
 <ul>{notes}</ul>
@@ -55,6 +51,13 @@ Only the first row is tested.</p>
 </body>
 </html>
 """
+
+RATIOS = """<h2>Ratios of the rounds</h2>
+<p>One circle per round, the median as a diamond, its 95 % interval as a bar. The shaded band is the minimum effect.
+Only the first row is tested.</p>
+<div class="wide">{}</div>"""
+TIMELINE = """<h2>Markers</h2>
+<div class="wide">{}</div>"""
 
 
 def page(document: Document, command: str) -> str:
@@ -67,10 +70,15 @@ def page(document: Document, command: str) -> str:
         verdict=escape(document["verdict"]),
         why=escape(document["why"]),
         gate="".join(f'<p class="fails">fails: {escape(reason)}</p>' for reason in document["gate"]),
-        ratios=pictures.ratios(document, shown),
-        timeline=pictures.timeline(document),
+        ratios=_section(RATIOS, pictures.ratios(document, shown)),
+        timeline=_section(TIMELINE, pictures.timeline(document)),
         header="".join(f"<th>{escape(cell)}</th>" for cell in tables.HEADER),
         rows="".join(f"<tr>{row}</tr>" for row in rows),
         notes="".join(f"<li>{escape(note)}</li>" for note in tables.notes(document)),
         command=escape(command),
     )
+
+
+def _section(text: str, picture: str) -> str:
+    """Return a section with its picture, or nothing if there is no picture."""
+    return text.format(picture) if picture else ""

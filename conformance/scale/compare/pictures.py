@@ -17,9 +17,12 @@ TIMELINE = re.compile(r"[^/]+/(?!cpu-|created-to-)[^×]+")
 
 
 def ratios(document: Document, names: list[str]) -> str:
-    """Return a strip plot: for each metric a point per round, the median and its interval, and the minimum effect."""
+    """Return a strip plot: for each metric a point per round, the median and its interval, and the minimum effect.
+    Empty without a round."""
     rows = [(name, each) for name in names if (each := _metric(document, name))["estimate"] is not None]
-    drawn, axes = figure(1.0 + ROW * max(len(rows), 1))
+    if not rows:
+        return ""
+    drawn, axes = figure(1.0 + ROW * len(rows))
     least = document["question"]["minimum_effect"]
     axes.axvspan(1 / (1 + least), 1 + least, color=GROUND, linewidth=0)
     axes.axvline(1, color=FAINT, linewidth=1)
@@ -32,12 +35,13 @@ def ratios(document: Document, names: list[str]) -> str:
     axes.set_xscale("log")
     _label_rows(axes, [name for name, _ in rows])
     _plain_ratios(axes)
-    axes.set_xlabel("head / base; left of 1: the head is faster")
+    axes.set_xlabel("head / base; left of 1: the head takes less")
     return element(drawn)
 
 
 def timeline(document: Document) -> str:
-    """Return the phases one below the other: the medians of all markers of both sides, in seconds since the request."""
+    """Return the phases one below the other: the medians of all markers of both sides, in seconds since the request.
+    Empty without a round."""
     marks: dict[str, list[tuple[str, float, float]]] = {}
     for name in [document["question"]["metric"], *document["times"]]:
         if TIMELINE.fullmatch(name):
@@ -46,16 +50,20 @@ def timeline(document: Document) -> str:
                 medians = statistics.median(each["base"]), statistics.median(each["head"])
                 marks.setdefault(phase, []).append((marker, *medians))
     rows = [(phase, mark) for phase, found in marks.items() for mark in sorted(found, key=lambda mark: mark[1])]
-    drawn, axes = figure(1.0 + ROW * max(len(rows), 1))
-    for row, (_, (_, base, head)) in enumerate(rows):
-        axes.plot([base, head], [row, row], color=FAINT, linewidth=2)
-        axes.plot([base], [row], "o", color=BASE, markersize=7, label="base" if row == 0 else None)
-        axes.plot([head], [row], "D", color=HEAD, markersize=6, label="head" if row == 0 else None)
+    if not rows:
+        return ""
+    drawn, axes = figure(1.0 + ROW * len(rows))
+    names = (document["base"]["name"], document["head"]["name"])
+    for row, (_, (_, *medians)) in enumerate(rows):
+        axes.plot(medians, [row, row], color=FAINT, linewidth=2)
+        for value, name, color, shape in zip(medians, names, (BASE, HEAD), "oD", strict=True):
+            label = name if row == 0 else None
+            axes.plot([value], [row], shape, color=color, markersize=6, label=label, clip_on=False)
     _label_rows(axes, [f"{phase}/{marker}" for phase, (marker, _, _) in rows])
     axes.set_xlim(left=0)
     axes.set_xlabel("seconds since the request of the phase, median of the rounds")
-    if rows:
-        axes.legend(frameon=False, labelcolor=INK, loc="lower right")
+    for text in axes.legend(frameon=False, labelcolor=INK, loc="lower right").get_texts():
+        text.set_parse_math(False)
     return element(drawn)
 
 
@@ -67,16 +75,18 @@ def _metric(document: Document, name: str) -> Document:
 def _label_rows(axes: Any, names: list[str]) -> None:
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
+    axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def _plain_ratios(axes: Any) -> None:
     """Write 0.8 and 1.25 on a logarithmic axis, not powers of ten."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     low, high = axes.get_xlim()
-    axes.set_xlim(min(low, 0.9), max(high, 1.11))
-    axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+    low, high = min(low, 0.9), max(high, 1.11)
+    axes.set_xlim(low, high)
+    wide = high > 3 * low
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -66,7 +66,7 @@ def rows(document: Document) -> Iterator[Row]:
     yield _time(document["question"]["metric"], document["primary"], document["verdict"])
     for name, each in document["counts"].items():
         yield (
-            f"{name} a pod",
+            f"{name} per pod",
             _median(each["base"], 3),
             _median(each["head"], 3),
             "" if each["ratio"] is None else f"{each['ratio']:.3f}",
@@ -104,4 +104,4 @@ def notes(document: Document) -> Iterator[str]:
             for each in programs
         )
         yield f"{side}: {document[side]['name']}" + (f" ({of})" if of else "")
-    yield f"machine: {machine['cpus']} × {machine['cpuModel']}, {machine['memoryMiB'] // 1024} GiB"
+    yield f"machine: {machine['cpus']} × {machine['cpuModel']}, {machine['memoryMiB'] / 1024:.0f} GiB"
