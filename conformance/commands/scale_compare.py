@@ -120,6 +120,7 @@ def compare(
                 seed=seed,
                 digest=load.digest,
             )
+            report("folder", f"{folder}; after a kill, continue with --dir {folder}")
             played, warnings = _measured(plan, known, folder, limits, report)
         names = (plan.base.name, plan.head.name)
     document = comparison.compare(played, question, names, warnings)

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from conformance import disk
+from conformance import disk, documents
+from conformance.errors import UsageError
 from conformance.scale import trend as trends
 from conformance.scale import upstream
-from conformance.scale.compare import sides
+from conformance.scale.compare import metrics, sides
 
 
 def trend(
@@ -22,8 +23,18 @@ def trend(
     output: Annotated[Path, typer.Option(help="The page to write.")] = Path("reports/trend.html"),
 ) -> None:
     """Show stored results over time, and their growth with the number of pods, as one HTML page."""
-    found = sides.stored(results or []).results
+    if not results and upstream_history is None:
+        raise UsageError("there is nothing to show", hint="name result files or folders, or --upstream-history")
+    metric = metric.replace("xfloor", "×floor")
+    found, left_out = sides.readable(results or [])
+    for why in left_out:
+        typer.echo(f"left out: {why}", err=True)
     runs = list(upstream.history(upstream_history)) if upstream_history is not None else []
+    known = {name for each in found for name in metrics.times(each)} | {name for run in runs for name in run.seconds}
+    if metric not in known:
+        raise UsageError(
+            f'no run has the metric "{metric}"', where="--metric", hint=documents.suggestion(metric, known)
+        )
     page = trends.page(found, runs, metric)
     disk.make(output.parent, where=f"--output {output}", hint="give another file")
     with disk.errors(where=f"--output {output}", hint="give another file"):

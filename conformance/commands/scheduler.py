@@ -22,6 +22,7 @@ from conformance.history import redaction, storage
 from conformance.history.recorder import Recorder, Watched
 from conformance.invariants import placements
 from conformance.invariants.placements import Fate, Placements, State
+from conformance.invariants.settled_gangs import SETTLED
 from kube import config
 from kube.client import Client
 from kube.errors import ApiError
@@ -55,7 +56,9 @@ def scheduler() -> None:
 def record(
     output: Annotated[Path, typer.Argument(metavar="HISTORY", help="The file to write.")],
     kubeconfig: Annotated[Path, typer.Option(help="Of the cluster to watch.")],
-    seconds: Annotated[float, typer.Option("--for", min=1, help="Seconds to record; without it, until Ctrl-C.")] = 0,
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=1, help="Seconds to record; without it, until Ctrl-C.")
+    ] = None,
 ) -> int:
     """Record what a cluster does with its gangs, by lists and watches alone.
 
@@ -70,7 +73,7 @@ def record(
     try:
         with disk.errors(where=str(output), hint="give another file"), storage.Recording(output) as recording:
             try:
-                while not seconds or recorder.now() < seconds:
+                while seconds is None or recorder.now() < seconds:
                     time.sleep(PAUSE)
                     written = _write(recording, recorder, written)
             except KeyboardInterrupt:
@@ -107,12 +110,15 @@ def _write(recording: storage.Recording, recorder: Recorder, written: int) -> in
 @app.command()
 def judge(
     history: Annotated[Path, typer.Argument(metavar="HISTORY", help="A recording, or history.jsonl of a bundle.")],
-    settle: Annotated[float, typer.Option(help="Seconds that the scheduler may take to go on with a gang.")] = 0,
+    settle: Annotated[
+        float, typer.Option(min=SETTLED, help="Seconds that the scheduler may take to go on with a gang.")
+    ] = SETTLED,
     output: Annotated[Path | None, typer.Option("--json", help="Write the result to this file, too.")] = None,
 ) -> int:
     """Judge a recorded history: torn gangs, scaled gangs before their base gangs, required domains, full nodes.
 
-    Exits with 1 if a rule was broken, and with 5 if there was no gang to judge.
+    Exits with 1 if a rule was broken, with 5 if there was no gang to judge, and with 6 if the recording ends before it
+    is clear whether a gang stays torn.
     """
     _, now, records = storage.load(history)
     found = placements.judge(records, now, settle)
@@ -124,7 +130,9 @@ def judge(
             output.write_bytes(orjson.dumps(document(found, now), option=orjson.OPT_INDENT_2) + b"\n")
     if not any(fate.state is not State.OLDER for fate in found.fates):
         raise UsageError("has no gang to judge", where=str(history), hint="record while gangs are created")
-    return Exit.NOT_CONFORMANT if found.broken else Exit.CONFORMANT
+    if found.broken:
+        return Exit.NOT_CONFORMANT
+    return Exit.PARTIAL if _of(found, State.TORN) else Exit.CONFORMANT
 
 
 def told(found: Placements, now: float) -> list[str]:
@@ -142,6 +150,9 @@ def told(found: Placements, now: float) -> list[str]:
         judged = any(result.holds for _, result in found.results if result.id == rule[0])
         word = "broken" if broken else "holds" if judged else "not judged"
         lines.append(f"{rule[0]} {word}: {rule[1]}")
+        if not judged and not broken:
+            reasons = {result.reason for _, result in found.results if result.id == rule[0]}
+            lines += [f"  {reason}" for reason in sorted(reasons)]
         for space, result in broken:
             lines.append(f"  {space or 'the cluster'}: {result.reason}")
             lines += [f"    {record}" for record in result.records]

@@ -93,7 +93,7 @@ class Recording:
 
 def load(path: Path) -> tuple[str, float, list[Record]]:
     """Return namespace, time of saving and records of a saved history. The namespace is empty if it has all of them.
-    Raises UsageError with the first invalid line."""
+    The last line of a recording is left out if it is cut off. Raises UsageError with the first invalid line."""
     with _opened(path) as file:
         try:
             header = msgspec.json.decode(next(file, b""), type=_Header)
@@ -101,6 +101,8 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
             raise UsageError(f"no saved history: {error}", where=f"{path}:1", hint="give a history.jsonl") from error
         decoder, records, now = msgspec.json.Decoder(_Line), list[Record](), header.now
         for number, text in enumerate(file, 2):
+            if not header.now and not text.endswith(b"\n"):
+                break  # a recording whose recorder was killed in the middle of this line
             try:
                 if text.startswith(_ENDED):
                     now = msgspec.json.decode(text, type=_End).ended

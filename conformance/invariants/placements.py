@@ -34,7 +34,8 @@ class State(StrEnum):
     DELETED = "deleted"
     """Deleted before it was admitted."""
     OLDER = "older"
-    """It had bound pods when the recording began, or depends on a gang that had: not judged."""
+    """It had bound pods when the recording began, or pods that were bound by who created them, or depends on such a
+    gang: not judged."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def _older(records: Sequence[Record]) -> set[str]:
     for record in records:
         if record.resource == "pods" and record.uid not in known:
             known.add(record.uid)
-            if record.listed and pods.bound(record.object):
+            if pods.bound(record.object):  # listed, or created so
                 older.add(_gang(record))
     based = {_gang(record) for record in records if label(record.object, labels.BASE_GANG) in older}
     return (older | based) - {""}

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from conformance.cli import app
 from conformance.commands import scheduler
-from conformance.errors import UsageError
+from conformance.errors import Exit, UsageError
 from conformance.grove import labels
 from conformance.history import redaction, storage
 from conformance.history.record import Record
@@ -82,9 +82,16 @@ def older(story: Story) -> None:
     story.pod("w1", node="n1", **SCALED)
 
 
+def bound_by_hand(story: Story) -> None:
+    """Whoever creates a pod with a node has bound it, and no scheduler."""
+    story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
+    story.pod("a1", node="n1", **A)
+
+
 @pytest.mark.parametrize(
     ("tell", "state", "rules"),
     [
+        (bound_by_hand, {"s-0": State.OLDER}, []),
         (whole, {"s-0": State.ADMITTED}, []),
         (torn, {"s-0": State.TORN}, ["INV-003"]),
         (waiting, {"s-0": State.WAITING}, []),
@@ -204,6 +211,55 @@ def test_a_recording_that_was_killed_ends_with_its_last_record(tmp_path: Path, s
     torn(story)
     _, now, found = storage.load(recording(tmp_path, story, ends=False))
     assert (now, len(found)) == (story.at, len(records(story)))
+
+
+def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, story: Story) -> None:
+    torn(story)
+    path = recording(tmp_path, story, ends=False)
+    path.write_bytes(path.read_bytes()[:-40])
+    assert len(storage.load(path)[2]) == len(records(story)) - 1
+    path.write_bytes(path.read_bytes() + b"\n")
+    with pytest.raises(UsageError, match="was the file cut"):
+        storage.load(path)
+
+
+def test_a_gang_that_is_torn_when_the_recording_ends_is_no_answer(tmp_path: Path, story: Story) -> None:
+    torn(story)
+    path = recording(tmp_path, story, ends=False)
+    ran = CliRunner().invoke(app, ["scheduler", "judge", str(path)], standalone_mode=False)
+    assert ran.return_value == Exit.PARTIAL and "not settled yet" in ran.output
+
+
+def test_a_recording_lasts_until_ctrl_c_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Recorder:
+        def __init__(self, *given: object) -> None: ...
+
+        def start(self) -> None: ...
+
+        stop = start
+
+        def everywhere(self, after: int) -> list[Record]:
+            return []
+
+        def now(self) -> float:
+            return 1.0
+
+        def last_seq(self) -> int:
+            return 0
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    async def maps(path: Path) -> list[object]:
+        return []
+
+    monkeypatch.setattr(scheduler, "Recorder", Recorder)
+    monkeypatch.setattr(scheduler, "_maps", maps)
+    monkeypatch.setattr(scheduler.time, "sleep", interrupted)
+    command = ["scheduler", "record", str(tmp_path / "h.jsonl"), "--kubeconfig", str(tmp_path / "config")]
+    ran = CliRunner().invoke(app, command, standalone_mode=False)
+    assert ran.return_value == 0, ran.output
+    assert "Ctrl-C ends it" in ran.output and (tmp_path / "h.jsonl").exists()
 
 
 @pytest.mark.parametrize(("tell", "code", "words"), [(whole, 0, "1 admitted"), (torn, 1, "s-0-a has 1 of 2 bound")])

@@ -124,6 +124,25 @@ def test_only_disturbed_rounds_are_no_answer() -> None:
     assert comparison.exit_code(document) == Exit.HARNESS
 
 
+def test_counts_are_an_answer_where_times_are_disturbed() -> None:
+    found = []
+    for each in played(3):
+        base = copy.deepcopy(each.base)
+        base["phases"][0]["machine"]["foreignShare"] = 0.9
+        found.append(rounds.judged(each.number, base, each.head, LIMITS))
+    assert compared(found)["verdict"] == "invalid"
+    assert comparison.exit_code(compared(found)) == Exit.CONFORMANT
+    assert comparison.exit_code(compared(found, threshold=0.1)) == Exit.HARNESS, "times were asked for"
+    assert "times of 0 of 3 rounds" in tables.title(compared(found))
+
+
+def test_which_writes_have_changed() -> None:
+    document = compared(played(3, writes=1.2))
+    assert [each["request"] for each in document["changedWrites"]] == ["deploy: create pods"]
+    assert "deploy: create pods: 5.00 per pod in the base, 6.00 in the head (+1.00)" in list(tables.notes(document))
+    assert not any("create pods" in note for note in tables.notes(compared(played(3))))
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -168,11 +187,11 @@ PLAN = Plan(
 
 
 class Runner:
-    """Writes results; fails in the run after `lives`; disturbs the runs whose files are named."""
+    """Writes results; is killed in the run after `lives`; the runs whose files are named are disturbed, or fail."""
 
-    def __init__(self, lives: int = 100, disturbed: tuple[str, ...] = ()) -> None:
+    def __init__(self, lives: int = 100, disturbed: tuple[str, ...] = (), failing: tuple[str, ...] = ()) -> None:
         self.runs: list[str] = []
-        self._lives, self._disturbed = lives, disturbed
+        self._lives, self._disturbed, self._failing = lives, disturbed, failing
 
     def __call__(self, side: Measured, path: Path) -> None:
         if len(self.runs) == self._lives:
@@ -181,6 +200,8 @@ class Runner:
         made = result(identity=DIGEST if side.name == "a" else OTHER)
         if path.stem in self._disturbed:
             made["phases"][0]["machine"]["foreignShare"] = 0.5
+        if path.stem in self._failing:
+            made |= {"complete": False, "reason": "deploy: not over after 600 s"}
         results.write(made, path)
 
 
@@ -219,6 +240,17 @@ def test_a_disturbed_round_is_replaced_while_there_are_spare_ones(tmp_path: Path
     assert any("not used: head: deploy: other processes" in line for line in said)
     every = tuple(f"round-{number:02}-base" for number in range(1, 9))
     assert len(play(tmp_path / "all", Runner(disturbed=every))[0]) == 5
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_a_side_that_cannot_work_ends_the_comparison_with_its_first_pair(side: str, tmp_path: Path) -> None:
+    runner = Runner(failing=(f"warm-up-01-{side}",))
+    found, said = play(tmp_path / "one", runner)
+    assert len(found) == 1 and len(runner.runs) == 2
+    assert f"warm-up 1: the comparison ends here: {side}: not complete: deploy: not over after 600 s" in said
+    assert comparison.exit_code(compared(found)) == (Exit.NOT_CONFORMANT if side == "head" else Exit.HARNESS)
+    later, _ = play(tmp_path / "two", Runner(failing=("round-02-base",)))
+    assert len(later) == 4, "a failure in a later round leaves the others"
 
 
 def test_a_folder_of_another_comparison_is_not_continued(tmp_path: Path) -> None:

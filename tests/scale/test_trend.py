@@ -55,3 +55,38 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     command = ["scale", "trend", str(tmp_path), "--output", str(page)]
     assert cli.run(lambda: cli.app(command, standalone_mode=False)) == 0
     assert "to the power of 1.00" in capsys.readouterr().out and "<svg" in page.read_text()
+
+
+def trend_of(*arguments: str) -> int:
+    return cli.run(lambda: cli.app(["scale", "trend", *arguments], standalone_mode=False))
+
+
+def test_the_folder_of_a_comparison_and_old_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("round-01-base", "round-01-head", "warm-up-01-base"):
+        results.write(at(1), tmp_path / f"{name}.json")
+    for name in ("plan", "comparison", "old"):
+        (tmp_path / f"{name}.json").write_text('{"apiVersion": "conformance.grove.io/v1"}')
+    assert trend_of(str(tmp_path), "--output", str(tmp_path / "t.html")) == 0
+    told = capsys.readouterr().err
+    assert "left out: " in told and "old.json" in told and "plan.json" not in told and "comparison.json" not in told
+    assert (tmp_path / "t.html").read_text().count("<svg") == 1
+    assert trend_of(str(tmp_path / "old.json")) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [((), "nothing to show"), (("{}", "--metric", "deploy/pods-raedy"), "deploy/pods-ready")],
+)
+def test_mistakes_are_one_line(
+    arguments: tuple[str, ...], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results.write(at(1), tmp_path / "1.json")
+    assert trend_of(*(each.format(tmp_path) for each in arguments)) == 4
+    assert told in capsys.readouterr().err
+
+
+def test_the_floor_may_be_written_with_an_x(tmp_path: Path) -> None:
+    results.write(at(1), tmp_path / "1.json")
+    page = tmp_path / "t.html"
+    assert trend_of(str(tmp_path), "--metric", "deploy/pods-readyxfloor", "--output", str(page)) == 0
+    assert "deploy/pods-ready×floor" in page.read_text()

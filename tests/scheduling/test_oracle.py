@@ -105,3 +105,11 @@ def test_pods_above_floors_are_evicted_before_gangs_and_then_the_lowest_priority
     placed = {"n1": 2} if node == "n1" else {"n0": 1, "n1": 1}
     outcome = Outcome({"new": {"p": placed}}, frozenset({evicted}))
     assert [breach.text for breach in verdict(scenario.instance, outcome)] == [wrong] * bool(wrong)
+
+
+def test_a_pod_on_a_node_of_another_scenario_is_a_breach_and_no_crash():
+    scenario = next(s for s in ALL if any(scope.preferred for gang in s.instance.gangs for scope in gang.scopes))
+    gang = next(gang for gang in scenario.instance.gangs if any(scope.preferred for scope in gang.scopes))
+    outcome = Outcome({gang.name: {group.name: {"elsewhere": group.minimum} for group in gang.groups}})
+    assert outcomes.score(scenario.instance, outcome) > 0
+    assert any("its nodeSelector excludes" in breach.text for breach in verdict(scenario.instance, outcome))

@@ -32,13 +32,14 @@ def recommended(instance: Instance) -> list[Outcome]:
 
 
 def score(instance: Instance, outcome: Outcome) -> float:
-    """Return the mean of 1 / domains used over the preferred scopes of the placed gangs; 1.0 without any (OR-9)."""
+    """Return the mean of 1 / domains used over the preferred scopes of the placed gangs; 1.0 without any (OR-9). A node
+    of others is a domain of its own."""
     labels = {node.name: node.labels for node in instance.nodes}
     scores = []
     for gang in instance.gangs:
         for scope in gang.scopes:
             nodes = chain.from_iterable(members(instance, outcome, gang.name, group) for group in scope.groups)
-            used = {labels[node].get(scope.preferred, f"none of {node}") for node in nodes}
+            used = {labels.get(node, {}).get(scope.preferred, f"none of {node}") for node in nodes}
             if scope.preferred and used:
                 scores.append(1 / len(used))
     return sum(scores) / len(scores) if scores else 1.0

@@ -84,7 +84,7 @@ def _places(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach
         spread = outcome.of(gang.name, group.name)
         for name in spread:
             if name not in known:
-                yield Breach("OR-1", gang.name, f"a pod of {group.name} is on {name}, which does not exist")
+                yield Breach("OR-1", gang.name, f"a pod of {group.name} is on {name}, which its nodeSelector excludes")
             elif not known[name].schedulable:
                 yield Breach("GS-42", gang.name, f"a pod of {group.name} was bound to {name}, which is not schedulable")
             elif why := refusal(known[name], group):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from conformance.scale.compare.statistics import ALPHA, estimate
 from conformance.scale.compare.verdicts import Counted, CountVerdict, Timed, Verdict, counted, timed
 from conformance.scale.results import Result
 
+LEAST_CHANGE = 0.05
+"""The smallest change of one kind of write that is listed, per pod."""
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "ScaleComparison"
 
 
@@ -69,16 +72,19 @@ def compare(
         "why": primary.why,
         "primary": _described(metric, used, question),
         "counts": {name: _counted(name, rounds, each) for name, each in counts.items()},
+        "changedWrites": _changed_writes(rounds),
         "times": {name: _described(name, used, question) for name in _common(used) if name != metric},
         "gate": _gate(primary, counts[metrics.GATED], rounds, question),
     }
 
 
 def exit_code(document: dict[str, Any]) -> int:
-    """Return the exit code of a comparison."""
+    """Return the exit code of a comparison: without usable times, counts are an answer unless times were asked for."""
     if document["gate"]:
         return Exit.NOT_CONFORMANT
-    return Exit.HARNESS if document["verdict"] == Verdict.INVALID else Exit.CONFORMANT
+    counted = document["counts"][metrics.GATED]["verdict"] != CountVerdict.INCONCLUSIVE
+    answered = document["verdict"] != Verdict.INVALID or (counted and document["question"]["threshold"] is None)
+    return Exit.CONFORMANT if answered else Exit.HARNESS
 
 
 def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Question) -> list[str]:
@@ -127,8 +133,28 @@ def _count(rounds: Sequence[Round], name: str, least: float) -> Counted:
 
 
 def _count_columns(rounds: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
-    done = [each for each in rounds if not validity.failures(each.base) and not validity.failures(each.head)]
+    done = _done(rounds)
     return [metrics.counts(each.base)[name] for each in done], [metrics.counts(each.head)[name] for each in done]
+
+
+def _done(rounds: Sequence[Round]) -> list[Round]:
+    return [each for each in rounds if not validity.failures(each.base) and not validity.failures(each.head)]
+
+
+def _changed_writes(rounds: Sequence[Round]) -> list[dict[str, Any]]:
+    """Return the kinds of writes whose medians differ, the largest difference first."""
+    done = _done(rounds)
+    base, head = [metrics.writes(each.base) for each in done], [metrics.writes(each.head) for each in done]
+    found: list[dict[str, Any]] = [
+        {
+            "request": name,
+            "base": round(statistics.median(each.get(name, 0.0) for each in base), 4),
+            "head": round(statistics.median(each.get(name, 0.0) for each in head), 4),
+        }
+        for name in dict.fromkeys(name for each in (*base, *head) for name in each)
+    ]
+    changed = [each for each in found if abs(each["head"] - each["base"]) >= LEAST_CHANGE]
+    return sorted(changed, key=lambda each: -abs(each["head"] - each["base"]))
 
 
 def _counted(name: str, rounds: Sequence[Round], each: Counted) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from conformance.documents import suggestion
 from conformance.errors import UsageError
+from conformance.scale.requests import NOT_COUNTED
 from conformance.scale.results import Result
 
 PRIMARY = "pods-ready"
@@ -41,6 +44,17 @@ def counts(result: Result) -> dict[str, float]:
         "conflicts": sum(phase["writes"]["conflicts"] for phase in phases),
     }
     return {name: total / pods for name, total in sums.items()}
+
+
+def writes(result: Result) -> dict[str, float]:
+    """Return `phase: verb resource` → writes per pod, of all programs whose writes are counted."""
+    found: Counter[str] = Counter()
+    for phase in result["phases"]:
+        for row in phase["writes"]["rows"]:
+            if row["program"] not in NOT_COUNTED:
+                found[f"{phase['name']}: {row['verb']} {row['resource']}"] += row["count"]
+    pods = max(result["scenario"]["pods"], 1)
+    return {name: count / pods for name, count in found.items()}
 
 
 def primary(result: Result, wanted: str) -> str:

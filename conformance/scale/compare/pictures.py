@@ -54,9 +54,9 @@ def timeline(document: Document) -> str:
         return ""
     drawn, axes = figure(1.0 + ROW * len(rows))
     names = (document["base"]["name"], document["head"]["name"])
-    for row, (_, (_, *medians)) in enumerate(rows):
-        axes.plot(medians, [row, row], color=FAINT, linewidth=2)
-        for value, name, color, shape in zip(medians, names, (BASE, HEAD), "oD", strict=True):
+    for row, (_, (_, *values)) in enumerate(rows):
+        axes.plot(values, [row, row], color=FAINT, linewidth=2)
+        for value, name, color, shape in zip(values, names, (BASE, HEAD), "oD", strict=True):
             label = name if row == 0 else None
             axes.plot([value], [row], shape, color=color, markersize=6, label=label, clip_on=False)
     _label_rows(axes, [f"{phase}/{marker}" for phase, (marker, _, _) in rows])

@@ -22,7 +22,7 @@ from conformance.implementation.process import ProcessGroup
 from conformance.scale import results
 from conformance.scale.compare.rounds import Round, Side, judged, order
 from conformance.scale.compare.sides import Measured
-from conformance.scale.compare.validity import Limits
+from conformance.scale.compare.validity import Limits, failures
 from conformance.scale.results import Result
 
 PLAN = "plan.json"
@@ -82,13 +82,16 @@ class Session:
         self._left = 0
 
     def play(self) -> list[Round]:
-        """Play until enough rounds are usable or no spare is left, and return all rounds."""
+        """Play until enough rounds are usable or no spare is left, and return all rounds. If a side fails in the first
+        pair, the warm-up included, that pair is the only round: the rest would fail, too."""
         plan = self._plan
         most = plan.rounds + plan.spare
         orders = order(most, plan.seed)
         self._left = 2 * (plan.rounds + plan.warm_up)
         for number in range(1, plan.warm_up + 1):
-            self._pair(f"warm-up {number} of {plan.warm_up}", f"warm-up-{number:02}", orders[0])
+            found = self._pair(f"warm-up {number} of {plan.warm_up}", f"warm-up-{number:02}", orders[0])
+            if self._failed(f"warm-up {number}", found):
+                return [judged(1, found[Side.BASE], found[Side.HEAD], self._limits)]
         rounds: list[Round] = []
         while len(rounds) < most and self._usable(rounds) < plan.rounds:
             number = len(rounds) + 1
@@ -98,7 +101,16 @@ class Session:
             for reason in each.unused:
                 self._report(f"round {number}", f"not used: {reason}")
             rounds.append(each)
+            if number == 1 and self._failed("round 1", found):
+                break
         return rounds
+
+    def _failed(self, subject: str, found: Mapping[Side, Result]) -> bool:
+        """Return whether a side did not do its work, and tell so."""
+        reasons = [f"{side}: {why}" for side, result in found.items() for why in failures(result)]
+        if reasons:
+            self._report(subject, f"the comparison ends here: {'; '.join(reasons)}")
+        return bool(reasons)
 
     def heads(self, count: int) -> list[Result]:
         """Measure only the head, for a comparison with a stored base, and return the results."""

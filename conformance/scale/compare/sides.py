@@ -10,6 +10,9 @@ from conformance.errors import UsageError
 from conformance.scale import results
 from conformance.scale.results import Result
 
+OF_COMPARISONS = ("comparison.json", "plan.json")
+"""Files in the folder of a comparison that are no results."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -43,6 +46,24 @@ def stored(given: Sequence[str]) -> Stored:
     paths = [path for each in given for path in _files(Path(each))]
     found = sorted((results.read(path) for path in paths), key=lambda result: (result["startedAt"], result["run"]))
     return Stored(found, ", ".join(given))
+
+
+def readable(given: Sequence[str]) -> tuple[list[Result], list[str]]:
+    """Return the results among files and in folders, the folders of comparisons included, and why the other files of
+    the folders are left out. Raises UsageError for a file that is named itself, and for a folder without a file."""
+    found: list[Result] = []
+    left_out: list[str] = []
+    for each in map(Path, given):
+        for path in _files(each):
+            if each.is_dir() and (path.name in OF_COMPARISONS or path.name.startswith("warm-up-")):
+                continue
+            try:
+                found.append(results.read(path))
+            except UsageError as error:
+                if not each.is_dir():
+                    raise
+                left_out.append(str(error))
+    return found, left_out
 
 
 def _files(path: Path) -> list[Path]:

@@ -15,11 +15,15 @@ Row = tuple[str, str, str, str, str]
 HEADER = ("", "base", "head", "head / base", "verdict")
 SHOWN = ("pods-created", "pods-scheduled", "pods-ready", "available", "updated", "deleted", "at-target", "cpu-operator")
 """Ends of the names of the times that the tables show. The JSON has all."""
+MOST_WRITES = 8
+"""How many kinds of writes are told if their sum has changed."""
 
 
 def show(document: Document, console: Console) -> None:
     """Print a comparison."""
-    table = Table(*HEADER, title=title(document))
+    table = Table(title=title(document))
+    for number, name in enumerate(HEADER):
+        table.add_column(name, no_wrap=number == 0)
     for row in rows(document):
         table.add_row(*row)
     console.print(table)
@@ -55,9 +59,11 @@ def markdown(document: Document, command: str) -> str:
 def title(document: Document) -> str:
     """Return what is compared, in one line."""
     scenario, played = document["scenario"], document["rounds"]
+    rounds = str(played["used"])
+    if played["unused"]:
+        rounds = f"times of {rounds} of {played['played']}"
     return (
-        f"{scenario['name']}: {document['base']['name']} (base) and {document['head']['name']} (head), "
-        f"{played['used']} rounds"
+        f"{scenario['name']}: {document['base']['name']} (base) and {document['head']['name']} (head), {rounds} rounds"
     )
 
 
@@ -91,9 +97,13 @@ def _median(values: list[float], digits: int) -> str:
 
 
 def notes(document: Document) -> Iterator[str]:
-    """Yield warnings, unused rounds, and what was compared where."""
+    """Yield warnings, what changed in the writes, unused rounds, and what was compared where."""
     for warning in document["warnings"]:
         yield f"warning: {warning}"
+    if document["counts"]["writes"]["verdict"] in ("more", "fewer"):
+        for each in document["changedWrites"][:MOST_WRITES]:
+            base, head = each["base"], each["head"]
+            yield f"{each['request']}: {base:.2f} per pod in the base, {head:.2f} in the head ({head - base:+.2f})"
     for each in document["rounds"]["unused"]:
         yield f"the times of round {each['round']} were not used: {'; '.join(each['reasons'])}"
     machine = document["environment"]
