@@ -5,6 +5,7 @@ The module of a command is imported when the command is called: most commands do
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import traceback
@@ -91,7 +92,8 @@ _TYPER_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Entry point of the program."""
+    """Entry point of the program. SIGTERM is like Ctrl-C, so that what a command has started is taken down."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run(lambda: app(standalone_mode=False)))
 
 

@@ -1,0 +1,23 @@
+"""The command is stopped from outside."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from conformance.data import PROJECT
+
+STOPPED = """
+import time
+from conformance import cli
+cli.app = lambda standalone_mode: (print("ready", flush=True), time.sleep(60))
+cli.main()
+"""
+
+
+def test_sigterm_is_like_ctrl_c() -> None:
+    with subprocess.Popen([sys.executable, "-c", STOPPED], stdout=-1, stderr=-1, text=True, cwd=PROJECT) as command:
+        assert command.stdout is not None and command.stderr is not None
+        assert command.stdout.readline() == "ready\n"
+        command.terminate()
+        assert command.wait(30) == 2 and command.stderr.read() == "grove-conformance: interrupted\n"
