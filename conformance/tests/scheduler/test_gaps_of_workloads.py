@@ -101,7 +101,8 @@ def test_workers_are_placed_whole(run: Recorded[WorkersOfThreeNodes]) -> None:
 
 @requirement("SCHED-062")
 def test_prefill_pods_wait_for_a_decode_pod(run: Recorded[NoNodeForDecode]) -> None:
-    """If the minimum of one of several components does not fit, the scheduler MUST NOT bind any Pod of the others."""
+    """If the minimum of one of several components does not fit, the scheduler MUST NOT bind any Pod of the others; once
+    all fit, it MUST bind them."""
     run.reached("service ungated")
     run.reached("later set bound")
     run.always("no pod is bound", predicates.none_bound(run.scene.waiting), until="service tried")
