@@ -8,9 +8,9 @@ import sys
 from conformance.data import PROJECT
 
 STOPPED = """
-import time
+import signal
 from conformance import cli
-cli.app = lambda standalone_mode: (print("ready", flush=True), time.sleep(60))
+cli.app = lambda standalone_mode: (print("ready", flush=True), signal.pause())
 cli.main()
 """
 

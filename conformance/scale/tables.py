@@ -53,7 +53,7 @@ def _requests(phase: str, kind: str, requests: Result, console: Console) -> None
         "verb",
         "resource",
         "count",
-        "a pod",
+        "per pod",
         title=f"API {kind}, {phase}: {requests['perPod']} per pod, {requests['refused']} refused "
         "(KWOK, kube-scheduler, harness not counted)",
     )

@@ -53,31 +53,46 @@ def test_a_new_spec_is_acted_on_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     assert queue.delays == [SET_SETTLE_SECONDS, SET_SETTLE_SECONDS, 1.0]
 
 
-def reconciler_with(told: list[tuple[Any, bool]], held: Any, *, coherent: bool = False) -> Any:
-    """A reconciler whose cache has one set and which records the statuses that it writes."""
+Told = list[tuple[Any, bool]]
+
+
+def reconciler_with(told: Told, looked: asyncio.Semaphore, held: Any, *, coherent: bool = False) -> Any:
+    """A reconciler whose cache has one set. It tells of each look at the cache, and records the statuses that
+    it writes."""
+
+    def get(*key: str) -> Any:
+        looked.release()
+        return held
 
     async def write_status(pcs: Any, generation: Any, *, observed: bool) -> None:
         told.append((pcs, observed))
 
     made: Any = SetReconciler.__new__(SetReconciler)
-    made._cache = SimpleNamespace(sets=SimpleNamespace(get=lambda *key: held))
+    made._cache = SimpleNamespace(sets=SimpleNamespace(get=get))
     made._maps = SimpleNamespace(used_by=lambda pcs: coherent)
     made._write_status = write_status
     return made
 
 
-async def pass_of(reconciler: Any, seconds: float) -> None:
-    async with reconciler._told(pcs(2500), None):
-        await asyncio.sleep(seconds)
+def told_in_a_pass(looks: int, held: Any, *, coherent: bool = False) -> Told:
+    """Return what is told in a pass that lasts for so many looks at the cache."""
+    told: Told = []
+
+    async def long_pass() -> None:
+        looked = asyncio.Semaphore(0)
+        async with reconciler_with(told, looked, held, coherent=coherent)._told(pcs(2500), None):
+            for _ in range(looks):
+                await looked.acquire()
+
+    asyncio.run(asyncio.wait_for(long_pass(), 30))
+    return told
 
 
 def test_a_long_pass_tells_the_status_and_that_it_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
-    told: list[tuple[Any, bool]] = []
     now = pcs(2500)
-    asyncio.run(pass_of(reconciler_with(told, now), 0.1))
-    assert len(told) > 1 and all(of is now for of, _ in told)
-    assert not any(observed for _, observed in told)
+    told = told_in_a_pass(3, now)
+    assert len(told) >= 2 and all(of is now and not observed for of, observed in told)
 
 
 @pytest.mark.parametrize(("held", "coherent"), [(pcs(2500, generation=2), False), (None, False), (pcs(2500), True)])
@@ -85,12 +100,8 @@ def test_a_pass_tells_nothing_of_what_it_does_not_know(
     held: Any, coherent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
-    told: list[tuple[Any, bool]] = []
-    asyncio.run(pass_of(reconciler_with(told, held, coherent=coherent), 0.05))
-    assert told == []
+    assert told_in_a_pass(3, held, coherent=coherent) == []
 
 
 def test_a_short_pass_writes_the_status_once_at_its_end() -> None:
-    told: list[tuple[Any, bool]] = []
-    asyncio.run(pass_of(reconciler_with(told, pcs(2500)), 0))
-    assert told == []
+    assert told_in_a_pass(0, pcs(2500)) == []
