@@ -214,7 +214,8 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
     match error.validator:
         case "required":
             missing = next(name for name in rule if name not in value)
-            about = schema.get("properties", {}).get(missing, {}).get("description", "")
+            known = schema.get("properties", {}).get(missing)
+            about = known.get("description", "") if isinstance(known, dict) else ""  # a schema may also be `true`
             return f'the field "{missing}" is missing', f"add it ({about.rstrip('.')})" if about else "add it"
         case "enum":
             return f"{json.dumps(value)} is not known here", suggestion(str(value), map(str, rule))

@@ -19,6 +19,7 @@ SCHEMA = {
         "count": {"type": "integer"},
         "colour": {"enum": ["red", "green"]},
         "day": {"type": "string", "format": "date"},
+        "size": {"type": "object", "required": ["height"], "properties": {"height": True}},
         "items": {
             "type": "array",
             "items": {"type": "object", "additionalProperties": False, "properties": {"size": {"type": "number"}}},
@@ -54,6 +55,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("name: a\ncount: 1\ncount: 2\n", "data.yaml:3: count: duplicate key — keep one of them"),
         ("- a\n", "data.yaml:1: holds a list — its root must be a mapping"),
         ("", "data.yaml:1: holds nothing — its root must be a mapping"),
+        ("name: a\nsize: {}\n", 'data.yaml:2: size: the field "height" is missing — add it'),
         ("name: a\n1: 2\n", "data.yaml:2: the key 1 is not text — put it in quotes"),
         ("name: a\nday: 2026-13-45x\n", "data.yaml:2: day: '2026-13-45x' is not a 'date' — fix the value"),
     ],

@@ -119,8 +119,15 @@ def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
 
 
 def mistakes_of_set(manifest: Mapping[str, Any]) -> Iterator[UsageError]:
-    """Yield what is wrong with the annotations that a PodCliqueSet gives its pods."""
-    template = (manifest.get("spec") or {}).get("template") or {}
-    for clique in template.get("cliques") or ():
-        for mistake in mistakes(clique.get("annotations") or {}):
+    """Yield what is wrong with the annotations that a PodCliqueSet gives its pods.
+
+    Parts of a wrong type are left out: it is for the API server to refuse them.
+    """
+    cliques: Any = manifest
+    for key in ("spec", "template", "cliques"):
+        cliques = cliques.get(key) if isinstance(cliques, Mapping) else None
+    for clique in cliques if isinstance(cliques, list) else ():
+        annotations = clique.get("annotations") if isinstance(clique, Mapping) else None
+        pairs = annotations.items() if isinstance(annotations, Mapping) else ()
+        for mistake in mistakes({key: value for key, value in pairs if isinstance(value, str)}):
             yield UsageError(mistake.what, where=f"clique {clique.get('name')}: {mistake.where}", hint=mistake.hint)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance import data, documents
+from conformance.errors import UsageError
 from conformance.grove.fields import Document, at, items, text, texts
 
 VERSION = "v1alpha1"
@@ -55,8 +56,13 @@ def kinds() -> list[Kind]:
 
 def read(path: Path) -> list[Kind]:
     """Read a file of kinds. Raises UsageError with file, line and field."""
-    document = documents.read(path, data.folder("fixtures") / "api" / "kinds.schema.json").value
-    return [_kind(entry, document["shapes"]) for entry in document["kinds"]]
+    document = documents.read(path, data.folder("fixtures") / "api" / "kinds.schema.json")
+    shapes = document.value["shapes"]
+    for field, text_ in document.strings():
+        if field[-1] == "shape" and text_ not in shapes:
+            hint = documents.suggestion(text_, shapes)
+            raise UsageError(f"unknown shape {text_!r}", where=document.where(*field), hint=hint)
+    return [_kind(entry, shapes) for entry in document.value["kinds"]]
 
 
 def facts(found: Sequence[Kind]) -> set[str]:

@@ -85,6 +85,15 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
         ({"capcity": {}}, "capcity"),
         ({"nodesPerRack": "two"}, "nodesPerRack"),
         ({"capacity": {"cpu": 8, "memory": "1Gi", "pods": "110"}}, "capacity.cpu"),
+        (
+            {"capacity": {"cpu": "8", "memory": "1Gi"}},
+            ': capacity: the field "pods" is missing — add it (how many pods',
+        ),
+        (
+            {"capacity": {"cpu": "8", "memory": "1Gi", "pods": "110", "nvidia.com/gpu": "1.5"}},
+            "a whole number, as text",
+        ),
+        ({"capacity": {"cpu": "8", "memory": "1Gi", "pods": "1k"}}, "a whole number, as text"),
         ({"allocatable": {"nvidia.com/tpu": "1"}}, "nvidia.com/tpu"),
         ({"labels": {"nvidia.com/gpu.count": "3"}}, "nvidia.com/gpu.count"),
     ],

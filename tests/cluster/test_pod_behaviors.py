@@ -41,6 +41,13 @@ def test_a_mistake_is_told(annotations: dict[str, str], told: str) -> None:
     assert told in str(mistake) and str(mistake).startswith(f"clique web: {PREFIX}")
 
 
+@pytest.mark.parametrize(
+    "spec", [None, [], {"template": 1}, {"template": {"cliques": [None, {"annotations": ["x"]}, {"annotations": 1}]}}]
+)
+def test_a_manifest_of_a_wrong_shape_is_left_to_the_api_server(spec: object) -> None:
+    assert not list(pod_behaviors.mistakes_of_set({"spec": spec}))
+
+
 def test_what_is_right_or_not_ours_is_no_mistake() -> None:
     other = {"example.org/behavior": "long", PREFIX + "hold-deletion": ""}
     assert not list(pod_behaviors.mistakes(other | pod_behaviors.annotated("exit", exit_code=3)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from conformance import data
+from conformance.errors import UsageError
 from conformance.grove import served
 from conformance.suite import requirement
 
@@ -36,6 +38,13 @@ def test_requirements_rest_on_the_facts_that_the_data_hold() -> None:
     assert served.facts(list(KINDS.values())) - claimed == set()
     rows = {fact for fact in claimed if fact.startswith(("API-", "COL-", "POD-"))}
     assert rows - served.facts(list(KINDS.values())) == set()
+
+
+def test_an_unknown_shape_is_told_with_its_line(tmp_path: Path) -> None:
+    text = (data.folder("fixtures") / "api" / "kinds.yaml").read_text("utf-8")
+    (tmp_path / "kinds.yaml").write_text(text.replace("\n  packConstraint:\n", "\n  packConstrain:\n"), "utf-8")
+    with pytest.raises(UsageError, match=r"kinds.yaml:\d+: .*shape: unknown shape 'packConstraint' — did you mean"):
+        served.read(tmp_path / "kinds.yaml")
 
 
 def test_what_is_wrong_is_seen() -> None:
