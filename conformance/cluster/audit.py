@@ -166,6 +166,16 @@ class AuditLog:
             if event.objectRef.namespace == namespace and event.responseStatus.code in (403, 422)
         )
 
+    def refusals(self, namespace: str, resource: str, since: int = 0) -> set[int]:
+        """Return the codes with which writes of a resource in a namespace were rejected since a mark."""
+        return {
+            event.responseStatus.code
+            for event in self._finished(since)
+            if event.objectRef.path == resource
+            and event.objectRef.namespace == namespace
+            and event.responseStatus.code >= 400
+        }
+
     def writers(self, plural: str, names: Collection[str], verbs: Collection[str], since: int = 0) -> list[Writer]:
         """Return the clients of accepted writes since a mark to cluster-scoped objects of these names, or to a whole
         collection."""

@@ -12,6 +12,8 @@ from conformance.grove.labels import Component
 from conformance.grove.template import SetTemplate
 
 OWNER = "PodCliqueSet"
+PERMISSIONS = [f"{verb} {resource}" for verb in ("get", "list", "watch") for resource in ("pods", "pods/status")]
+"""Exactly what the Role allows, in the words of `role_rules.allowed` (OBJ-242)."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,6 @@ def secondary_resources(workload: Document) -> list[SecondaryResource]:
             ("secrets", names.token_secret(wanted), Component.TOKEN),
         )
     ]
-
-
-def rules() -> list[dict[str, list[str]]]:
-    """Return exactly the rules of the Role (OBJ-242)."""
-    return [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
 
 
 def autoscalers(workload: Document) -> dict[str, Autoscaler]:

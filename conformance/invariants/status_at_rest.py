@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from conformance.grove import updates
 from conformance.grove.fields import at, condition_is, items, number, terminating
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, MODIFIED, Record
@@ -12,13 +13,17 @@ from conformance.invariants.invariant import Invariant
 REST = 10.0
 """Seconds without a change after which a set is at rest. An operator that looks every five seconds has looked twice by
 then."""
-JUDGED = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
-"""Gangs are left out: their status has two writers."""
+JUDGED = ("podcliques", "podcliquescalinggroups", "podcliquesets")
+"""Statuses follow those of the resources before them. Gangs are left out: their status has two writers."""
 
 
 class NoStatusWritesAtRest(Invariant):
     """INV-007. Judged for statuses only: specs, labels and annotations are written by users, too. While something is
-    breached, has errors or is being deleted, more changes follow, and nothing is at rest."""
+    breached, has errors or is being deleted, or its present generation is not observed yet (CHG-S132), more changes
+    follow, and nothing is at rest.
+
+    Time alone proves no rest: an operator may be late. A status is settled only if it has been written since the last
+    change that may be the reason for writing it."""
 
     id = "INV-007"
     what = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
@@ -30,6 +35,8 @@ class NoStatusWritesAtRest(Invariant):
         self._stirred = float("-inf")
         self._objects: dict[str, Record] = {}
         self._unsettled: set[str] = set()
+        self._settled: set[str] = set()
+        """UIDs of objects whose status was written after all that may be a reason for writing it."""
         self._nodes: dict[str, object] = {}
         self._rested = False
 
@@ -40,14 +47,21 @@ class NoStatusWritesAtRest(Invariant):
         if record.resource == "nodes":
             if self._changed(record):
                 self._stirred = record.at
+                self._settled.clear()
             return
         before = self._objects.get(record.uid)
-        if at_rest and before is not None and _status_only(before, record):
-            since = f"{record.at - self._stirred:.1f} s after anything had changed"
-            self._violate(f"the status of {record.resource}/{record.name} was written {since}", before, record)
+        if before is not None and _status_written(before, record):
+            if at_rest and record.uid in self._settled:
+                since = f"{record.at - self._stirred:.1f} s after anything had changed"
+                self._violate(f"the status of {record.resource}/{record.name} was written {since}", before, record)
+            self._settled = {uid for uid in self._settled if not self._follows(uid, before, record)}
+            if _observed(before):  # else this may be the first of several writes
+                self._settled.add(record.uid)
+        else:
+            self._settled.clear()
         self._stirred = record.at
         self._objects[record.uid] = record
-        if record.kind == DELETED or not _unsettled(record.object):
+        if record.kind == DELETED or not _unsettled(record):
             self._unsettled.discard(record.uid)
         else:
             self._unsettled.add(record.uid)
@@ -62,6 +76,12 @@ class NoStatusWritesAtRest(Invariant):
             return False
         return any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
 
+    def _follows(self, uid: str, before: Record, record: Record) -> bool:
+        """Return whether a write of one status may be the reason to write that of the object `uid`: what is above
+        counts what is below, and what is below follows the updates of what is above."""
+        below = JUDGED.index(record.resource) < JUDGED.index(self._objects[uid].resource)
+        return below or _revision(before) != _revision(record)
+
     def _changed(self, record: Record) -> bool:
         """Return whether a node was added, removed or changed. Heartbeats are no change."""
         now = (record.kind == DELETED, at(record.object, "spec"), at(record.object, "status", "allocatable"))
@@ -69,10 +89,11 @@ class NoStatusWritesAtRest(Invariant):
         return known != now
 
 
-def _status_only(before: Record, record: Record) -> bool:
-    if record.resource not in JUDGED or record.kind != MODIFIED or record.listed:
+def _status_written(before: Record, record: Record) -> bool:
+    """Return whether a record is a write of a judged status and of nothing that users write."""
+    if record.resource not in JUDGED or record.kind != MODIFIED or record.listed or terminating(record.object):
         return False
-    return _given(before.object) == _given(record.object) and not terminating(record.object)
+    return _given(before.object) == _given(record.object) and before.object.get("status") != record.object.get("status")
 
 
 def _given(document: Mapping[str, object]) -> tuple[object, ...]:
@@ -81,6 +102,18 @@ def _given(document: Mapping[str, object]) -> tuple[object, ...]:
     return number(metadata, "generation"), at(metadata, "labels"), at(metadata, "annotations")
 
 
-def _unsettled(document: Mapping[str, object]) -> bool:
-    breached = condition_is(document, "MinAvailableBreached") == "True"
-    return breached or terminating(document) or bool(items(document, "status", "lastErrors"))
+def _revision(record: Record) -> tuple[object, ...]:
+    found = record.object
+    return updates.progress(found), updates.generation(found), updates.reached(found)
+
+
+def _unsettled(record: Record) -> bool:
+    found = record.object
+    breached = condition_is(found, "MinAvailableBreached") == "True"
+    in_trouble = breached or terminating(found) or bool(items(found, "status", "lastErrors"))
+    return in_trouble or (record.resource in JUDGED and not _observed(record))
+
+
+def _observed(record: Record) -> bool:
+    found = record.object
+    return number(found, "status", "observedGeneration") == number(found, "metadata", "generation")

@@ -6,12 +6,17 @@ import asyncio
 import time
 from typing import Any
 
+from kube.objects import Key
 from kube.workqueue import WorkQueue
 from mutants.registry import variant
 from mutants.replacement import replace
+from reference_impl.control.podcliqueset import SetReconciler
+from reference_impl.plan import pods
 
 EVERY, FOR = 20.0, 5.0
 """Seconds between two working periods, and how long one lasts."""
+LATE = 12.0
+"""Seconds before a set is looked at for the first time."""
 
 
 @variant(
@@ -21,6 +26,7 @@ EVERY, FOR = 20.0, 5.0
     "CORE-010",
     "CORE-018",
     "CORE-020",
+    "INV-007",
     time_scale=1.0,
 )
 def _works_intermittently() -> None:
@@ -33,3 +39,23 @@ def _works_intermittently() -> None:
         return key
 
     replace(WorkQueue, "take", in_turn)
+
+
+@variant(
+    "begins-late",
+    "operator",
+    "looks at a new set for the first time after twelve seconds, and reports each refused attempt",
+    "CORE-031",
+    "INV-007",
+    time_scale=1.0,
+)
+def _begins_late() -> None:
+    right = SetReconciler.reconcile
+    seen: dict[Key, float] = {}
+
+    async def reconcile(self: SetReconciler, key: Key) -> float | None:
+        wait = LATE - (time.monotonic() - seen.setdefault(key, time.monotonic()))
+        return wait if wait > 0 else await right(self, key)
+
+    replace(SetReconciler, "reconcile", reconcile)
+    replace(pods, "unnamed", lambda message, clique: message)

@@ -53,6 +53,8 @@ def test_refused_writes_are_counted_in_their_namespace(tmp_path: Path) -> None:
     with log.open("ab") as file:
         file.write(event() + event(code=403) * 2 + event("patch", code=422) + event(code=409) + elsewhere)
     assert audit.refused("default", mark) == {"create pods": 2, "patch pods": 1}
+    assert audit.refusals("default", "pods", mark) == {403, 409, 422}
+    assert audit.refusals("default", "podcliques", mark) == set()
 
 
 def test_a_request_without_object_or_answer_is_counted_too(tmp_path: Path) -> None:

@@ -22,8 +22,15 @@ def rested(story, *, calm: float = 0.5, unrest: list[tuple[float, float]] | None
 
 
 def clique(story, status: dict[str, Any], *, generation: int = 1, after: float = 0.5, **metadata: Any) -> None:
-    document = {"metadata": {"generation": generation, **metadata}, "status": status}
-    story.tell("podcliques", "s-0-a", document, after=after)
+    """A PodClique whose status is of its present generation, unless `status` says otherwise."""
+    written("podcliques", "s-0-a", story, status, generation=generation, after=after, **metadata)
+
+
+def written(
+    resource: str, name: str, story, status: dict[str, Any], *, generation: int = 1, after: float = 0.5, **metadata: Any
+) -> None:
+    status = {"observedGeneration": generation, **status}
+    story.tell(resource, name, {"metadata": {"generation": generation, **metadata}, "status": status}, after=after)
 
 
 def breach(status: str) -> dict[str, Any]:
@@ -37,6 +44,7 @@ def test_what_is_left_alone_is_right(story):
 
 
 def test_who_takes_over_may_write(story):
+    clique(story, {})
     clique(story, {"replicas": 1})
     begin = story.at + REST
     clique(story, {"replicas": 2}, after=REST + 3)
@@ -47,6 +55,7 @@ def test_who_takes_over_may_write(story):
 
 
 def test_a_status_written_at_rest_is_told(story):
+    clique(story, {})
     clique(story, {"replicas": 1})
     clique(story, {"replicas": 2}, after=REST + 1)
     found = rested(story)
@@ -75,6 +84,7 @@ def test_a_node_that_changes_stirs_and_its_heartbeat_does_not(story):
 
     node("1")
     clique(story, {})
+    clique(story, {"replicas": 0})
     node("2", after=REST)
     clique(story, {"replicas": 1})
     assert rested(story).holds is False
@@ -92,6 +102,53 @@ def test_a_rest_that_a_node_ends_was_one(story):
     clique(story, {})
     story.tell("nodes", "n", {"spec": {}}, after=REST)
     clique(story, {"replicas": 1})
+    assert rested(story).holds is True
+
+
+def test_a_set_that_is_taken_up_late_is_not_at_rest(story):
+    for observed in (None, None, 1):
+        clique(story, {"observedGeneration": observed}, after=REST + 2)
+        clique(story, {"observedGeneration": observed, "replicas": 1}, after=REST + 2)
+    assert rested(story).holds is not False
+    clique(story, {"replicas": 2}, generation=2, after=REST + 2)
+    clique(story, {"observedGeneration": 1}, generation=2, after=REST + 2)
+    clique(story, {"observedGeneration": 1, "replicas": 2}, generation=2, after=REST + 2)
+    assert rested(story).holds is True
+
+
+def test_what_leaves_the_status_alone_is_no_write_of_it(story):
+    clique(story, {})
+    clique(story, {"replicas": 1})
+    clique(story, {"replicas": 1}, after=REST + 1, finalizers=["grove.io/podclique"])
+    owners = [{"kind": "PodCliqueSet", "name": "s", "uid": "u"}]
+    clique(story, {"replicas": 1}, after=REST + 1, finalizers=["grove.io/podclique"], ownerReferences=owners)
+    assert rested(story).holds is True
+
+
+def test_a_late_reaction_is_no_write_at_rest(story):
+    """Whatever has happened since the last write of a status may be its reason, however late it is."""
+    clique(story, {})
+    story.pod("a1", gang="s-0", clique="s-0-a")
+    clique(story, {"replicas": 1}, after=REST + 1)
+    assert rested(story).holds is True
+    clique(story, {"replicas": 2}, after=REST + 1)
+    assert rested(story).holds is False
+
+
+def test_a_status_follows_those_below_it(story):
+    written(*SET, story, {})
+    clique(story, {})
+    clique(story, {"replicas": 1})
+    written(*SET, story, {"replicas": 1}, after=REST + 1)
+    assert rested(story).holds is True
+    clique(story, {"replicas": 2}, after=REST + 1)
+    assert rested(story).holds is False
+
+
+def test_a_status_follows_the_update_of_those_above_it(story):
+    clique(story, {"replicas": 1})
+    written(*SET, story, {"currentGenerationHash": "b"})
+    clique(story, {"replicas": 1, "currentPodCliqueSetGenerationHash": "b"}, after=REST + 1)
     assert rested(story).holds is True
 
 

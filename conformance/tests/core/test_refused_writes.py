@@ -11,8 +11,11 @@ from conformance.testing.quotas import limit_pods
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
-SETTLE, WINDOW = 5, 10
-"""Seconds of the first quick retries, which any back-off begins with; seconds in which requests are counted then."""
+FIRST, SETTLE, WINDOW = 30, 5, 10
+"""Seconds within which pods are refused for the first time; seconds of the quick retries that any back-off begins with;
+seconds in which requests are counted then."""
+QUOTA, INVALID = 403, 422
+"""With which codes the API server refuses the pods."""
 ATTEMPTS = 10
 """Attempts permitted in the window: one per second, far more than an exponential back-off or a fixed interval needs."""
 PODS, ALLOWED = 4, 2
@@ -31,6 +34,7 @@ class PodsRefused(Scene):
         limit_pods(env, "few", ALLOWED)
         few = env.workload("frontend", setName="few", pods=PODS)
         [clique] = expected(few).cliques
+        begin, codes = env.audit.mark(), {QUOTA}
         env.create(few)
         env.wait_for("pods within the quota created", pods_are({clique: ALLOWED}))
         self.refused_pods = PODS - ALLOWED
@@ -38,7 +42,13 @@ class PodsRefused(Scene):
         if env.dry_run.ask(env.dry_run.create(wrong)).accepted:  # else admission sees the mistake, which is even better
             env.create(wrong)
             self.refused_pods += 2
+            codes.add(INVALID)
 
+        # A back-off begins with the first refusal, which may come late.
+        waited = 0
+        while waited < FIRST and not codes <= env.audit.refusals(env.namespace, "pods", begin):
+            env.quiet(1, real=True, of=())
+            waited += 1
         env.quiet(SETTLE, real=True, of=())
         env.mark("first retries over")
         mark = env.audit.mark()

@@ -7,6 +7,7 @@ import contextlib
 from conformance.grove import expected_secondary, labels, names
 from conformance.grove.expected import expected
 from conformance.grove.fields import Document, controller, mapping, name, text
+from conformance.grove.role_rules import allowed
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.suite.api import Object
@@ -229,9 +230,8 @@ def _selects(service: str, selector: dict[str, str]) -> predicates.Predicate:
 
 def _narrow(role: str) -> predicates.Predicate:
     def seen(view: View) -> bool | Unmet:
-        found = view.get("roles", role)
-        restored = found is not None and found.get("rules") == expected_secondary.rules()
-        return restored or Unmet("it is still too wide")
+        found = allowed(view.get("roles", role))
+        return found == expected_secondary.PERMISSIONS or Unmet(f"roles/{role} allows {', '.join(found) or 'nothing'}")
 
     return seen
 

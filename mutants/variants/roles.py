@@ -1,0 +1,16 @@
+"""A variant of the Role of a set: the same permissions, written otherwise."""
+
+from __future__ import annotations
+
+from mutants.registry import variant
+from mutants.replacement import replace_data
+from reference_impl.plan import secondary_resources
+
+
+@variant("a-rule-per-resource", "operator", "writes a rule of the Role for each resource", "RES-004", "RES-009")
+def _a_rule_per_resource() -> None:
+    rules = [
+        {"apiGroups": [""], "resources": [resource], "verbs": ["watch", "list", "get"]}
+        for resource in ("pods/status", "pods")
+    ]
+    replace_data(secondary_resources, "RULES", rules, read_by=(secondary_resources, "role"))

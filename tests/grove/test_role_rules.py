@@ -1,0 +1,37 @@
+"""What a Role allows does not depend on how its rules are written."""
+
+from __future__ import annotations
+
+from conformance.grove import expected_secondary
+from conformance.grove.role_rules import allowed
+
+SEEN = ["get", "list", "watch"]
+
+
+def role(*rules: tuple[list[str], list[str], list[str], list[str]]) -> dict[str, object]:
+    fields = ("apiGroups", "resources", "verbs", "resourceNames")
+    return {"rules": [dict(zip(fields, rule, strict=True)) for rule in rules]}
+
+
+def test_a_split_rule_allows_the_same():
+    one = role(([""], ["pods", "pods/status"], SEEN, []))
+    split = role(([""], ["pods/status"], ["watch", "get", "list"], []), ([""], ["pods"], SEEN, []))
+    assert allowed(one) == allowed(split) == expected_secondary.PERMISSIONS
+    named = role(([""], ["pods", "pods/status"], SEEN, []), ([""], ["pods"], ["get"], ["web-0"]))
+    assert allowed(named) == allowed(one)
+
+
+def test_more_and_less_are_told_apart():
+    for other in (
+        role(([""], ["pods"], SEEN, [])),
+        role(([""], ["pods", "pods/status"], ["get"], [])),
+        role(([""], ["pods", "pods/status"], SEEN, ["web-0"])),
+        role((["apps"], ["pods", "pods/status"], SEEN, [])),
+        role(([""], ["pods", "pods/status"], ["*"], [])),
+    ):
+        assert allowed(other) != expected_secondary.PERMISSIONS
+    assert allowed(None) == allowed({"rules": [None, {"verbs": ["get"]}]}) == []
+
+
+def test_permissions_are_named():
+    assert allowed(role((["apps"], ["deployments"], ["get"], ["web"]))) == ['get deployments.apps "web"']
