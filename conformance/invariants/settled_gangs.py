@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove import labels
+from conformance.grove import labels, pods
 from conformance.grove.fields import label
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
@@ -14,7 +14,8 @@ SETTLED = 10.0
 
 class NoGangHeldBelowMinimum(Invariant):
     """INV-003. Judged at the end and at any time before. Losing pods later is allowed for a gang that was admitted
-    once: gang termination deals with that."""
+    once: gang termination deals with that. A gang that takes over bound pods from one that was admitted counts as
+    admitted: no scheduler has bound them for it."""
 
     id = "INV-003"
     what = "a settled gang that was never admitted holds no bound pod"
@@ -25,6 +26,7 @@ class NoGangHeldBelowMinimum(Invariant):
         self._settled = max(SETTLED, settle)
         self._admitted: set[str] = set()
         self._bindings: dict[str, Record] = {}
+        """The last record of each pod, by uid."""
         self._partial: set[str] = set()
         """Gangs that, when last seen, had bound pods and had never been admitted."""
         self._touched = ""
@@ -44,6 +46,9 @@ class NoGangHeldBelowMinimum(Invariant):
                 self._violation = self._found(each, gangs)
         self._touched = _gang_of(record)
         if record.resource == "pods" and record.kind != DELETED:
+            before = self._bindings.get(record.uid)
+            if before is not None and self._taken_over(before, record):
+                self._admitted.add(self._touched)
             self._bindings[record.uid] = record
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
@@ -57,6 +62,11 @@ class NoGangHeldBelowMinimum(Invariant):
         if waiting := sum(self._held(name, gangs) for name in existing):
             return f"{waiting} gangs are partly bound and not settled yet"
         return "" if existing else "there is no gang"
+
+    def _taken_over(self, before: Record, record: Record) -> bool:
+        """Return whether a bound pod has got another gang, and its former one was admitted or did not exist."""
+        former = _gang_of(before)
+        return pods.bound(before.object) and former != _gang_of(record) and (not former or former in self._admitted)
 
     def _held(self, name: str, gangs: Gangs) -> bool:
         """Return whether a gang that was never admitted has bound pods at the end."""
