@@ -51,7 +51,11 @@ class Silence:
                 first, last = self._refusals or (request.at, request.at)
                 self._refusals = min(first, request.at), max(last, request.at)
         first, last = self._refusals or (0.0, 0.0)
-        return min(still, self._clock() - self._last) >= max(least, GROWTH * (last - first))
+        return self.lasts(still) >= max(least, GROWTH * (last - first))
+
+    def lasts(self, still: float) -> float:
+        """Return for how many seconds nothing has changed, and no request was sent, as far as it is known."""
+        return min(still, self._clock() - self._last)
 
 
 def delay(view: View, timeout: float) -> float:

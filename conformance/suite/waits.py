@@ -19,7 +19,7 @@ OWN = 5.0
 """Seconds within which the recorder has the suite's own writes."""
 CALM = 0.5
 """Minimum of a quiet time in seconds, whatever the time scale: on a busy machine less is no sign of rest."""
-SILENT = f"nothing moves, and the implementation has sent no request for {SILENCE:g} s"
+SILENT = "nothing moves, and the implementation has sent no request for"
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -43,6 +43,24 @@ class Waits:
         resources: Sequence[str] | None = None,
     ) -> R:
         """Run `History.wait`, which raises WaitTimeout. `real`: neither time scale nor silence shortens the wait."""
+        begin = self._history.now()
+        try:
+            return self._wait(what, predicate, timeout, hopeless, real, resources)
+        except WaitTimeout as error:
+            error.timeout = self._history.now() - begin
+            if not real and self._over(timeout):
+                error.timeout = max(error.timeout, self._still())  # nothing has changed since then
+            raise
+
+    def _wait(
+        self,
+        what: str,
+        predicate: Callable[[View], R | Unmet | None],
+        timeout: float,
+        hopeless: Callable[[], object],
+        real: bool,
+        resources: Sequence[str] | None,
+    ) -> R:
         unhurried = max(1.0, self._scale)
         scale = unhurried if real else self._scale
         careful, limit = _careful(predicate), self._patience.limit(timeout, scale)
@@ -91,7 +109,7 @@ class Waits:
 
     def silent(self, timeout: float) -> str:
         """Return why a wait of `timeout` seconds that timed out has ended early; empty if it has not."""
-        return SILENT if self._over(timeout) else ""
+        return f"{SILENT} {self._still():.0f} s" if self._over(timeout) else ""
 
     def _over(self, timeout: float) -> bool:
         """Return whether nothing more is to be expected of the implementation (silence.py)."""
@@ -99,6 +117,10 @@ class Waits:
             return False
         least = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)
         return self._silence.over(self._history.still, least)
+
+    def _still(self) -> float:
+        """Return for how many seconds nothing has moved, and the implementation has sent no request."""
+        return self._silence.lasts(self._history.still) if self._silence is not None else 0.0
 
 
 def _known(record: Record | None, version: str) -> bool:

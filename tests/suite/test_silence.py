@@ -86,6 +86,31 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
     assert (nearest(seen), SILENT in seen) == ("not yet", True)
 
 
+def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: Story) -> None:
+    story.tell("podcliques", "c", {}, after=0)
+    case = play(story, silence=silence(story, Requests(story)))
+    case.settled("something else", lambda view: None)  # until nothing more is to be expected
+    assert story.log.now() == pytest.approx(30, abs=2)
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "a third thing", lambda view: Unmet("not yet"))
+    seen = str(case.checks.made[-1].seen).splitlines()
+    assert seen[0] == f"not seen within {story.log.now():.0f} s: a third thing"
+    assert seen[-1] == f"{SILENT} {story.log.now():.0f} s"
+
+
+def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
+    case = play(story)
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "a pod", lambda view: Unmet("not yet"), 5)  # nothing was done so far
+    story.log.later(story.log.now() + 2, lambda: (story.keep_pace(), story.tell("podcliques", "c", {}, after=0)))
+    begin = story.log.now()
+    with pytest.raises(CheckFailed):
+        case.until("AA-001", "a clique", lambda view: Unmet("not yet"), 30)
+    took = story.log.now() - begin
+    assert took == pytest.approx(30, abs=2)
+    assert str(case.checks.made[-1].seen).startswith(f"not seen within {took:.0f} s")
+
+
 def test_other_programs_do_not_count(story: Story) -> None:
     for program in ("kube-controller-manager", "grove-conformance"):
         requests = Requests(story, 20, 40, request=Request(program, 200, "get", SPACE))
