@@ -38,7 +38,8 @@ class Level(StrEnum):
 @dataclass(frozen=True)
 class Requirement:
     """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on
-    everybody; `unless` are features of implementations that it does not hold for."""
+    everybody; `unless` are features of implementations that it does not hold for. `violation` says what is wrong where
+    it does not hold, as a title."""
 
     id: str
     profile: str
@@ -50,6 +51,7 @@ class Requirement:
     feature: str = ""
     unless: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
+    violation: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         feature=entry.get("feature", ""),
         unless=(unless,) if isinstance(unless, str) else tuple(unless),
         reproduce=tuple(entry.get("reproduce", ())),
+        violation=entry.get("violation", ""),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +61,14 @@ def wrong_words(entry: requirement.Requirement) -> list[str]:
 @pytest.mark.parametrize("entry", requirement.load().requirements.values(), ids=lambda entry: entry.id)
 def test_a_sentence_has_the_rfc_2119_word_of_its_level_and_no_other(entry: requirement.Requirement) -> None:
     assert wrong_words(entry) == []
+
+
+def test_each_requirement_says_what_is_wrong_where_it_does_not_hold() -> None:
+    """The title of its failures: other than any other's, and no norm."""
+    entries = requirement.load().requirements.values()
+    assert [entry.id for entry in entries if not entry.violation or "MUST" in entry.violation] == []
+    titles = Counter(entry.violation for entry in entries)
+    assert [title for title, number in titles.items() if number > 1] == []
 
 
 @pytest.mark.parametrize(
