@@ -15,20 +15,20 @@ from types import MappingProxyType
 
 from conformance.errors import Exit
 from conformance.evidence.values import brief
+from conformance.report import faults
 from conformance.suite import checklist
 from conformance.suite.checklist import Checklist
 from conformance.suite.ledger import (
     AnyEvent,
     Cause,
     Check,
+    Deviation,
     ExpectedFailure,
-    HarnessFault,
     RunFinished,
     RunStarted,
     ScenePlayed,
     TestFinished,
     TestStarted,
-    WorkerLost,
 )
 from conformance.suite.repeated import unmarked
 from conformance.suite.requirement import Level, Registry, Requirement
@@ -106,6 +106,12 @@ class Failure:
     bundle: str
     scene: str = ""
     """The scene of its test."""
+    deviation: Deviation | None = None
+
+    @property
+    def history(self) -> str:
+        """Return the name of the history that it was seen in."""
+        return self.scene or self.test
 
 
 @dataclass(frozen=True)
@@ -207,7 +213,9 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Ch
     tests = _tests(started, listed, known)
     interrupted = finished is None or finished.interrupted
     who = started.implementation
-    chosen = scope(registry, started.profiles, started.ids, who.roles, who.features)
+    chosen = scope(registry, started.profiles, started.ids, who.roles, who.features).with_violated(
+        registry, (id for test in tests.values() for id, made in test.checks.items() if _failed(made))
+    )
     expected = {e.id: e for e in who.expected_failures}
     profiles = []
     for name in chosen.profiles:
@@ -218,14 +226,14 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Ch
         tally = Counter(r.outcome for r in results)
         counts = {outcome: tally[outcome] for outcome in Outcome}
         profiles.append(Profile(name, registry.profiles[name], _verdict(results), counts, results))
-    faults = _faults(listed, tests, interrupted)
+    harness_errors = faults.of(listed, interrupted)
     return Report(
         started=started,
         finished=finished,
-        verdict=_overall(profiles, faults, interrupted),
+        verdict=_overall(profiles, harness_errors, interrupted),
         profiles=tuple(profiles),
         tests=tuple(t.finished for _, t in sorted(tests.items()) if t.finished is not None),
-        faults=faults,
+        faults=harness_errors,
         seconds=round(listed[-1].wall - started.wall, 3),
         timed=tuple(event for event in listed if isinstance(event, ScenePlayed) and event.markers),
     )
@@ -284,8 +292,8 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     end = test.finished
     bundle = end.bundle if end is not None else ""
     scene = end.scene if end is not None else ""
-    failed = [c for c in checks if c.outcome == "failed"]
-    failures = tuple(Failure(name, c.what, c.expected, c.seen, c.at, bundle, scene) for c in failed)
+    failed = _failed(checks)
+    failures = tuple(Failure(name, c.what, c.expected, c.seen, c.at, bundle, scene, c.deviation) for c in failed)
     base = Result(entry, Outcome.NOT_RUN, tests=(name,), failures=failures, checks=len(checks))
     if failures:
         return replace(base, outcome=Outcome.FAILED)
@@ -313,6 +321,10 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     if checks:
         return replace(base, outcome=Outcome.PASSED)
     return replace(base, outcome=Outcome.HARNESS_ERROR, reason=f"{name} ended without an outcome for it")
+
+
+def _failed(checks: Iterable[Check]) -> list[Check]:
+    return [check for check in checks if check.outcome == "failed"]
 
 
 def _first_failure(test: _Test) -> str:
@@ -359,12 +371,12 @@ def _all_selected_pass(results: list[Result]) -> bool:
     return bool(left_out) and bool(asked) and all(r.outcome is Outcome.PASSED for r in asked)
 
 
-def _overall(profiles: Iterable[Profile], faults: tuple[str, ...], interrupted: bool) -> RunVerdict:
+def _overall(profiles: Iterable[Profile], harness_errors: tuple[str, ...], interrupted: bool) -> RunVerdict:
     if interrupted:
         return RunVerdict.INTERRUPTED
     # A profile without claimed requirements does not count, unless all profiles are like that.
     words = [p.verdict for p in profiles if set(_nonzero(p.counts)) != {Outcome.NOT_CLAIMED}]
-    if faults:
+    if harness_errors:
         words.append(RunVerdict.HARNESS_ERROR)
     if any(p.counts[Outcome.STALE_EXPECTATION] for p in profiles):
         words.append(RunVerdict.STALE)
@@ -373,24 +385,3 @@ def _overall(profiles: Iterable[Profile], faults: tuple[str, ...], interrupted: 
 
 def _nonzero(counts: Mapping[Outcome, int]) -> list[Outcome]:
     return [outcome for outcome, number in counts.items() if number]
-
-
-_BROKEN = (3, 4)
-"""pytest's exit statuses for internal errors and wrong usage: both are mistakes of the suite."""
-
-
-def _faults(events: list[AnyEvent], tests: Mapping[str, _Test], interrupted: bool) -> tuple[str, ...]:
-    """Return the harness errors in order of first appearance, each once."""
-    found: dict[str, None] = {}
-    for event in events:
-        if isinstance(event, HarnessFault):
-            found[event.what] = None
-        elif isinstance(event, WorkerLost) and not interrupted:
-            torn = [
-                n for n, t in sorted(tests.items()) if t.started and t.started.worker == event.worker and not t.finished
-            ]
-            during = f" during {torn[0]}" if torn else ""
-            found[f"worker {event.worker} died{during}"] = None
-        elif isinstance(event, RunFinished) and event.status in _BROKEN and not found:
-            found[f"pytest ended with status {event.status}"] = None
-    return tuple(found)

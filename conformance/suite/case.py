@@ -55,6 +55,6 @@ class Case(SceneEnvironment):
         """Check an invariant or another three-valued result. The test goes on. Unknown (None) is not a pass."""
         now = None if result is True else round(self.history.now(), 3)
         if isinstance(result, RuleResult):
-            at = round(result.records[-1].at, 3) if result.records else None if result.holds else now
+            at = result.records[-1] if result.records else None if result.holds else now
             return self.checks.holds(id, what or result.what, result.holds, str(result), at=at)
         return self.checks.holds(id, what, result, at=now)

@@ -10,9 +10,13 @@ from typing import Literal
 from conformance.errors import HarnessError
 from conformance.evidence.values import brief, plain
 from conformance.history import redaction
+from conformance.history.record import Record
 from conformance.suite import ledger
 
 Ids = str | Sequence[str]
+
+Moment = Record | float | None
+"""When a check went wrong: the record at which it first did, or a time in seconds of the history."""
 
 
 class Absent(Enum):
@@ -71,7 +75,7 @@ class Checks:
         """Return whether all selected requirements have failed, so that the rest of the test need not run."""
         return bool(self._enough) and self._enough <= {c.id for c in self.made if c.outcome == "failed"}
 
-    def expect(self, id: str, what: str, expected: object, seen: object, *, at: float | None = None) -> bool:
+    def expect(self, id: str, what: str, expected: object, seen: object, *, at: Moment = None) -> bool:
         """Record whether `seen` equals `expected`. The test goes on either way.
 
         A value that is ABSENT blocks the check (with many objects, the checks of those alone): nothing is wrong with an
@@ -91,12 +95,12 @@ class Checks:
         self._record(id, what, "passed" if want == got else "failed", want, got, at)
         return want == got
 
-    def passed(self, ids: Ids, what: str, *, at: float | None = None) -> None:
+    def passed(self, ids: Ids, what: str, *, at: Moment = None) -> None:
         """Record passes."""
         for id in _each(ids):
             self._record(id, what, "passed", None, None, at)
 
-    def holds(self, id: str, what: str, verdict: bool | None, seen: object = None, *, at: float | None = None) -> bool:
+    def holds(self, id: str, what: str, verdict: bool | None, seen: object = None, *, at: Moment = None) -> bool:
         """Record a three-valued result. None (unknown) is not a pass."""
         outcome: Literal["passed", "failed", "unknown"] = (
             "unknown" if verdict is None else "passed" if verdict else "failed"
@@ -104,13 +108,13 @@ class Checks:
         self._record(id, what, outcome, None if verdict else "holds at every moment", plain(seen), at)
         return verdict is True
 
-    def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: float | None = None) -> None:
+    def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: Moment = None) -> None:
         """As `holds`, for a rule that is judged in every test: a test that breaks it need not have declared it."""
         if id not in self.declared:
             self.declared = (*self.declared, id)
         self.holds(id, what, verdict, seen, at=at)
 
-    def fail(self, ids: Ids, what: str, expected: object, seen: object, *, at: float | None = None) -> CheckFailed:
+    def fail(self, ids: Ids, what: str, expected: object, seen: object, *, at: Moment = None) -> CheckFailed:
         """Record failures and return the exception with which the test must end."""
         for id in _each(ids):
             self._record(id, what, "failed", plain(expected), plain(seen), at)
@@ -139,13 +143,23 @@ class Checks:
         outcome: Literal["passed", "failed", "unknown"],
         expected: object,
         seen: object,
-        at: float | None,
+        at: Moment,
     ) -> None:
         if id not in self.declared:
             raise HarnessError(f"the test judges {id} without declaring it", where=self.test)
         self.doubt(outcome != "passed")
         expected, seen = redaction.value(expected), redaction.value(seen)
-        check = ledger.Check(test=self.test, id=id, what=what, outcome=outcome, expected=expected, seen=seen, at=at)
+        moment, deviation = _moment(at)
+        check = ledger.Check(
+            test=self.test,
+            id=id,
+            what=what,
+            outcome=outcome,
+            expected=expected,
+            seen=seen,
+            at=moment,
+            deviation=deviation if outcome == "failed" else None,
+        )
         self.made.append(check)
         self._tell(check)
         if outcome == "failed" and self.settled:
@@ -154,3 +168,10 @@ class Checks:
 
 def _each(ids: Ids) -> Sequence[str]:
     return (ids,) if isinstance(ids, str) else ids
+
+
+def _moment(at: Moment) -> tuple[float | None, ledger.Deviation | None]:
+    """Return the time, and the record if one is known."""
+    if not isinstance(at, Record):
+        return at, None
+    return round(at.at, 3), ledger.Deviation(f"{at.resource}/{at.name}", at.revision)

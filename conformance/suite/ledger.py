@@ -108,8 +108,16 @@ class TestStarted(Event, tag="test-started", kw_only=True, frozen=True):
     worker: str
 
 
+class Deviation(msgspec.Struct, frozen=True):
+    """The record at which a check first went wrong: the object, as `pods/NAME`, and its revision."""
+
+    object: str
+    revision: int
+
+
 class Check(Event, tag="check", kw_only=True, frozen=True):
-    """One check. `at` is in seconds of the test's history; None if it has no time."""
+    """One check. `at` is in seconds of the test's history; None if it has no time. `deviation` is known only for checks
+    that say at which record they went wrong."""
 
     test: str
     id: str
@@ -118,6 +126,7 @@ class Check(Event, tag="check", kw_only=True, frozen=True):
     expected: object = None
     seen: object = None
     at: float | None = None
+    deviation: Deviation | None = None
 
 
 class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):

@@ -33,7 +33,7 @@ from conformance.suite.scenes import (
     scene_of,
     together,
 )
-from conformance.suite.selection import INVARIANT, scope
+from conformance.suite.selection import INVARIANT, not_claimed, scope
 
 NAME = "conformance-judge"
 
@@ -127,7 +127,9 @@ class Judge:
         """Return the scenes that this worker plays."""
         if self._scenes is None:
             assert self._ledger is not None
-            invariants = [id for id in self.registry.requirements if id.startswith(INVARIANT)]
+            run = self.run
+            claimed = (r for r in self.registry.requirements.values() if not not_claimed(r, run.roles, run.features))
+            invariants = [entry.id for entry in claimed if entry.id.startswith(INVARIANT)]
             others_ended = partial(others.wait_until_ended, self.run.ledger, self.worker)
             self._scenes = Scenes(self.environment, self._ledger, self.worker, invariants, others_ended)
         return self._scenes

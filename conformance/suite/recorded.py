@@ -127,9 +127,8 @@ class Recorded(Generic[S]):
         for view in Span(self.history, begin, end or self._last()).states():
             answer = condition(view)
             if answer is None or answer is False or isinstance(answer, Unmet):
-                at = round(view.last.at, 3) if view.last is not None else None
                 reason = answer.reason if isinstance(answer, Unmet) else "it does not hold"
-                return self._checks.holds(self._id, what, False, f"{reason} (since {view.last})", at=at)
+                return self._checks.holds(self._id, what, False, f"{reason} (since {view.last})", at=view.last)
         if until is not None:
             self._step(until)
         else:
@@ -139,7 +138,7 @@ class Recorded(Generic[S]):
     def holds(self, what: str, result: RuleResult | bool | None) -> bool:
         """Check a three-valued result. Unknown (None) is not a pass."""
         if isinstance(result, RuleResult):
-            at = round(result.records[-1].at, 3) if result.records else None
+            at = result.records[-1] if result.records else None
             return self._checks.holds(self._id, what or result.what, result.holds, str(result), at=at)
         return self._checks.holds(self._id, what, result)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from conformance.history.query import UNASKED, History
 from conformance.history.record import Record
 from conformance.suite import ledger
-from conformance.suite.checks import Checks
+from conformance.suite.checks import Checks, Moment
 
 if TYPE_CHECKING:
     from conformance.suite.scene_environment import SceneEnvironment
@@ -85,7 +85,7 @@ class SceneBroken(Exception):
     """The implementation has rejected a write of the scene, or has destroyed its namespace or nodes. This fails every
     requirement that needs a later step."""
 
-    def __init__(self, what: str, expected: object, seen: object, at: float | None) -> None:
+    def __init__(self, what: str, expected: object, seen: object, at: Moment) -> None:
         self.what, self.expected, self.seen, self.at = what, expected, seen, at
         super().__init__(f"{what}: {seen}")
 
@@ -97,7 +97,7 @@ class Invariant:
     what: str
     holds: bool | None
     seen: object
-    at: float | None
+    at: Moment
 
 
 class SceneChecks(Checks):
@@ -110,12 +110,12 @@ class SceneChecks(Checks):
         self.asked = tuple(sorted(asked))
         self.verdicts: dict[str, Invariant] = {}
 
-    def fail(self, ids: object, what: str, expected: object, seen: object, *, at: float | None = None) -> Exception:  # type: ignore[override]
+    def fail(self, ids: object, what: str, expected: object, seen: object, *, at: Moment = None) -> Exception:  # type: ignore[override]
         """Return the exception with which the scene ends if the implementation is at fault."""
         self.doubt(True)
         return SceneBroken(what, expected, seen, at)
 
-    def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: float | None = None) -> None:
+    def invariant(self, id: str, what: str, verdict: bool | None, seen: object, *, at: Moment = None) -> None:
         """Keep the result of an invariant."""
         self.verdicts[id] = Invariant(what, verdict, seen, at)
 

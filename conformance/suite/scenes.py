@@ -117,7 +117,8 @@ class Scenes:
     ) -> Recorded[Scene]:
         """Return the recording of a scene for one test; the first test of the scene causes it to be played. `others`
         are the ids that tests of this scene judge: a violated invariant that none of them declares fails the test that
-        played it. The scene ends as soon as its `tests` have failed all requirements that are `enough`, if any."""
+        played it, if it is claimed. The scene ends as soon as its `tests` have failed all requirements that are
+        `enough`, if any."""
         fresh = self._open is None or self._open.key != key
         if fresh:
             self.close()
@@ -133,7 +134,7 @@ class Scenes:
         assert found.played is not None
         running.scene, running.scene_ended_by = key, found.played.ended_by
         for id, verdict in found.played.verdicts.items() if fresh else ():
-            if verdict.holds is False and id not in others:
+            if verdict.holds is False and id in self._invariants and id not in others:
                 running.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
         return Recorded(found.played, found.played.scene, running.checks)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance import documents
 from conformance.errors import UsageError
@@ -33,6 +33,13 @@ class Scope:
         own = {id for id in ids if not id.startswith(INVARIANT)}
         selecting = (own | (ids & self.named)) if own else ids
         return not self.judged.isdisjoint(selecting) and not (own and own <= self.foreign)
+
+    def with_violated(self, registry: Registry, failed: Iterable[str]) -> Scope:
+        """Return the selection with the invariants among the ids that failed: a violated invariant fails the test, so
+        it counts, whatever was selected."""
+        violated = {id for id in failed if id.startswith(INVARIANT) and id in registry.requirements} - {*self.unclaimed}
+        profiles = {registry.requirements[id].profile for id in violated}
+        return replace(self, profiles=tuple(sorted({*self.profiles, *profiles})), judged=self.judged | violated)
 
 
 def scope(

@@ -37,6 +37,7 @@ from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
 from conformance.suite.ledger import Check, Ledger, Phase
+from conformance.suite.selection import not_claimed
 from conformance.suite.settings import RunSettings
 from conformance.suite.silence import Silence
 from conformance.suite.wait_budget import WaitBudget
@@ -326,15 +327,17 @@ class ClusterEnvironment:
         """Judge the invariants: a violated one fails every test; an unknown one only a test that declares it and ran to
         its end."""
         declared = running.checks.declared if finished else ()
+        roles, features = self._settings.roles, self._settings.features
         settle = self.driver.descriptor.settle
         verdicts = invariants.judge(case.history, excused=case.excused_pods(), settle=settle)
         if case.neighbor is not None:
             beside = invariants.judge(case.neighbor.history, excused=case.neighbor.excused_pods(), settle=settle)
             verdicts += [verdict for verdict in beside if verdict.holds is False]
         for verdict in verdicts:
-            known = verdict.id in self._registry.requirements
-            if known and (verdict.id in declared or verdict.holds is False):
-                at = round(verdict.records[-1].at, 3) if verdict.records else None
+            entry = self._registry.requirements.get(verdict.id)
+            claimed = entry is not None and not not_claimed(entry, roles, features)
+            if claimed and (verdict.id in declared or verdict.holds is False):
+                at = verdict.records[-1] if verdict.records else None
                 running.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
 
     def _revive(self) -> None:

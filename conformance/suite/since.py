@@ -10,6 +10,7 @@ from conformance.evidence.values import plain
 from conformance.history.differences import reduced
 from conformance.history.query import UNASKED, History
 from conformance.history.record import Record
+from conformance.suite.checks import Moment
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
@@ -25,9 +26,17 @@ def last_change(history: History, what: str, expected: object, seen: object) -> 
     return history.now()
 
 
-def since(history: History, what: str, expected: object, seen: object, at: Record | None = None) -> float | None:
-    """Return since when a comparison fails: the time of the record, if there is one, or the last change of what
-    differs."""
+def since(history: History, what: str, expected: object, seen: object, at: Record | None = None) -> Moment:
+    """Return since when a comparison fails: `at`, or the first record that is listed as wrong, or the time of the last
+    change of what differs."""
     if at is not None:
-        return round(at.at, 3)
-    return round(last_change(history, what, expected, seen), 3) if plain(expected) != plain(seen) else None
+        return at
+    if plain(expected) == plain(seen):
+        return None
+    return _listed(history, seen) or round(last_change(history, what, expected, seen), 3)
+
+
+def _listed(history: History, seen: object) -> Record | None:
+    """Return the first record of a list of records as text."""
+    texts = {text for text in seen if isinstance(text, str)} if isinstance(seen, list | tuple) else set()
+    return next((record for record in history.records() if str(record) in texts), None) if texts else None

@@ -311,6 +311,31 @@ def test_a_broken_invariant_counts_though_the_test_did_not_declare_it() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "selected", [{"ids": ("AA-001",), "only": ("t",)}, {"ids": ("AA-001",)}, {"profiles": ("core",)}]
+)
+def test_a_broken_invariant_counts_whatever_was_selected(selected: dict[str, tuple[str, ...]]) -> None:
+    entries = registry(entry("AA-001"), entry("INV-001", profile="gang"), entry("INV-002", profile="gang"))
+    report = model.judge(
+        entries,
+        [
+            msgspec.structs.replace(begin({"t": ("AA-001",)}), **selected),
+            started("t", "AA-001"),
+            check("t", "INV-001", "failed"),
+            check("t", "AA-001"),
+            ended("t", "failed"),
+            DONE,
+        ],
+        TODAY,
+    )
+    assert {r.requirement.id: str(r.outcome) for r in report.results} == {
+        "AA-001": "passed",
+        "INV-001": "failed",
+        "INV-002": "not-run",
+    }
+    assert (report.counts[Outcome.FAILED], report.exit) == (1, Exit.NOT_CONFORMANT)
+
+
 FAILED: list[ledger.AnyEvent] = [started("t", "AA-001"), check("t", "AA-001", "failed"), ended("t", "failed"), DONE]
 PASSED: list[ledger.AnyEvent] = [started("t", "AA-001"), check("t", "AA-001"), ended("t"), DONE]
 

@@ -16,6 +16,7 @@ from conformance.implementation import loading
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.invariants.result import RuleResult
+from conformance.suite import ledger
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.scene import SceneEnded
@@ -334,3 +335,16 @@ def test_a_comparison_that_fails_says_since_when_its_objects_are_so(story: Story
     now = round(story.history.now(), 3)
     assert first.at < second.at < third.at
     assert [check.at for check in case.checks.made] == [second.at, third.at, third.at, now, None]
+
+
+def test_a_failure_says_at_which_record_it_first_went_wrong(story: Story) -> None:
+    first, second = story.pod("a1"), story.pod("b1")
+    case = play(story)
+    case.holds("AA-001", "a rule", RuleResult("", "a rule", False, "because", (first, second)))
+    case.expect("AA-001", "states that are wrong", [], [str(second), str(first)])
+    case.expect("AA-001", "the state then", "x", "y", at=second)
+    case.expect("AA-001", "nodes of pods", {"a1": "n1"}, {"a1": ""})  # only the last change is known
+    case.expect("AA-001", "the state then", "x", "x", at=second)
+    where = [ledger.Deviation(f"pods/{each.name}", each.revision) for each in (second, first, second)]
+    assert [check.deviation for check in case.checks.made] == [*where, None, None]
+    assert [check.at for check in case.checks.made[:3]] == [round(each.at, 3) for each in (second, first, second)]

@@ -1,0 +1,36 @@
+"""Errors of the suite or its cluster, from the events of a ledger. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conformance.suite.ledger import AnyEvent, HarnessFault, RunFinished, TestFinished, TestStarted, WorkerLost
+
+_BROKEN = (3, 4)
+"""pytest's exit statuses for internal errors and wrong usage: both are mistakes of the suite."""
+
+
+def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
+    """Return the harness errors in order of first appearance, each once."""
+    listed = list(events)
+    found: dict[str, None] = {}
+    for event in listed:
+        if isinstance(event, HarnessFault):
+            found[event.what] = None
+        elif isinstance(event, WorkerLost) and not interrupted:
+            torn = _torn(listed, event.worker)
+            found[f"worker {event.worker} died" + (f" during {torn[0]}" if torn else "")] = None
+        elif isinstance(event, RunFinished) and event.status in _BROKEN and not found:
+            found[f"pytest ended with status {event.status}"] = None
+    return tuple(found)
+
+
+def _torn(events: Iterable[AnyEvent], worker: str) -> list[str]:
+    """Return the tests that a worker has begun and not ended."""
+    begun, ended = set(), set()
+    for event in events:
+        if isinstance(event, TestStarted) and event.worker == worker:
+            begun.add(event.test)
+        elif isinstance(event, TestFinished):
+            ended.add(event.test)
+    return sorted(begun - ended)
