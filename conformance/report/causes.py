@@ -1,48 +1,53 @@
 """Failures grouped by cause; causes ranked by how many requirements they hold up. Pure.
 
-A failed wait reports the nearest miss. Waits of different tests whose nearest misses say the same about other objects
-have one cause, and so do comparisons of the same name with the same differences. Requirements that were not judged
-because such a failure ended their test are held up by its cause.
+A failed requirement has one cause, however many of its checks failed. Texts are never compared. Two failed requirements
+have the same cause if
+
+- they rest on the same defect of the specification, and of the judged requirements that do, more failed than passed,
+- in one history, they first went wrong at the same record, or failed for the same check with the same values,
+- a process of the implementation ended in the same way, or the implementation has done nothing at all.
+
+Requirements that were not judged because such a failure ended their test are held up by its cause.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from conformance.evidence.values import brief
-from conformance.history.differences import reduced
+import msgspec
+
 from conformance.implementation.output import TAIL
 from conformance.report.model import Failure, Outcome, Report, Result
 from conformance.suite.requirement import Level
+from conformance.suite.selection import INVARIANT
 
 NEAREST, IN_VAIN = "nearest: ", "not seen within "
-_MASKS = (
-    (re.escape(TAIL) + ".*", TAIL),  # the end of a log
-    (r"\"[^\"]*\"|'[^']*'", "…"),  # quoted values
-    (r"\{[^{}]*\}|\[[^\[\]]*\]", "…"),  # and collections of them
-    (r"(?<=[a-z]/)[a-z0-9][a-z0-9.-]*", "…"),  # podcliques/NAME
-    (r"\b[a-z][a-z0-9]*(-[a-z0-9]+)*-[0-9][a-z0-9-]*", "…"),  # NAME-0-…
-    (r"\d+(\.\d+)?|\bNone\b", "#"),
-    (r"…(, …)+", "…"),
-)
-"""Names and numbers that differ between tests and say nothing about the cause."""
 
 
 @dataclass
 class Cause:
     """What made requirements fail and kept others from being judged."""
 
-    failures: list[Failure] = field(default_factory=list)
-    """The distinct failures; several requirements may share one."""
-    failed: list[Result] = field(default_factory=list)
+    failed: list[Result]
+    """The first one gives the cause its title."""
     held_up: list[Result] = field(default_factory=list)
+    defects: tuple[str, ...] = ()
+    """The defects of the specification that it looks like, the likeliest first."""
 
     @property
     def results(self) -> list[Result]:
         """Return the results that failed or were held up."""
         return [*self.failed, *self.held_up]
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Return the distinct failures; several requirements may share one."""
+        found: dict[bytes, Failure] = {}
+        for result in self.failed:
+            for failure in result.failures:
+                found.setdefault(msgspec.json.encode(replace(failure, at=None, deviation=None)), failure)
+        return list(found.values())
 
     @property
     def tests(self) -> list[str]:
@@ -51,8 +56,10 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """Return the cause as one line."""
-        return nearest(self.failures[0].seen) or self.failures[0].what
+        """Return what is wrong, as one line."""
+        lead = self.failed[0]
+        gone = next((line for failure in lead.failures if (line := stopped(failure.seen))), "")
+        return gone or lead.requirement.violation or lead.requirement.text
 
     @property
     def weight(self) -> tuple[int, int]:
@@ -60,64 +67,131 @@ class Cause:
         return sum(result.requirement.level is Level.MUST for result in self.results), len(self.results)
 
 
-def of(report: Report) -> list[Cause]:
-    """Return the causes of all unexpected failures; the one that holds up most is first."""
-    found: dict[str, Cause] = {}
-    ended: dict[tuple[str, str], Cause] = {}
+def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
+    """Return the causes of all unexpected failures; the one that holds up most is first. `defects` are the ids of the
+    specification that are defects."""
+    failed = {
+        result.requirement.id: result
+        for result in report.results
+        if result.outcome in (Outcome.FAILED, Outcome.STALE_EXPECTATION) and result.failures
+    }
+    scores = _scores(report.results, failed, defects)
+    groups = _Groups(failed)
+    for ids in [*_by_defect(failed, scores), *_by_event(failed.values())]:
+        groups.join(ids)
+    causes = [_cause([failed[id] for id in ids], scores) for ids in groups.all()]
+    holders = {key: cause for cause in causes for result in cause.failed for key in _ends(result)}
     for result in report.results:
-        if result.outcome not in (Outcome.FAILED, Outcome.STALE_EXPECTATION):
-            continue
-        for failure in result.failures:
-            cause = found.setdefault(signature(failure), Cause())
-            _add(cause.failed, result)
-            if not any(replace(failure, at=None) == replace(known, at=None) for known in cause.failures):
-                cause.failures.append(failure)
-            ended[failure.test, f"{result.requirement.id} failed ({failure.what})"] = cause
-            if failure.scene:
-                ended[failure.scene, failure.what] = cause
-    for result in report.results:
-        if result.outcome is Outcome.BLOCKED:
-            for by in result.ended_by:
-                if (holder := ended.get(by)) is not None:
-                    _add(holder.held_up, result)
-    return sorted(found.values(), key=lambda cause: cause.weight, reverse=True)
+        for by in result.ended_by if result.outcome is Outcome.BLOCKED else ():
+            if by in holders and result not in holders[by].held_up:
+                holders[by].held_up.append(result)
+    return sorted(causes, key=lambda cause: cause.weight, reverse=True)
 
 
 def nearest(seen: object) -> str:
     """Return the nearest miss of a wait that timed out, or what ended it (a process that died); empty if it is not a
     wait."""
     lines = seen.splitlines() if isinstance(seen, str) else []
+    return stopped(seen) or next((line.removeprefix(NEAREST) for line in lines if line.startswith(NEAREST)), "")
+
+
+def stopped(seen: object) -> str:
+    """Return why nothing could follow in a wait: a process has ended, or the implementation does nothing."""
+    lines = seen.splitlines() if isinstance(seen, str) else []
     begin = next((number for number, line in enumerate(lines) if line.startswith(IN_VAIN)), None)
-    if begin:
-        return lines[0]
-    return next((line.removeprefix(NEAREST) for line in lines if line.startswith(NEAREST)), "")
+    return lines[0] if begin else ""
 
 
-def signature(failure: Failure) -> str:
-    """Return a text that is the same for failures with the same cause, as far as their texts tell."""
-    if unmet := nearest(failure.seen):
-        return _masked(unmet)
-    expected, seen = reduced(failure.expected, failure.seen)
-    if isinstance(expected, Mapping) and isinstance(seen, Mapping):
-        return f"{_masked(failure.what)}: {_masked_leaves(expected)} {_masked_leaves(seen)}"
-    first = seen.partition("\n")[0] if isinstance(seen, str) else brief(seen)
-    return f"{_masked(failure.what)}: {_masked(first)}"
+def _cause(results: list[Result], scores: Mapping[str, tuple[int, int]]) -> Cause:
+    cited = {row for result in results for row in result.requirement.source if row in scores}
+    within = {row: sum(row in result.requirement.source for result in results) for row in cited}
+    ranked = sorted(cited, key=lambda row: (-within[row], scores[row][1], row))
+    return Cause(sorted(results, key=_leading), defects=tuple(ranked))
 
 
-def _masked(text: str) -> str:
-    """Return the distinct statements of a text, without names and numbers."""
-    for pattern, mask in _MASKS:
-        text = re.sub(pattern, mask, text)
-    return "; ".join(sorted(set(text.split("; "))))
+def _leading(result: Result) -> tuple[bool, bool, str]:
+    """Sort first what says most about a cause: a MUST, and not an invariant, which says what went wrong in the end."""
+    entry = result.requirement
+    return entry.level is not Level.MUST, entry.id.startswith(INVARIANT), entry.id
 
 
-def _masked_leaves(value: object) -> str:
-    """Return what differs: the leaves of a mapping of objects, whichever objects these are."""
-    if isinstance(value, Mapping):
-        return " ".join(sorted({f"{_masked(str(key))}={_masked_leaves(inner)}" for key, inner in value.items()}))
-    return _masked(brief(value))
+def _scores(results: Iterable[Result], failed: Collection[str], defects: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return for each defect how many of the requirements that rest on it failed and passed."""
+    found: dict[str, tuple[int, int]] = {}
+    for result in results:
+        for row in set(result.requirement.source).intersection(defects):
+            bad, good = found.get(row, (0, 0))
+            found[row] = bad + (result.requirement.id in failed), good + (result.outcome is Outcome.PASSED)
+    return found
 
 
-def _add(results: list[Result], result: Result) -> None:
-    if all(known.requirement.id != result.requirement.id for known in results):
-        results.append(result)
+def _by_defect(failed: Mapping[str, Result], scores: Mapping[str, tuple[int, int]]) -> list[list[str]]:
+    """Return the requirements that fail for one defect. Each counts for one defect only, the one that explains most:
+    requirements that rest on several do not join these."""
+    left = dict(failed)
+    found = []
+    while left:
+        explained = {
+            row: [id for id, result in left.items() if row in result.requirement.source]
+            for row, (bad, good) in scores.items()
+            if bad > good
+        }
+        row = min(explained, key=lambda row: (-len(explained[row]), scores[row][1], row), default=None)
+        if row is None or len(explained[row]) < 2:
+            break
+        found.append(explained[row])
+        left = {id: result for id, result in left.items() if id not in explained[row]}
+    return found
+
+
+def _by_event(failed: Iterable[Result]) -> list[list[str]]:
+    """Return the requirements that fail for one event: a record, a check, or the end of a process."""
+    found: dict[Hashable, list[str]] = {}
+    for result in failed:
+        for event in {event for failure in _firsts(result.failures) for event in _events(failure)}:
+            found.setdefault(event, []).append(result.requirement.id)
+    return list(found.values())
+
+
+def _firsts(failures: Iterable[Failure]) -> list[Failure]:
+    """Return the failures, without those that went wrong at a later record than another one of the same history: they
+    may be its consequences."""
+    first: dict[str, int] = {}
+    listed = list(failures)
+    for failure in listed:
+        if failure.deviation is not None:
+            known = first.setdefault(failure.history, failure.deviation.revision)
+            first[failure.history] = min(known, failure.deviation.revision)
+    return [f for f in listed if f.deviation is None or f.deviation.revision == first[f.history]]
+
+
+def _events(failure: Failure) -> list[Hashable]:
+    values = msgspec.json.encode((failure.what, failure.expected, failure.seen))
+    found: list[Hashable] = [(failure.history, values)]
+    if failure.deviation is not None:
+        found.append((failure.history, failure.deviation))
+    if gone := stopped(failure.seen):
+        found.append(gone.partition(TAIL)[0])
+    return found
+
+
+def _ends(result: Result) -> list[tuple[str, str]]:
+    """Return how tests that were not judged to their end name the failures of a requirement."""
+    by_check = [(failure.test, f"{result.requirement.id} failed ({failure.what})") for failure in result.failures]
+    return by_check + [(failure.scene, failure.what) for failure in result.failures if failure.scene]
+
+
+class _Groups:
+    """Disjoint sets of ids."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._of = {id: [id] for id in ids}
+
+    def join(self, ids: Iterable[str]) -> None:
+        """Make one set of the sets of these ids."""
+        whole = list(dict.fromkeys(member for id in ids for member in self._of[id]))
+        self._of |= dict.fromkeys(whole, whole)
+
+    def all(self) -> list[list[str]]:
+        """Return the sets."""
+        return list({id(group): group for group in self._of.values()}.values())

@@ -16,7 +16,7 @@ import jsonschema
 import yaml
 
 from conformance.errors import HarnessError
-from conformance.report import repetitions
+from conformance.report import causes, defects, repetitions
 from conformance.report.model import Failure, Outcome, Profile, Report, Result, RunVerdict
 
 SCHEMA = Path(__file__).parent / "report.schema.json"
@@ -155,6 +155,28 @@ def _markers(report: Report) -> Document:
     return {"markers": timed} if timed else {}
 
 
+def _causes(report: Report) -> Document:
+    """Return what made requirements fail, if any did."""
+    listed = [
+        {
+            "title": cause.title,
+            "failed": [result.requirement.id for result in cause.failed],
+            "heldUp": [result.requirement.id for result in cause.held_up],
+            "tests": cause.tests,
+            "looksLike": list(cause.defects),
+        }
+        for cause in causes.of(report, defects.known())
+    ]
+    return {"causes": listed} if listed else {}
+
+
+def _failed_at(id: str, failure: Failure) -> Document:
+    found: Document = {"id": id, "test": failure.test, "what": failure.what, "at": failure.at}
+    if failure.deviation is not None:
+        found |= {"object": failure.deviation.object, "revision": failure.deviation.revision}
+    return found
+
+
 def _run(report: Report) -> Document:
     started = report.started
     return {
@@ -177,12 +199,8 @@ def _run(report: Report) -> Document:
             for t in report.tests
         ],
         **_markers(report),
-        "failedAt": [
-            {"id": r.requirement.id, "test": f.test, "what": f.what, "at": f.at}
-            for r in report.results
-            for f in r.failures
-            if f.at is not None
-        ],
+        **_causes(report),
+        "failedAt": [_failed_at(r.requirement.id, f) for r in report.results for f in r.failures if f.at is not None],
     }
 
 

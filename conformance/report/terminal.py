@@ -19,7 +19,7 @@ from rich.text import Text
 from conformance.evidence.bundle import PICTURE
 from conformance.evidence.values import brief
 from conformance.history.differences import reduced
-from conformance.report import causes, repetitions
+from conformance.report import causes, defects, repetitions
 from conformance.report.causes import Cause
 from conformance.report.model import NOT_SELECTED, Failure, Outcome, Profile, Report, Result, RunVerdict
 from conformance.suite import markers
@@ -65,7 +65,7 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
         if fault in told:
             continue
         _print(console, _line(f"harness error: {fault}", "bold magenta"))
-    found = causes.of(report)
+    found = causes.of(report, defects.known())
     held_up = {result.requirement.id for cause in found for result in cause.held_up}
     _unjudged(report, held_up, path.parent, console, verbose=verbose)
     for result in report.results:
@@ -210,7 +210,8 @@ def _causes(found: Sequence[Cause], report: Report, folder: Path, console: Conso
         if verbose or number <= IN_FULL:
             _cause(number, cause, report, folder, console, verbose=verbose)
         elif number <= IN_FULL + IN_SHORT:
-            _print(console, _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)})"))
+            alike = f"; like {cause.defects[0]}" if cause.defects else ""
+            _print(console, _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)}{alike})"))
     if not verbose and len(found) > IN_FULL + IN_SHORT:
         more = len(found) - IN_FULL - IN_SHORT
         _print(console, _line(f"and {_plural(more, 'more cause')}: see {folder / TEXT}", "dim"))
@@ -224,13 +225,29 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Con
     for result in shown:
         _requirement(result, console)
     if rest := cause.failed[len(shown) :]:
-        _print(console, _block("failed too", _ids(rest, verbose=verbose)))
+        _print(console, _block("failed too", _violations(rest, FEW_LINES)))
     if cause.held_up:
         _print(console, _block("held up", _ids(cause.held_up, verbose=verbose)))
+    if cause.defects:
+        _print(console, _block("looks like", _alike(cause.defects)))
     for failure in cause.failures if verbose else cause.failures[:1]:
         for label, text in _facts(failure, folder, MOST_LINES if verbose else FEW_LINES):
             _print(console, _block(label, text))
         _print(console, _block("reproduce", f"{report.started.reproduce} --test {shlex.quote(failure.test)}"))
+
+
+def _violations(results: Sequence[Result], most: int) -> str:
+    """Return what is wrong by each requirement, one line each; of more than `most`, the ids of the rest."""
+    lines = [f"{r.requirement.id} {r.requirement.violation}".rstrip() for r in results[:most]]
+    more = [_ids(results[most:], verbose=False)] if len(results) > most else []
+    return "\n".join(lines + more)
+
+
+def _alike(ids: Sequence[str]) -> str:
+    """Return the defect of the specification that is the likeliest, and the ids of the others."""
+    row = defects.known()[ids[0]]
+    others = f"\nor: {', '.join(ids[1:])}" if len(ids) > 1 else ""
+    return f"{row.id} {brief(defects.fact(row), 160)}{others}"
 
 
 def _requirement(result: Result, console: Console) -> None:
@@ -250,7 +267,8 @@ def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:
             facts.append(("expected", _value(expected, most)))
     facts.append(("seen", _value(seen, most)))
     if failure.at is not None:
-        facts.append(("at", f"{failure.at:.3f} s of the history"))
+        record = f", {failure.deviation.object} (revision {failure.deviation.revision})" if failure.deviation else ""
+        facts.append(("at", f"{failure.at:.3f} s of the history{record}"))
     if failure.bundle:
         bundle = folder / failure.bundle
         facts.append(("evidence", shlex.quote(str(bundle))))

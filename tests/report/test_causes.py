@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from test_model import DONE, TODAY, begin, check, ended, entry, registry, started
+from dataclasses import replace
+
+import msgspec
+from test_model import DONE, TODAY, begin, check, entry, registry, started
+from test_model import ended as ended_test
 
 from conformance.report import causes, model
 from conformance.suite import ledger
+from conformance.suite.requirement import Level, Requirement
 
+HAD = "cliques that each name has had"
 STATUS = """\
 not seen within 60 s: {set} is available
 nearest: availableReplicas is {seen} of {wanted}, observedGeneration None of generation 1
 last state:
   podcliquesets/{set}: 0 available of {wanted}
 """
+DEFECTS = ("DF-1", "DF-2", "DF-3")
+
+Tests = dict[str, tuple[str, ...]]
 
 
-def failed(test: str, id: str, what: str, expected: object, seen: object) -> ledger.Check:
-    return ledger.Check(wall=3.0, test=test, id=id, what=what, outcome="failed", expected=expected, seen=seen)
+def of(id: str, *source: str, level: Level = Level.MUST) -> Requirement:
+    return replace(entry(id, level=level), source=source or ("X-1",), violation=f"{id} is violated")
+
+
+def failed(
+    test: str, id: str, what: str, expected: object, seen: object, *, at: tuple[str, int] | None = None
+) -> ledger.Check:
+    where = ledger.Deviation(*at) if at else None
+    return ledger.Check(
+        wall=3.0, test=test, id=id, what=what, outcome="failed", expected=expected, seen=seen, deviation=where
+    )
 
 
 def late(test: str, id: str, name: str, wanted: int, seen: int | None = None) -> ledger.Check:
@@ -24,91 +42,152 @@ def late(test: str, id: str, name: str, wanted: int, seen: int | None = None) ->
     return failed(test, id, what, what, STATUS.format(set=name, wanted=wanted, seen=seen))
 
 
-def found(tests: dict[str, tuple[str, ...]], *events: ledger.AnyEvent) -> list[tuple[str, list[str], list[str]]]:
-    """Title, failed and held up requirements of each cause."""
-    entries = registry(*(entry(id) for id in sorted({id for ids in tests.values() for id in ids})))
+def ended(test: str, outcome: str = "failed", *, by: str = "", scene: str = "") -> ledger.AnyEvent:
+    cause = "implementation" if outcome == "blocked" else ""
+    return msgspec.structs.replace(ended_test(test, outcome, cause=cause, by=by), scene=scene)
+
+
+def found(
+    tests: Tests, *events: ledger.AnyEvent, entries: tuple[Requirement, ...] = (), defects: tuple[str, ...] = DEFECTS
+) -> list[causes.Cause]:
+    """The causes of a run of these tests, which all end, with these events."""
+    listed = {id: of(id) for ids in tests.values() for id in ids} | {each.id: each for each in entries}
+    ends = {event.test for event in events if isinstance(event, ledger.TestFinished)}
     begun = [started(test, *ids) for test, ids in tests.items()]
-    report = model.judge(entries, [begin(tests), *begun, *events, DONE], TODAY)
-    return [
-        (cause.title, [r.requirement.id for r in cause.failed], [r.requirement.id for r in cause.held_up])
-        for cause in causes.of(report)
-    ]
+    closing = [ended(test) for test in tests if test not in ends]
+    report = model.judge(registry(*listed.values()), [begin(tests), *begun, *events, *closing, DONE], TODAY)
+    return causes.of(report, defects)
 
 
-def test_a_status_that_is_never_written_is_one_cause_and_the_heaviest_comes_first() -> None:
-    tests = {"t": ("AA-001", "AA-002"), "u": ("AA-003",), "v": ("AA-004", "AA-005")}
-    assert found(
-        tests,
-        failed("v", "AA-005", "labels", {"a": 1}, {"a": 2}),
-        check("v", "AA-004"),
-        ended("v", "failed"),
-        late("t", "AA-001", "one", 1),
-        ended("t", "failed", by="AA-001 failed (one is available)"),
-        late("u", "AA-003", "other", 3, 0),
-        ended("u", "failed", by="AA-003 failed (other is available)"),
-    ) == [
-        (
-            "availableReplicas is None of 1, observedGeneration None of generation 1",
-            ["AA-001", "AA-003"],
-            ["AA-002"],
-        ),
-        ("labels", ["AA-005"], []),
-    ]
+def groups(listed: list[causes.Cause]) -> list[list[str]]:
+    """The failed requirements of each cause."""
+    return sorted([result.requirement.id for result in cause.failed] for cause in listed)
 
 
-def test_misses_about_other_objects_are_one_cause_and_other_misses_are_not() -> None:
-    seen = [
-        "2 of 3 pods of s-0-web are bound; 0 of 1 pods of s-0-sg-1-ld are bound",
-        "0 of 4 pods of kept-1-a are bound",
-        "no podcliquescalinggroups/s-0-g",
-        "no podcliquescalinggroups/other, other-2-g",
-        "no services/s-0",
+def test_a_requirement_has_one_cause_however_many_checks_fail_in_however_many_tests() -> None:
+    tests = {f"t{number}": ("AA-001",) for number in range(19)}
+    checks = [failed(test, "AA-001", chr(97 + number) * 3, "a", "b") for number, test in enumerate(tests)]
+    [cause] = found(tests, *checks)
+    assert len(cause.failures) == len(cause.tests) == 19
+
+
+def test_texts_that_are_alike_join_nothing() -> None:
+    tests = {f"t{number}": (f"AA-00{number}",) for number in range(4)}
+    checks = [
+        failed("t0", "AA-000", HAD, {"strict-0-a": 2}, {"strict-0-a": 5}),
+        failed("t1", "AA-001", HAD, {"torn-0-a": 2}, {"torn-0-a": 5}),
+        failed("t2", "AA-002", "lastErrors", "lastErrors", "not seen within 60 s: x\nnearest: no errors of one"),
+        failed("t3", "AA-003", "lastErrors", "lastErrors", "not seen within 60 s: x\nnearest: no errors of other"),
     ]
-    tests = {f"t{n}": (f"AA-00{n}",) for n in range(len(seen))}
-    events = [
-        failed(f"t{n}", f"AA-00{n}", f"what {n}", f"what {n}", f"not seen\nnearest: {unmet}")
-        for n, unmet in enumerate(seen)
+    ends = [ended(test, scene="scene") for test in tests]
+    assert groups(found(tests, *checks, *ends)) == [["AA-000"], ["AA-001"], ["AA-002"], ["AA-003"]]
+
+
+def test_requirements_that_rest_on_one_defect_have_one_cause() -> None:
+    entries = (of("AA-001", "X-1", "DF-1"), of("AA-002", "DF-1"), of("AA-003", "X-1"))
+    tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",)}
+    checks = [failed(test, ids[0], f"what of {test}", 1, test) for test, ids in tests.items()]
+    listed = found(tests, *checks, entries=entries)
+    assert groups(listed) == [["AA-001", "AA-002"], ["AA-003"]]  # the contract row X-1 joins nothing
+    assert [cause.defects for cause in listed] == [("DF-1",), ()]
+
+
+def test_a_defect_that_the_run_contradicts_joins_nothing() -> None:
+    entries = tuple(of(f"AA-00{number}", "DF-1") for number in range(4))
+    tests = {f"t{number}": (f"AA-00{number}",) for number in range(4)}
+    passed = [event for t in ("t2", "t3") for event in (check(t, *tests[t]), ended(t, "passed"))]
+    listed = found(
+        tests, failed("t0", "AA-000", "w", 1, 2), failed("t1", "AA-001", "x", 1, 2), *passed, entries=entries
+    )
+    assert groups(listed) == [["AA-000"], ["AA-001"]]
+
+
+def test_a_requirement_on_several_defects_does_not_join_those_of_each() -> None:
+    entries = (
+        of("AA-001", "DF-1"),
+        of("AA-002", "DF-1"),
+        of("AA-003", "DF-1", "DF-2"),
+        of("AA-004", "DF-2"),
+        of("AA-005", "DF-2", "DF-3"),
+    )
+    tests = {each.id: (each.id,) for each in entries}
+    listed = found(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
+    assert groups(listed) == [["AA-001", "AA-002", "AA-003"], ["AA-004", "AA-005"]]
+    assert [cause.defects for cause in listed] == [("DF-1", "DF-2"), ("DF-2", "DF-3")]
+
+
+def test_what_first_goes_wrong_at_one_record_has_one_cause() -> None:
+    tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",), "w": ("AA-004",)}
+    checks = [
+        failed("t", "AA-001", "gates", "held", "gone", at=("pods/a", 7)),
+        failed("u", "AA-002", "bound pods", 0, 1, at=("pods/a", 7)),
+        failed("v", "AA-003", "order", "a b", "b a", at=("pods/b", 5)),
+        failed("v", "AA-003", "count", 1, 2, at=("pods/a", 7)),  # a consequence
+        failed("w", "AA-004", "gates again", "held", "gone", at=("pods/a", 7)),
     ]
-    groups = [ids for _, ids, _ in found(tests, *events, *(ended(test, "failed") for test in tests))]
-    assert groups == [["AA-000", "AA-001"], ["AA-002", "AA-003"], ["AA-004"]]
+    ends = [ended(test, scene="scene") for test in ("t", "u", "v")] + [ended("w", scene="other scene")]
+    assert groups(found(tests, *checks, *ends)) == [["AA-001", "AA-002"], ["AA-003"], ["AA-004"]]
+
+
+def test_one_check_of_several_requirements_is_one_cause() -> None:
+    tests = {"t": ("AA-001", "AA-002"), "u": ("AA-003",), "v": ("AA-004",)}
+    wait = STATUS.format(set="s", wanted=1, seen=0)
+    checks = [failed(test, id, "s is available", "s is available", wait) for test, ids in tests.items() for id in ids]
+    ends = [ended("t"), ended("u", scene="scene"), ended("v", scene="scene")]
+    assert groups(found(tests, *checks, *ends)) == [["AA-001", "AA-002"], ["AA-003", "AA-004"]]
 
 
 def test_a_process_that_died_is_the_cause_of_waits_in_vain() -> None:
     dead = "mine: the operator exited with code 7\npanic: no\n"
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     waits = [STATUS.format(set="s", wanted=1, seen=0), "not seen within 3 s: x\nnearest: no podcliques/s-0-a"]
-    events = [failed(test, id, "x", "x", dead + wait) for (test, (id,)), wait in zip(tests.items(), waits, strict=True)]
-    groups = found(tests, *events, *(ended(test, "failed") for test in tests))
-    assert groups == [("mine: the operator exited with code 7", ["AA-001", "AA-002"], [])]
+    checks = [
+        failed(test, ids[0], test, test, dead + wait) for (test, ids), wait in zip(tests.items(), waits, strict=True)
+    ]
+    [cause] = found(tests, *checks)
+    assert (cause.title, groups([cause])) == ("mine: the operator exited with code 7", [["AA-001", "AA-002"]])
 
 
 def test_ends_of_logs_make_no_causes_of_their_own() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     waits = [f"nothing is bound; its log ends with: cycle {n} | of {n}\nnot seen within 3 s: x" for n in ("a", "b")]
-    events = [failed(test, id, "x", "x", wait) for (test, (id,)), wait in zip(tests.items(), waits, strict=True)]
-    [(title, ids, _)] = found(tests, *events, *(ended(test, "failed") for test in tests))
-    assert (title, ids) == ("nothing is bound; its log ends with: cycle a | of a", ["AA-001", "AA-002"])
+    [cause] = found(tests, *(failed(t, i, t, t, wait) for (t, (i,)), wait in zip(tests.items(), waits, strict=True)))
+    assert cause.title == "nothing is bound; its log ends with: cycle a | of a"
+
+
+def test_what_holds_up_most_comes_first() -> None:
+    tests = {"t": ("AA-001", "AA-002"), "u": ("AA-003",)}
+    listed = found(
+        tests,
+        failed("u", "AA-003", "labels", {"a": 1}, {"a": 2}),
+        late("t", "AA-001", "one", 1),
+        ended("t", by="AA-001 failed (one is available)"),
+    )
+    assert [(groups([c]), [r.requirement.id for r in c.held_up]) for c in listed] == [
+        ([["AA-001"]], ["AA-002"]),
+        ([["AA-003"]], []),
+    ]
+
+
+def test_a_step_that_is_not_reached_holds_up_what_needs_a_later_one() -> None:
+    tests = {"t": ("AA-001",), "u": ("AA-002",)}
+    blocked = ended("u", "blocked", by="one is available", scene="scene")
+    [cause] = found(tests, late("t", "AA-001", "one", 1), ended("t", scene="scene"), blocked)
+    assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
+
+
+def test_the_title_says_what_is_wrong_with_a_must_rather_than_an_invariant_or_should() -> None:
+    entries = (of("AA-001", "DF-1", level=Level.SHOULD), of("AA-002", "DF-1"), of("INV-001", "DF-1"))
+    tests = {each.id: (each.id,) for each in entries}
+    [cause] = found(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
+    assert cause.title == "AA-002 is violated"
+    [cause] = found({"t": ("AA-009",)}, failed("t", "AA-009", "w", 1, 2), entries=(entry("AA-009"),))
+    assert cause.title == "Text of AA-009."
 
 
 def test_each_different_failure_of_a_cause_is_kept_once() -> None:
     both = ("AA-001", "AA-002")
-    entries = registry(*map(entry, both))
-    events = [begin({"t": both, "u": both}), started("t", *both), started("u", *both)]
-    events += [failed(test, id, "x", {"a": 1}, {"a": 2}) for test in ("t", "u") for id in both]  # type: ignore[misc]
-    [cause] = causes.of(model.judge(entries, [*events, ended("t", "failed"), ended("u", "failed"), DONE], TODAY))
+    entries = tuple(of(id, "DF-1") for id in both)
+    checks = [failed(test, id, "x", {"a": 1}, {"a": 2}) for test in ("t", "u") for id in both]
+    [cause] = found({"t": both, "u": both}, *checks, entries=entries)
     assert [failure.test for failure in cause.failures] == cause.tests == ["t", "u"]
-
-
-def test_the_same_difference_of_other_objects_is_one_cause() -> None:
-    right, wrong = {"app": "x", "role": "a"}, {"app": "x"}
-    tests = {"t": ("AA-001",), "u": ("AA-002", "AA-003")}
-    two = {"s-0-a": right, "s-0-b": right}
-    groups = found(
-        tests,
-        failed("t", "AA-001", "labels of podcliques", two, {**two, "s-0-a": wrong}),
-        ended("t", "failed"),
-        failed("u", "AA-002", "labels of podcliques", {"v-1-a": right}, {"v-1-a": wrong}),
-        failed("u", "AA-003", "labels of podcliques", {"v-1-a": right}, {"v-1-a": {"role": "a"}}),
-        ended("u", "failed"),
-    )
-    assert [ids for _, ids, _ in groups] == [["AA-001", "AA-002"], ["AA-003"]]

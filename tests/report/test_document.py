@@ -18,7 +18,9 @@ SNAPSHOT = Path(__file__).parent / "report.snapshot.yaml"
 REGISTRY = Registry(
     {"core": "The core."},
     {
-        id: Requirement(id, "core", Level.MUST, f"Text of {id}.", ("X-1",), "v0", ("operator",))
+        id: Requirement(
+            id, "core", Level.MUST, f"Text of {id}.", ("CHG-DF12",), "v0", ("operator",), violation=f"{id} is violated"
+        )
         for id in ("AA-001", "AA-002")
     },
     {},
@@ -56,6 +58,7 @@ EVENTS: list[ledger.AnyEvent] = [
         expected=["ä", "b"],
         seen="\x1b[31mline one\nline two: 'quoted' # no comment\n",
         at=1.25,
+        deviation=ledger.Deviation("services/one", 12),
     ),
     ledger.TestFinished(
         wall=1_795_262_961.0,

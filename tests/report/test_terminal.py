@@ -57,12 +57,13 @@ def test_a_failure_says_all_that_is_needed() -> None:
     text = shown(EVENTS)
     block = text[text.index("1 cause of failures, 1 requirement held up:") :]
     for words in (
-        "1. the names\n",
+        "1. AA-002 is violated\n",
+        "looks like: CHG-DF12 Headless Services of replicas that a scale-in removed are left behind.",
         "✗ AA-002 Text of AA-002.",
         "test:       t.py::test_one",
         'expected:   [\n                  "ä",',
         r"seen:       \x1b[31mline one",
-        "at:         1.250 s of the history",
+        "at:         1.250 s of the history, services/one (revision 12)",
         "evidence:   reports/r1/bundles/one",
         "--test t.py::test_one",
         "the role gang-scheduler was supplied by reference 0.1.0 and was not judged",
