@@ -110,6 +110,7 @@ def _requirement(result: Result) -> Document:
         "profile": entry.profile,
         "level": str(entry.level),
         "text": entry.text,
+        **({"seed": entry.seed} if entry.seed else {}),
         "outcome": str(result.outcome),
         "checks": result.checks,
         "tests": list(result.tests),

@@ -254,8 +254,9 @@ def _requirement(result: Result, console: Console) -> None:
     entry = result.requirement
     mark, style = _MARK[result.outcome]
     level = "" if entry.level is Level.MUST else f" ({entry.level}: does not decide the verdict)"
+    seed = f" (rests on {entry.seed}, and not on upstream's contract)" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""
-    _print(console, _line(f"{mark} {entry.id} {entry.text}{level}{reason}", style))
+    _print(console, _line(f"{mark} {entry.id} {entry.text}{level}{seed}{reason}", style))
 
 
 def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:

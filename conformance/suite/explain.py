@@ -44,6 +44,8 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     yield f"  since:   {entry.since}"
     if entry.feature:
         yield f"  feature: {entry.feature} (only implementations that claim it are judged)"
+    if entry.seed:
+        yield f"  seed:    {entry.seed} (not upstream's contract)"
     if entry.unless:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     for test in checklist.tests_of(checklist.load(), entry.id):

@@ -38,8 +38,9 @@ class Level(StrEnum):
 @dataclass(frozen=True)
 class Requirement:
     """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on
-    everybody; `unless` are features of implementations that it does not hold for. `violation` says what is wrong where
-    it does not hold, as a title."""
+    everybody; `unless` are features of implementations that it does not hold for; `seed` names the proposal that it
+    rests on if upstream's contract does not contain it. `violation` says what is wrong where it does not hold, as a
+    title."""
 
     id: str
     profile: str
@@ -52,6 +53,7 @@ class Requirement:
     unless: tuple[str, ...] = ()
     reproduce: tuple[str, ...] = ()
     violation: str = ""
+    seed: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
         unless=(unless,) if isinstance(unless, str) else tuple(unless),
         reproduce=tuple(entry.get("reproduce", ())),
         violation=entry.get("violation", ""),
+        seed=entry.get("seed", ""),
     )
 
 

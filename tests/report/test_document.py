@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -75,6 +76,14 @@ EVENTS: list[ledger.AnyEvent] = [
 
 def made() -> model.Report:
     return model.judge(REGISTRY, EVENTS, date(2026, 11, 21))
+
+
+def test_a_report_says_which_requirements_rest_on_a_seed() -> None:
+    seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
+    registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "AA-002": seeded})
+    content = document.document(model.judge(registry, EVENTS, date(2026, 11, 21)))
+    document.validate(content)
+    assert [entry.get("seed") for entry in content["verdict"]["requirements"]] == [None, seeded.seed]
 
 
 def test_a_report_is_what_it_was(request: pytest.FixtureRequest) -> None:

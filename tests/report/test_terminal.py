@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from io import StringIO
 from pathlib import Path
@@ -71,6 +72,13 @@ def test_a_failure_says_all_that_is_needed() -> None:
         "report: reports/r1/report.yaml",
     ):
         assert words in block, words
+
+
+def test_a_failure_says_that_its_requirement_rests_on_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
+    monkeypatch.setitem(REGISTRY.requirements, "AA-002", seeded)  # type: ignore[arg-type]
+    text = " ".join(shown(EVENTS).split())
+    assert "Text of AA-002. (rests on pull request 1, reverted by 2, and not on upstream's contract)" in text
 
 
 @pytest.mark.parametrize(

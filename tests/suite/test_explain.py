@@ -32,6 +32,7 @@ def explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
                 "docs/spec/objects.md#obj-",
             ),
         ),
+        ("TMPL-001", ("seed:    pull request 566", "not upstream's contract")),
         ("CORE-001", ("by hand:", "kubectl get", "docs/spec/objects.md#obj-101")),
         ("OBJ-123", ("docs/spec/objects.md#obj-123", "judged by RES-051 (MUST", "docs/decisions/011-")),
         ("OBJ-S01", ("judged by CORE-001 (MUST",)),
