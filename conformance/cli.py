@@ -27,6 +27,7 @@ COMMANDS = {
     "lab": ("conformance.commands.lab", "app"),
     "scheduler": ("conformance.commands.scheduler", "app"),
     "run": ("conformance.commands.run", "run"),
+    "findings": ("conformance.commands.findings", "app"),
     "list": ("conformance.commands.requirements", "list_requirements"),
     "explain": ("conformance.commands.requirements", "explain"),
     "docs": ("conformance.commands.requirements", "docs"),

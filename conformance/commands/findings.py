@@ -1,0 +1,52 @@
+"""`grove-conformance findings check | record`: pages of findings against the runs that they are about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.documents import shown
+from conformance.errors import Exit, UsageError
+from conformance.report import findings, recorded
+from conformance.suite import requirement
+
+app = typer.Typer(help="Check pages of findings against reports of runs.", no_args_is_help=True, add_completion=False)
+
+Reports = Annotated[list[Path], typer.Argument(metavar="REPORT…", help="report.yaml of a run, or recorded runs.")]
+
+
+@app.command()
+def check(
+    reports: Reports,
+    pages: Annotated[list[Path], typer.Option(help="Page of findings, or a folder of pages (repeatable).")],
+) -> int:
+    """Check that each finding still fails in one of the runs, and that each failure has a finding.
+
+    A finding is a section whose heading begins with requirements: `## CORE-026: failed pods are never replaced`.
+    """
+    found = findings.read(pages)
+    wrong = findings.problems(found, _runs(reports), requirement.load())
+    for line in wrong:
+        typer.echo(line)
+    if not wrong:
+        typer.echo(f"{len(found)} findings agree with the runs")
+    return Exit.NOT_CONFORMANT if wrong else Exit.CONFORMANT
+
+
+@app.command()
+def record(
+    reports: Reports,
+    to: Annotated[Path, typer.Option(help="File to write.")],
+) -> None:
+    """Write the outcomes of runs to a small file that `check` reads as well: a report is too large to be kept."""
+    runs = _runs(reports)
+    if not to.parent.is_dir():
+        raise UsageError("is not a folder", where=shown(to.parent), hint="name a file in a folder that exists")
+    to.write_text(recorded.render(runs), "utf-8")
+    typer.echo(str(to))
+
+
+def _runs(reports: list[Path]) -> list[recorded.Run]:
+    return [run for path in reports for run in recorded.read(path)]

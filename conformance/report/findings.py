@@ -1,0 +1,125 @@
+"""Findings: what a run showed to be wrong with an implementation, as sections of Markdown pages, checked against runs.
+
+A section whose heading begins with requirements is a finding about them: `## CORE-025, CORE-026: what is wrong`. Each
+of them has to fail in one of the runs, except those after `**Not in every run:**`; and each failure has to have a
+finding. What rests on a seed has to say so in a paragraph that begins with `**Seed.**`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance import bounded, documents
+from conformance.errors import UsageError
+from conformance.report.model import Outcome
+from conformance.report.recorded import FAILED, Run
+from conformance.suite.requirement import Registry
+
+HEADING = re.compile(r"(#{2,4}) (.*)")
+NAMED = re.compile(r"([A-Z]{2,10}-[0-9]{3}\b[^:]*): (.+)")
+TOKEN = re.compile(r"([A-Z]{2,10})-([0-9]{3})|\b([0-9]{3})\b|\bto\b")
+SOMETIMES = "**Not in every run:**"
+SEED = "**Seed.**"
+FENCE = "```"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One section: what is wrong, and the requirements that fail because of it."""
+
+    ids: tuple[str, ...]
+    title: str
+    page: Path
+    line: int
+    heading: str
+    body: str
+
+    @property
+    def where(self) -> str:
+        """Return file and line."""
+        return f"{documents.shown(self.page)}:{self.line}"
+
+    @property
+    def anchor(self) -> str:
+        """Return the anchor that GitHub gives to its heading."""
+        return re.sub(r"[^\w\- ]", "", self.heading.lower()).replace(" ", "-")
+
+    @property
+    def sometimes(self) -> frozenset[str]:
+        """Return the requirements that do not fail in every run."""
+        lines = (line.partition(SOMETIMES)[2] for line in self.body.splitlines())
+        return frozenset(id for line in lines for id in ids(line))
+
+
+def ids(text: str) -> tuple[str, ...]:
+    """Return the requirements that a text names: `CORE-014 to 016, 018` names four."""
+    found: list[str] = []
+    prefix, span = "", False
+    for token in TOKEN.finditer(text):
+        if token[0] == "to":
+            span = bool(found)
+            continue
+        prefix, number = token[1] or prefix, token[2] or token[3]
+        first = int(found[-1].rpartition("-")[2]) + 1 if span else int(number)
+        found += [f"{prefix}-{each:03}" for each in range(first, int(number) + 1)] if prefix else []
+        span = False
+    return tuple(found)
+
+
+def read(pages: Iterable[Path]) -> list[Finding]:
+    """Read the findings of Markdown files, and of those in folders. Raises UsageError."""
+    found: list[Finding] = []
+    for place in pages:
+        if not place.exists():
+            raise UsageError("does not exist", where=documents.shown(place), hint="give a page or a folder of pages")
+        for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:
+            found += sections(page, bounded.text(page, bounded.LENGTH, documents.shown(page)))
+    return found
+
+
+def sections(page: Path, text: str) -> Iterator[Finding]:
+    """Yield the findings of one page. A section ends at the next heading of its level or above."""
+    lines = text.splitlines()
+    headings: list[tuple[int, int, str]] = []
+    fenced = False
+    for number, line in enumerate(lines):
+        fenced ^= line.lstrip().startswith(FENCE)
+        if not fenced and (match := HEADING.fullmatch(line)):
+            headings.append((number, len(match[1]), match[2]))
+    for place, (number, level, heading) in enumerate(headings):
+        if named := NAMED.fullmatch(heading):
+            end = next((at for at, other, _ in headings[place + 1 :] if other <= level), len(lines))
+            body = "\n".join(lines[number + 1 : end])
+            yield Finding(ids(named[1]), named[2], page, number + 1, heading, body)
+
+
+def problems(findings: Sequence[Finding], runs: Sequence[Run], registry: Registry) -> list[str]:
+    """Return one sentence for each finding that the runs do not show, and for each failure without a finding."""
+    found: list[str] = []
+    for finding in findings:
+        found += [f"{finding.where}: {what}" for what in _of_one(finding, runs, registry)]
+    named = {id for finding in findings for id in finding.ids}
+    for run in runs:
+        for id in sorted(run.failed - named):
+            level = registry.requirements[id].level if id in registry.requirements else "unknown"
+            found.append(f"{id} ({level}) failed in the run of {run.label}, and no finding names it")
+    return list(dict.fromkeys(found))
+
+
+def _of_one(finding: Finding, runs: Sequence[Run], registry: Registry) -> Iterator[str]:
+    for id in finding.ids:
+        if id not in registry.requirements:
+            yield f"{id} is not a requirement; {documents.suggestion(id, registry.requirements)}"
+            continue
+        outcomes = {run.outcomes[id] for run in runs if id in run.outcomes}
+        if not outcomes & FAILED and id not in finding.sometimes:
+            yield f"{id} did not fail: {_spelled(outcomes)}"
+        if registry.requirements[id].seed and SEED not in finding.body:
+            yield f"{id} rests on a seed ({registry.requirements[id].seed}), and no paragraph says so ({SEED})"
+
+
+def _spelled(outcomes: Iterable[Outcome]) -> str:
+    return ", ".join(sorted(outcomes)) or "no run judged it"

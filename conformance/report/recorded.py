@@ -1,0 +1,127 @@
+"""Runs whose outcomes are kept: read from a `report.yaml`, or from a file of recorded runs, which is much smaller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance import bounded, documents
+from conformance.errors import HarnessError, UsageError
+from conformance.report.document import validate
+from conformance.report.model import Outcome
+
+SCHEMA = Path(__file__).parent / "recorded.schema.json"
+API_VERSION, KIND = "conformance.grove.io/v1alpha1", "RecordedRuns"
+LONGEST = 1 << 26
+"""Longest report, in bytes: reports have whole objects in them."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the suite: who was judged, when, by what, and the outcome of each requirement that was selected."""
+
+    digest: str
+    """The digest of its verdict."""
+    implementation: str
+    version: str
+    features: tuple[str, ...]
+    started: str
+    suite: str
+    environment: Mapping[str, str]
+    outcomes: Mapping[str, Outcome]
+
+    @property
+    def date(self) -> str:
+        """Return the day on which it started."""
+        return self.started.partition("T")[0]
+
+    @property
+    def label(self) -> str:
+        """Return a short name of who was judged and when."""
+        return f"{self.implementation} {self.version}, {self.date}"
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """Return the requirements that failed, expectedly or not."""
+        return frozenset(id for id, outcome in self.outcomes.items() if outcome in FAILED)
+
+
+FAILED = frozenset({Outcome.FAILED, Outcome.EXPECTED_FAILURE})
+
+
+def read(path: Path) -> list[Run]:
+    """Read a report, or recorded runs. Raises UsageError."""
+    text = bounded.text(path, LONGEST, documents.shown(path))
+    if not re.search(r"^kind: ConformanceReport$", text[:1000], re.M):
+        return [_of_record(entry) for entry in documents.read(path, SCHEMA).value["runs"]]
+    try:
+        content = yaml.load(text, Loader=yaml.CSafeLoader)
+        validate(content)
+    except (yaml.YAMLError, HarnessError) as error:
+        what = " ".join(str(error).split())
+        raise UsageError(what, where=documents.shown(path), hint="give the report.yaml of a run") from error
+    return [_of_report(content)]
+
+
+def render(runs: Iterable[Run]) -> str:
+    """Return recorded runs as YAML."""
+    content = {"apiVersion": API_VERSION, "kind": KIND, "runs": [_entry(run) for run in runs]}
+    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=116)
+
+
+def _of_report(value: Mapping[str, Any]) -> Run:
+    verdict, run = value["verdict"], value["run"]
+    who, selected = verdict["implementation"], verdict["selection"]
+    asked = set(selected["ids"])
+    return Run(
+        digest=value["digest"],
+        implementation=who["name"],
+        version=who["version"],
+        features=tuple(who["features"]),
+        started=run["started"],
+        suite=f"{verdict['suite']['version']} ({verdict['suite']['digest']})",
+        environment=run["environment"],
+        outcomes={
+            entry["id"]: Outcome(entry["outcome"])
+            for entry in verdict["requirements"]
+            if not asked or entry["id"] in asked
+        },
+    )
+
+
+def _of_record(entry: Mapping[str, Any]) -> Run:
+    outcomes = {id: Outcome(outcome) for outcome, ids in entry["outcomes"].items() for id in ids}
+    return Run(
+        digest=entry["digest"],
+        implementation=entry["implementation"],
+        version=entry["version"],
+        features=tuple(entry["features"]),
+        started=entry["started"],
+        suite=entry["suite"],
+        environment=entry["environment"],
+        outcomes=dict(sorted(outcomes.items())),
+    )
+
+
+def _entry(run: Run) -> dict[str, Any]:
+    return {
+        "digest": run.digest,
+        "implementation": run.implementation,
+        "version": run.version,
+        "features": list(run.features),
+        "started": run.started,
+        "suite": run.suite,
+        "environment": dict(run.environment),
+        "outcomes": dict(_by_outcome(run)),
+    }
+
+
+def _by_outcome(run: Run) -> Iterator[tuple[str, list[str]]]:
+    for outcome in Outcome:
+        if ids := [id for id, found in run.outcomes.items() if found is outcome]:
+            yield str(outcome), sorted(ids)

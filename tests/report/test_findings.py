@@ -1,0 +1,139 @@
+"""Pages of findings and recorded runs: what is a finding, and what `findings check` complains about."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+from test_document import EVENTS, REGISTRY
+
+from conformance import cli
+from conformance.errors import UsageError
+from conformance.report import document, findings, model, recorded
+from conformance.report.model import Outcome
+from conformance.report.recorded import Run
+
+PAGE = """# Findings
+
+## AA-001 (SHOULD), AA-002: it does not
+
+Text.
+
+```console
+## AA-009: not a heading
+```
+
+### A part
+
+More.
+
+## Other words: no finding
+"""
+RUN = Run("sha256:" + "0" * 64, "mine", "1", (), "2026-11-24T10:00:00Z", "0.1.0 (sha256:s)", {}, {})
+
+
+def run(**outcomes: Outcome) -> Run:
+    return replace(RUN, outcomes={id.replace("_", "-"): outcome for id, outcome in outcomes.items()})
+
+
+def told(text: str, *runs: Run, registry: model.Registry = REGISTRY) -> list[str]:
+    return findings.problems(list(findings.sections(Path("p.md"), text)), runs, registry)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("CORE-014", ["CORE-014"]),
+        ("CORE-014 (SHOULD), TERM-001", ["CORE-014", "TERM-001"]),
+        ("CORE-014 to 016, 018, TERM-001", ["CORE-014", "CORE-015", "CORE-016", "CORE-018", "TERM-001"]),
+        ("to 3", []),
+    ],
+)
+def test_a_text_names_requirements(text: str, named: list[str]) -> None:
+    assert list(findings.ids(text)) == named
+
+
+def test_a_finding_is_a_section_whose_heading_begins_with_requirements() -> None:
+    (found,) = findings.sections(Path("p.md"), PAGE)
+    assert (found.ids, found.title, found.line) == (("AA-001", "AA-002"), "it does not", 3)
+    assert found.anchor == "aa-001-should-aa-002-it-does-not"
+    assert "More." in found.body and "Other words" not in found.body
+
+
+def test_findings_that_fail_and_failures_with_findings_are_fine() -> None:
+    failed = run(AA_001=Outcome.FAILED, AA_002=Outcome.EXPECTED_FAILURE)
+    assert told(PAGE, failed) == []
+    assert told(PAGE, run(AA_001=Outcome.FAILED), run(AA_002=Outcome.FAILED, AA_001=Outcome.PASSED)) == []
+
+
+def test_a_finding_that_no_longer_fails_is_told() -> None:
+    assert told(PAGE, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == ["p.md:3: AA-002 did not fail: passed"]
+    assert told(PAGE, run(AA_001=Outcome.FAILED)) == ["p.md:3: AA-002 did not fail: no run judged it"]
+
+
+def test_what_does_not_fail_in_every_run_may_pass() -> None:
+    text = PAGE.replace("Text.", "**Not in every run:** AA-002.")
+    assert told(text, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == []
+
+
+def test_a_failure_without_a_finding_and_an_unknown_requirement_are_told() -> None:
+    text = "## AA-003: it does not\n"
+    assert told(text, run(AA_001=Outcome.FAILED)) == [
+        'p.md:1: AA-003 is not a requirement; did you mean "AA-002"?',
+        "AA-001 (MUST) failed in the run of mine 1, 2026-11-24, and no finding names it",
+    ]
+
+
+def test_a_finding_says_that_its_requirement_rests_on_a_seed() -> None:
+    seeded = replace(REGISTRY.requirements["AA-001"], seed="pull request 1")
+    registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "AA-001": seeded})
+    failed = run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)
+    assert told(PAGE, failed, registry=registry) == [
+        "p.md:3: AA-001 rests on a seed (pull request 1), and no paragraph says so (**Seed.**)"
+    ]
+    assert told(PAGE.replace("Text.", "**Seed.** Pull request 1."), failed, registry=registry) == []
+
+
+def test_a_report_is_recorded_and_read_again(tmp_path: Path) -> None:
+    report, kept = tmp_path / "report.yaml", tmp_path / "kept.yaml"
+    document.write(report, model.judge(REGISTRY, EVENTS, date(2026, 11, 21)))
+    (found,) = recorded.read(report)
+    assert (found.label, found.failed) == ("mine 1, 2026-11-21", {"AA-002"})
+    assert found.outcomes == {"AA-001": Outcome.PASSED, "AA-002": Outcome.FAILED}
+    kept.write_text(recorded.render([found]), "utf-8")
+    assert recorded.read(kept) == [found]
+
+
+def test_what_is_neither_a_report_nor_recorded_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("kind: Other\n")
+    with pytest.raises(UsageError, match=r"x.yaml:1: kind"):
+        recorded.read(path)
+    path.write_text("kind: ConformanceReport\n")
+    with pytest.raises(UsageError, match=r"x.yaml: the report breaks its own schema"):
+        recorded.read(path)
+
+
+def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
+    monkeypatch.setattr(sys, "argv", ["grove-conformance", "findings", *argv])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(str(end.value.code)), out + err
+
+
+def test_the_command_says_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    report, page, kept = tmp_path / "report.yaml", tmp_path / "p.md", tmp_path / "kept.yaml"
+    document.write(report, model.judge(REGISTRY, EVENTS, date(2026, 11, 21)))
+    assert called(monkeypatch, capsys, "record", str(report), "--to", str(kept)) == (0, f"{kept}\n")
+    page.write_text("## CORE-026: it does not\n")
+    code, text = called(monkeypatch, capsys, "check", str(kept), "--pages", str(tmp_path))
+    assert code == 1
+    assert "p.md:1: CORE-026 did not fail: no run judged it\n" in text
+    assert "AA-002 (unknown) failed in the run of mine 1, 2026-11-21, and no finding names it\n" in text
+    assert called(monkeypatch, capsys, "check", str(kept), "--pages", str(tmp_path / "none"))[0] == 4
