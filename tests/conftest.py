@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from conformance.cluster.controlplane import Cluster
 
-settings.register_profile("same", derandomize=True)
-settings.register_profile("search", derandomize=False)
-settings.register_profile("thorough", max_examples=2000)
+# How long a drawing or an example takes says something about the machine only.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", UNTIMED, derandomize=True)
+settings.register_profile("search", UNTIMED, derandomize=False)
+settings.register_profile("thorough", UNTIMED, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would all that the tests start.

@@ -66,7 +66,7 @@ def test_no_name_ends_in_another_one():
     assert not [(each, other) for each in names for other in names if each != other and each.endswith(other)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_templates_by_chance(seed: int):
     chance = random.Random(seed)

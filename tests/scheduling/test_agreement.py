@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, note, settings
+from hypothesis import example, given, note
 
 from conformance.grove.scheduling import outcomes, scenarios, strategies
 from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, admitted
@@ -35,7 +35,6 @@ def test_the_scenarios_of_the_specification(scenario):
 
 
 @given(strategies.instances())
-@settings(deadline=None)
 def test_generated_instances(instance):
     driver = Driver(instance, strategies.LEVELS)
     outcome = driver.run()
@@ -59,7 +58,6 @@ def _two_groups_that_prefer_one_host() -> Instance:
 
 @given(strategies.preferences())
 @example(_two_groups_that_prefer_one_host())
-@settings(deadline=None)
 def test_generated_preferences_are_met_as_well_as_can_be(instance):
     outcome = Driver(instance, strategies.LEVELS).run()
     best = max((outcomes.score(instance, good) for good in outcomes.permitted(instance)), default=1.0)

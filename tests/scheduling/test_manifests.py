@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from conformance.grove.scheduling import manifests, scenarios, strategies
 from conformance.grove.scheduling.instance import Instance
@@ -67,7 +67,6 @@ def test_scenarios_are_decided_as_ever(scenario):
 
 
 @given(strategies.instances())
-@settings(deadline=None)
 def test_generated_instances_are_decided_as_ever(instance):
     plan, pods = decided(instance)
     if not plan.evictions:

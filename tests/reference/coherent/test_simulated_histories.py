@@ -180,7 +180,7 @@ def play(text: str, layout: GangLayout, actions: list[tuple[str, Any]]) -> Histo
     return history
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(sets(), st.sampled_from(GangLayout), st.lists(ACTIONS, max_size=20))
 def test_any_history_keeps_the_invariants_and_ends(
     text: str, layout: GangLayout, actions: list[tuple[str, Any]]
@@ -192,7 +192,7 @@ def test_any_history_keeps_the_invariants_and_ends(
     history.finish()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(sets(), st.sampled_from(GangLayout), st.data())
 def test_without_failures_one_version_always_serves(text: str, layout: GangLayout, data: st.DataObject) -> None:
     """If an update has two steps or more, `minAvailable` members of each component of one version are always available
