@@ -34,10 +34,11 @@ class CheckFailed(AssertionError):
 
 
 class Blocked(AssertionError):
-    """The test could not judge anything. `cause` says whether that is the implementation's fault."""
+    """The test could not judge anything. `cause` says whether that is the implementation's fault, and `step` which step
+    of its scene was not reached."""
 
-    def __init__(self, reason: str, cause: ledger.Cause) -> None:
-        self.reason, self.cause = reason, cause
+    def __init__(self, reason: str, cause: ledger.Cause, step: str = "") -> None:
+        self.reason, self.cause, self.step = reason, cause, step
         super().__init__(reason)
 
 

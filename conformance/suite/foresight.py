@@ -43,6 +43,8 @@ def _failed(item: pytest.Item, so_far: Played) -> set[str]:
     test: Any = item.obj  # type: ignore[attr-defined]
     given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     arguments = {name: given[name] for name in inspect.signature(test).parameters if name in given}
+    run = Recorded(so_far, so_far.scene, checks, requirement.reaches(item))
     with contextlib.suppress(Exception):  # undecided; errors are reported when the test itself runs
-        test(**{**arguments, RUN: Recorded(so_far, so_far.scene, checks)})
+        test(**{**arguments, RUN: run})
+        run.judge_reaches()
     return {check.id for check in checks.made if check.outcome == "failed"}

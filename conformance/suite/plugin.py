@@ -141,7 +141,8 @@ class Judge:
         tests = [item for item in self._items if self.groups[item.nodeid] == key]
         others = {id for test in tests for id in self.selected[test.nodeid]}
         asked = (self.judged & others) - self._failed if self.run.fail_fast else frozenset()
-        self._recorded = self.scenes.recorded(key, scene, self.running, others, tests, asked)
+        reaches = requirement.reaches(item)
+        self._recorded = self.scenes.recorded(key, scene, self.running, others, tests, asked, reaches)
         return self._recorded
 
     def environment(self) -> Environment:
@@ -203,6 +204,7 @@ class Judge:
         ids = requirement.declared(item)
         asked = self.judged & set(ids)
         enough = asked if self.run.fail_fast else frozenset()
+        self._recorded = None
         self._running = running = RunningTest(item.nodeid, Checks(item.nodeid, ids, self._ledger.write, enough, asked))
         if self._spared(item):
             result = yield
@@ -239,6 +241,8 @@ class Judge:
         try:
             try:
                 result = yield
+                if self._recorded is not None:
+                    self._recorded.judge_reaches()
             except NotKept:
                 if self.running.scene_ended_by and self._recorded is not None:
                     self._recorded.unreached()
@@ -296,7 +300,7 @@ class Judge:
                 worker=self.worker,
                 reason=reason,
                 cause=cause,
-                ended_by=running.scene_ended_by if outcome == "blocked" and running.scene else running.ended_by,
+                ended_by=_ended_by(running),
                 seconds=running.seconds,
                 bundle=bundle,
                 namespace=running.namespace,
@@ -366,6 +370,14 @@ def _judged(
             return "harness-error", str(error), ""
         case _:
             return "harness-error", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}", ""
+
+
+def _ended_by(running: RunningTest) -> str:
+    """Return what ended a test early: a failed check or, if it judges a scene and is blocked, the step that was not
+    reached."""
+    if isinstance(running.problem, Blocked) and running.scene:
+        return running.problem.step or running.scene_ended_by
+    return running.ended_by
 
 
 def _cluster() -> MakeEnvironment:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, NoReturn, TypeVar
 
 from conformance.errors import HarnessError
+from conformance.evidence.values import brief
 from conformance.history.differences import differing
 from conformance.history.order import server_order
 from conformance.history.query import History, Unmet
@@ -54,15 +55,22 @@ class Span:
 
 
 class Recorded(Generic[S]):
-    """The recording of a scene, as one test with one requirement judges it. A step that was not reached blocks the
-    test, by the name of the step at which the scene ended."""
+    """The recording of a scene, as one test with one requirement judges it.
 
-    def __init__(self, played: Played, scene: S, checks: Checks) -> None:
+    `reaches` are the steps that the requirement is about: a scene that ended while it waited for one of them, or went
+    on without it, fails the requirement. Any other step that was not reached blocks the test, whatever asks for it.
+    """
+
+    def __init__(
+        self, played: Played, scene: S, checks: Checks, reaches: Sequence[str] = (), reached: set[str] | None = None
+    ) -> None:
         self.scene = scene
         """The scene, with its attributes."""
         self.history = played.history
         """Everything that was recorded."""
-        self._played, self._checks = played, checks
+        self._played, self._checks, self._reaches = played, checks, tuple(reaches)
+        self._reached = set[str]() if reached is None else reached
+        """Those of `reaches` that have passed."""
 
     @property
     def neighbor(self) -> Recorded[S]:
@@ -70,7 +78,17 @@ class Recorded(Generic[S]):
         if self._played.neighbor is None:
             self._end()
             raise HarnessError("the scene has no second namespace", where=self._checks.test)
-        return Recorded(replace(self._played, history=self._played.neighbor), self.scene, self._checks)
+        played = replace(self._played, history=self._played.neighbor)
+        return Recorded(played, self.scene, self._checks, self._reaches, self._reached)
+
+    def given(self, *steps: str) -> None:
+        """Require steps without judging them: a step that the scene has not reached, or has gone on without, blocks the
+        test. A step that the requirement is about is judged first if the scene came to it before."""
+        for step in steps:
+            found = self._step(step)
+            if found.unmet:
+                self._judge(*(own for own in self._reaches if own in self._until(found)))
+                raise Blocked(f'the scene went on without "{step}": {_nearest(found.unmet)}', "implementation", step)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -96,17 +114,6 @@ class Recorded(Generic[S]):
         return Span(self.history, None, self._end())
 
     # -- judging -------------------------------------------------------------------------------------------------
-
-    def reached(self, step: str) -> None:
-        """Require that a step was reached: a failure if the scene ended while it waited for it, or went on without
-        it."""
-        ended = self._played.ended
-        if isinstance(ended, SceneEnded) and ended.step == step:
-            raise self._checks.fail(self._id, step, step, ended.seen, at=round(ended.at, 3))
-        found = self._step(step)
-        if found.unmet:
-            raise self._checks.fail(self._id, step, step, found.unmet, at=round(found.at, 3))
-        self._checks.passed(self._id, step, at=round(found.at, 3))
 
     def expect(self, what: str, expected: object, seen: object, at: Record | None = None) -> bool:
         """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
@@ -151,6 +158,11 @@ class Recorded(Generic[S]):
             raise HarnessError(f"the scene has no verdict on {self._id}", where=self._checks.test)
         return self._invariant(found)
 
+    def judge_reaches(self) -> None:
+        """Judge the steps that the requirement is about. The plugin calls this at the end of each test."""
+        for step in self._reaches:
+            self._step(step)
+
     # -- within --------------------------------------------------------------------------------------------------
 
     @property
@@ -161,12 +173,32 @@ class Recorded(Generic[S]):
         return self._checks.holds(self._id, found.what, found.holds, found.seen, at=found.at)
 
     def _step(self, name: str) -> Step:
+        self._judge(name)
         if name in self._played.steps:
             return self._played.steps[name]
         if self._played.ended is None:
             known = ", ".join(self._played.steps)
             raise HarnessError(f"the scene has no step {name!r} (it has {known})", where=self._checks.test)
         self.unreached()
+
+    def _judge(self, *names: str) -> None:
+        """Judge those of these steps that the requirement is about and the scene has come to."""
+        ended = self._played.ended
+        for name in names:
+            if name not in self._reaches or name in self._reached:
+                continue
+            if isinstance(ended, SceneEnded) and ended.step == name:
+                raise self._checks.fail(self._id, name, name, ended.seen, at=round(ended.at, 3))
+            if (found := self._played.steps.get(name)) is None:
+                continue
+            if found.unmet:
+                raise self._checks.fail(self._id, name, name, found.unmet, at=round(found.at, 3))
+            self._reached.add(name)
+            self._checks.passed(self._id, name, at=round(found.at, 3))
+
+    def _until(self, last: Step) -> list[str]:
+        """Return the names of the steps until a certain one."""
+        return [name for name, step in self._played.steps.items() if step.seq <= last.seq]
 
     def _end(self) -> Step:
         """Return the last step of a scene that ran to its end."""
@@ -180,12 +212,13 @@ class Recorded(Generic[S]):
 
     def unreached(self) -> NoReturn:
         """End the test because the scene ended before what it needs."""
+        self._judge(*self._reaches)
         match self._played.ended:
             case SceneBroken() as broken:
-                raise self._checks.fail(self._id, broken.what, broken.expected, broken.seen, at=broken.at)
+                raise Blocked(f"{broken.what}: {brief(broken.seen)}", "implementation", broken.what)
             case SceneEnded() as ended:
                 reason = f'the scene ended in waiting for "{ended.step}": {_nearest(ended.seen)}'
-                raise Blocked(reason, "implementation")
+                raise Blocked(reason, "implementation", ended.step)
             case Blocked() as blocked:
                 self._checks.blocked = blocked.cause == "implementation"
                 raise blocked

@@ -149,9 +149,12 @@ def requirements(*ids: str) -> pytest.MarkDecorator:
     return mark
 
 
-def requirement(id: str) -> pytest.MarkDecorator:
-    """Declare the one requirement that a test judges."""
-    return requirements(id)
+def requirement(id: str, *, reaches: str | Iterable[str] = ()) -> pytest.MarkDecorator:
+    """Declare the one requirement that a test judges. `reaches` are the steps of its scene that the requirement is
+    about: that they are reached is part of what it judges. `{name}` stands for a parameter of the test."""
+    steps = (reaches,) if isinstance(reaches, str) else tuple(reaches)
+    mark: pytest.MarkDecorator = getattr(pytest.mark, MARK)(id, reaches=steps)
+    return mark
 
 
 def invariants(*ids: str) -> pytest.MarkDecorator:
@@ -166,6 +169,13 @@ def declared(item: pytest.Item) -> tuple[str, ...]:
     for mark in item.iter_markers(MARK):
         ids.update(str(a) for a in mark.args)
     return tuple(sorted(ids))
+
+
+def reaches(item: pytest.Item) -> tuple[str, ...]:
+    """Return the steps of its scene that the requirement of a collected test is about."""
+    given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    steps = [step for mark in item.iter_markers(MARK) for step in mark.kwargs.get("reaches", ())]
+    return tuple(step.format_map(given) for step in steps)
 
 
 def problems(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:

@@ -114,11 +114,12 @@ class Scenes:
         others: Collection[str],
         tests: Sequence[pytest.Item],
         enough: Set[str],
+        reaches: Sequence[str],
     ) -> Recorded[Scene]:
-        """Return the recording of a scene for one test; the first test of the scene causes it to be played. `others`
-        are the ids that tests of this scene judge: a violated invariant that none of them declares fails the test that
-        played it, if it is claimed. The scene ends as soon as its `tests` have failed all requirements that are
-        `enough`, if any."""
+        """Return the recording of a scene for one test, whose requirement is about the steps that it `reaches`; the
+        first test of the scene causes it to be played. `others` are the ids that tests of this scene judge: a violated
+        invariant that none of them declares fails the test that played it, if it is claimed. The scene ends as soon as
+        its `tests` have failed all requirements that are `enough`, if any."""
         fresh = self._open is None or self._open.key != key
         if fresh:
             self.close()
@@ -136,7 +137,7 @@ class Scenes:
         for id, verdict in found.played.verdicts.items() if fresh else ():
             if verdict.holds is False and id in self._invariants and id not in others:
                 running.checks.invariant(id, verdict.what, False, verdict.seen, at=verdict.at)
-        return Recorded(found.played, found.played.scene, running.checks)
+        return Recorded(found.played, found.played.scene, running.checks, reaches)
 
     @property
     def markers(self) -> Mapping[str, Mapping[str, float]]:

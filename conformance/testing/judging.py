@@ -120,7 +120,7 @@ class Scenarios(Scene):
 
 def judge(run: Recorded[Scenarios], id: str) -> None:
     """Make one failed check for each scenario that breaks the requirement, or one that passes."""
-    run.reached(AT_WORK)
+    run.given(AT_WORK)
     for played, breaches in run.scene.broken.get(id, ()):
         what = f"{_name(played)}: {played.scenario.about or 'the outcome is permitted'}"
         run.holds(what, RuleResult("", what, False, explained(played, breaches)))

@@ -35,21 +35,21 @@ SCENES = """
         def play(self, env):
             env.wait_for("reached", True)
 
-    @requirement("AA-001")
+    @requirement("AA-001", reaches="reached")
     def test_load(run: Recorded[Load]):
-        run.reached("reached")
+        pass
 
-    @requirement("AA-002")
+    @requirement("AA-002", reaches="reached")
     def test_load_again(run: Recorded[Load]):
-        run.reached("reached")
+        pass
 
-    @requirement("AA-003")
+    @requirement("AA-003", reaches="reached")
     def test_slow(run: Recorded[Slow]):
-        run.reached("reached")
+        pass
 
-    @requirement("AA-004")
+    @requirement("AA-004", reaches="reached")
     def test_quick(run: Recorded[Quick]):
-        run.reached("reached")
+        pass
 """
 
 

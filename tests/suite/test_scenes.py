@@ -26,19 +26,18 @@ SCENE = """
             self.late = "late"
             env.wait_for("third", True)
 
-    @requirement("AA-001")
+    @requirement("AA-001", reaches="first")
     def test_first(run: Recorded[Shortage]):
-        run.reached("first")
         run.expect("pods at the first step", ["one"], run.at("first").names("pods"))
         run.expect("pods after it", ["two"], [r.name for r in run.between("first", "second").records("pods")])
 
-    @requirement("AA-002")
+    @requirement("AA-002", reaches="second")
     def test_second(run: Recorded[Shortage]):
-        run.reached("second")
+        pass
 
-    @requirement("AA-003")
+    @requirement("AA-003", reaches="third")
     def test_third(run: Recorded[Shortage]):
-        run.reached("third")
+        pass
 
     @requirement("AA-004")
     def test_value(run: Recorded[Shortage]):
@@ -129,11 +128,44 @@ def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_block
     assert "evidence: " in ran.out + ran.err and (ran.folder / "bundles" / "one").is_dir()
 
 
-def test_a_refused_write_fails_whoever_needs_a_later_step(faked: Faked) -> None:
+def test_a_refused_write_blocks_whoever_needs_a_later_step(faked: Faked) -> None:
     write(faked, second="env.refused()")
     ran = faked.run()
-    outcomes = {"AA-001": "failed", "AA-002": "failed", "AA-003": "failed", "AA-004": "passed", "AA-005": "failed"}
-    assert ran.outcomes == outcomes
+    assert ran.exit == 1
+    assert ran.outcomes == {**dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "blocked"), "AA-004": "passed"}
+    reasons = {r["reason"] for r in ran.report["verdict"]["requirements"] if r["outcome"] == "blocked"}
+    assert reasons == {"a set is accepted: refused"} and "a set is accepted: refused" in ran.out + ran.err
+
+
+PREMISE = """
+    @requirement("AA-006")
+    def test_premise(run: Recorded[Shortage]):
+        run.given("first", "second")
+        run.expect("value", "early", run.scene.early)
+
+    @requirement("AA-007")
+    def test_state(run: Recorded[Shortage]):
+        run.always("nothing holds", lambda view: True, until="second")
+
+    @pytest.mark.parametrize("step", ["first", "second"])
+    @requirement("AA-008", reaches="{step}")
+    def test_each(run: Recorded[Shortage], step):
+        run.given("third")
+"""
+
+
+@pytest.mark.parametrize("unmet", ['env.wait_for("second", "two of three")', 'env.settle("second", "two of three")'])
+def test_a_premise_that_does_not_come_blocks(faked: Faked, unmet: str) -> None:
+    write(faked, more=PREMISE, ids=8)
+    place = faked.folder / "tests" / "test_fake.py"
+    place.write_text("import pytest\n" + place.read_text().replace('env.wait_for("second", True)', unmet))
+    ran = faked.run()
+    assert ran.exit == 1
+    goes_on = "settle" in unmet
+    expected = {"AA-006": "blocked", "AA-007": "passed" if goes_on else "blocked", "AA-008": "failed"}
+    assert {id: ran.outcomes[id] for id in expected} == expected
+    found = ran.report["verdict"]["requirements"][5]
+    assert "second" in found["reason"] and "two of three" in found["reason"] and not found.get("failures")
 
 
 def test_the_tests_of_a_scene_go_to_one_worker(faked: Faked) -> None:
@@ -145,13 +177,13 @@ def test_the_tests_of_a_scene_go_to_one_worker(faked: Faked) -> None:
     class Other(Shortage):
         pass
 
-    @requirement("AA-007")
+    @requirement("AA-007", reaches="third")
     def test_other(run: Recorded[Other]):
-        run.reached("third")
+        pass
 
-    @requirement("AA-007")
+    @requirement("AA-007", reaches="second")
     def test_other_again(run: Recorded[Other]):
-        run.reached("second")
+        pass
     """
     write(faked, more=others, ids=7)
     ran = faked.run(workers=3)
@@ -171,9 +203,9 @@ def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> N
     class Other(Shortage):
         pass
 
-    @requirement("AA-006")
+    @requirement("AA-006", reaches="third")
     def test_other(run: Recorded[Other]):
-        run.reached("third")
+        pass
     """
     write(faked, more=others, ids=6)
     ran = faked.run(ids=["AA-006"])
@@ -186,9 +218,9 @@ def test_a_test_may_judge_several_scenes(faked: Faked) -> None:
     class Other(Shortage):
         pass
 
-    @requirement("AA-006")
+    @requirement("AA-006", reaches="third")
     def test_both(run: Recorded[Shortage | Other]):
-        run.reached("third")
+        pass
     """
     write(faked, more=others, ids=6)
     ran = faked.run()
@@ -208,7 +240,7 @@ def test_a_broken_scene_is_a_harness_error_of_all_its_tests(faked: Faked) -> Non
 def test_a_step_that_no_scene_has_is_a_harness_error(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
-    place.write_text(place.read_text().replace('run.reached("third")', 'run.reached("thrid")'))
+    place.write_text(place.read_text().replace('reaches="third"', 'reaches="thrid"'))
     ran = faked.run()
     assert ran.exit == 3
     assert ran.outcomes["AA-003"] == "harness-error" and ran.outcomes["AA-002"] == "passed"
@@ -219,9 +251,9 @@ def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked
     class Other(Shortage):
         pass
 
-    @requirement("AA-002")
+    @requirement("AA-002", reaches="third")
     def test_other(run: Recorded[Other]):
-        run.reached("third")
+        pass
     """
     write(faked, second='"nothing"', more=others)
     ran = faked.run(fail_fast=True, ids=["AA-002"])
@@ -270,9 +302,9 @@ def test_a_scene_knows_which_requirements_are_judged(faked: Faked) -> None:
     def test_part(run: Recorded[Parts]):
         run.expect("ids", ["AA-006"], run.scene.asked)
 
-    @requirement("AA-007")
+    @requirement("AA-007", reaches="what the scene has left out")
     def test_other_part(run: Recorded[Parts]):
-        run.reached("what the scene has left out")
+        pass
     """
     write(faked, more=parts, ids=7)
     assert faked.run(ids=["AA-006"]).outcomes["AA-006"] == "passed"

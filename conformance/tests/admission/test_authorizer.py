@@ -83,8 +83,7 @@ def test_managed_objects_are_protected(run: Recorded[RequestsOfAnAdministrator])
 @requirement("ADM-039")
 def test_users_may_do_what_is_theirs(run: Recorded[RequestsOfAnAdministrator]) -> None:
     """Protection MUST allow deleting Pods, scaling, objects without a set, and all where the set has disabled it."""
-    run.reached("the operator's own writes pass: its pods exist")
-    run.reached("a clique, a gang, a pod and a Service exist")
+    run.given("the operator's own writes pass: its pods exist", "a clique, a gang, a pod and a Service exist")
     for what, reply in run.scene.of_users.items():
         run.expect(f"{ALICE}: {what}", "accepted", str(reply))
     for what, reply in run.scene.without_set.items():

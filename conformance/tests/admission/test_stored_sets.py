@@ -94,12 +94,11 @@ def test_pack_domain_can_be_migrated(run: Recorded[StoredSetsWithPackDomain]) ->
     run.expect("a label is changed with a warning of packDomain", True, warned)
 
 
-@requirement("ADM-049")
+@requirement("ADM-049", reaches="deleted set is gone")
 def test_stored_sets_can_be_changed_outside_the_spec_and_deleted(run: Recorded[StoredSetsWithPackDomain]) -> None:
     """Changes of labels and finalizers SHOULD be accepted, and the deletion of the set SHOULD complete."""
     for what, reply in run.scene.touches.items():
         run.expect(f"a {what} is added", "accepted", _verdict(reply, "accepted"))
-    run.reached("deleted set is gone")
 
 
 @requirement("ADM-050")

@@ -16,7 +16,7 @@ Run = Recorded[SetUpdatedFourTimes]
 
 def layouts(run: Run, each: str) -> list[Layout]:
     """What the map asked for during one of the updates."""
-    run.reached(f"{each}: updated")
+    run.given(f"{each}: updated")
     return sets.layouts(run.between(f"{each}: change", f"{each}: at rest"), "s")
 
 

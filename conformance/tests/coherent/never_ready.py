@@ -66,6 +66,8 @@ class NeverReady(Scene):
         if self.allowed.accepted:
             env.patch(GROUPS, "s-0-p", {"spec": {"replicas": 5}})
             env.settle("scaled", sets.followed("s", "p", 5), 60)
+        else:
+            env.mark("scaled", str(self.allowed))
         env.quiet(5.5, real=True)
         env.mark("end")
 

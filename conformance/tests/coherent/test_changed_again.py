@@ -56,11 +56,10 @@ def updated(count: int) -> Predicate:
     return seen
 
 
-@requirement("COHR-065")
+@requirement("COHR-065", reaches="back: ended")
 def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
     """When a change is reverted during its update, the operator SHOULD replace only the Pods that were updated."""
-    run.reached("third replica")
-    run.reached("back: ended")
+    run.given("third replica")
     view = run.at("end")
     run.expect("images", {"dm": ["1"]}, sets.tags(view, "back"))
     run.expect("replicas in entries", [0, 1, 2, 3], indices(sets.layout(view, "back"), "d"))
@@ -69,11 +68,10 @@ def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
     run.expect("pods that were never updated and are gone", [], sorted(run.scene.untouched - left))
 
 
-@requirement("COHR-069")
+@requirement("COHR-069", reaches="sick: updated")
 def test_a_version_that_never_was_ready_is_replaced(run: Recorded[ChangedAgain]) -> None:
     """A change of a version none of whose Pods is Ready SHOULD be rolled out."""
-    run.reached("deployed")
-    run.reached("sick: updated")
+    run.given("deployed")
     run.expect("images", {"f": ["2"]}, sets.tags(run.at("end"), "sick"))
 
 

@@ -28,7 +28,7 @@ FIRST = sorted(["anchor {f5, d[0], p[0]}", "{p[1]}", "{p[2]}", "{p[3]}", "{d[1]}
 @requirement("COHR-010")
 def test_each_replica_has_a_map(run: Recorded[ReplicasOfASet]) -> None:
     """Each replica of a coherent set MUST have one PodGangMap with its index, controlled by the set."""
-    run.reached("deployed")
+    run.given("deployed")
     found = run.at("at rest").list(sets.MAPS)
     seen = {name(each): (shapes.replica(each), text(controller(each), "name")) for each in found}
     run.expect("PodGangMaps: index, controller", {f"s-{index}": (index, "s") for index in range(3)}, seen)
@@ -37,14 +37,14 @@ def test_each_replica_has_a_map(run: Recorded[ReplicasOfASet]) -> None:
 @requirement("COHR-011")
 def test_the_first_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
     """At first deployment, the map MUST have an anchor with the minimum, and one entry for each further replica."""
-    run.reached("deployed")
+    run.given("deployed")
     run.expect("gangs in the map", FIRST, shape(sets.layout(run.at("at rest"), "s")))
 
 
 @requirement("COHR-012")
 def test_a_gang_for_each_entry(run: Recorded[SetUpdatedFourTimes]) -> None:
     """There MUST be one PodGang for each entry, with a PodGroup for each PodClique that the entry names."""
-    run.reached("deployed")
+    run.given("deployed")
     view = run.at("at rest")
     wanted = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
     run.same("PodGroups", wanted, {key: sorted(_groups(gang)) for key, gang in sets.gangs(view, "s").items()})
@@ -53,7 +53,7 @@ def test_a_gang_for_each_entry(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-013")
 def test_anchors_are_marked(run: Recorded[SetUpdatedFourTimes]) -> None:
     """Anchors MUST be marked and have no dependency; entries of further replicas MUST have one."""
-    run.reached("deployed")
+    run.given("deployed")
     view = run.at("at rest")
     found = {entry.key: entry for entry in sets.layout(view, "s")}
     holding = {key: bool(entry.cliques) for key, entry in found.items()}
@@ -64,7 +64,7 @@ def test_anchors_are_marked(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-014")
 def test_gangs_say_of_what_they_are(run: Recorded[SetUpdatedFourTimes]) -> None:
     """A PodGang MUST carry the index of its replica and the generation hash that it was created for."""
-    run.reached("deployed")
+    run.given("deployed")
     view = run.at("at rest")
     right = {entry.key: ("0", entry.generation) for entry in sets.layout(view, "s")}
     seen = {
@@ -77,7 +77,7 @@ def test_gangs_say_of_what_they_are(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-015")
 def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
     """Every Pod MUST carry the name of its PodGang; a standalone PodClique MUST NOT carry one."""
-    run.reached("deployed")
+    run.given("deployed")
     for step in ("at rest", "all: at rest"):
         view = run.at(step)
         listed = {each: name(gang) for gang in view.list(GANGS) for each in _references(gang)}
@@ -89,7 +89,7 @@ def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-016")
 def test_statuses_say_what_the_map_says(run: Recorded[SetUpdatedFourTimes]) -> None:
     """At rest, statuses MUST map to PodGangs what the PodGangMap maps, without entries that hold nothing."""
-    run.reached("deployed")
+    run.given("deployed")
     for step in ("at rest", "all: at rest", "front: at rest"):
         view = run.at(step)
         found = sets.layout(view, "s")
@@ -105,7 +105,7 @@ def test_statuses_say_what_the_map_says(run: Recorded[SetUpdatedFourTimes]) -> N
 @requirement("COHR-017")
 def test_standalone_minimums_are_released(run: Recorded[SetUpdatedFourTimes]) -> None:
     """Once a PodGang is scheduled, minReplicas of standalone PodGroups MUST be 0; those of groups MUST keep theirs."""
-    run.reached("deployed")
+    run.given("deployed")
     for step in ("at rest", "looked at again", "all: at rest"):
         found = {
             text(group, "name"): count(group, "minReplicas")
@@ -118,7 +118,7 @@ def test_standalone_minimums_are_released(run: Recorded[SetUpdatedFourTimes]) ->
 @requirement("COHR-018")
 def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourTimes]) -> None:
     """A PodGang MUST have been reported as scheduled before it is reported as Ready."""
-    run.reached("deployed")
+    run.given("deployed")
     scheduled: set[str] = set()
     early, reasons = [], set()
     for record in run.until("all: at rest").records(GANGS):
@@ -169,41 +169,37 @@ def _without_room(workload: Object) -> Object:
     return workload
 
 
-@requirement("COHR-020")
+@requirement("COHR-020", reaches="all bound")
 def test_dependent_gangs_wait_for_their_anchor(run: Recorded[AnchorWithoutRoom]) -> None:
     """Pods of dependent PodGangs MUST stay unbound until the anchor is scheduled, and MUST then lose their gate."""
-    run.reached("all pods created")
+    run.given("all pods created")
     run.always("nothing else is bound before the anchor", _anchor_first)
-    run.reached("all bound")
     gated = [name(pod) for pod in sets.of_set(run.at("all bound"), "s") if pods.gated(pod)]
     run.expect("pods with a gate in the end", [], gated)
 
 
-@requirement("COHR-096")
+@requirement("COHR-096", reaches=f"{ALIKE}: deployed")
 def test_anchors_of_other_sets_do_not_count(run: Recorded[AnchorWithoutRoom]) -> None:
     """A PodGang MUST NOT depend on anchors of another PodCliqueSet whose name begins like its own."""
-    run.reached("all pods created")
-    run.reached(f"{ALIKE}: deployed")
+    run.given("all pods created")
     view = run.at("room for the anchor")
     bound = {each: len(_bound(view, each)) for each in ("s", ALIKE, BLOCKED)}
     run.expect("bound pods while two anchors have no room", {"s": 0, ALIKE: 3, BLOCKED: 0}, bound)
 
 
-@requirement("COHR-086")
+@requirement("COHR-086", reaches="scaled in")
 def test_maps_follow_the_replicas_of_the_set(run: Recorded[ReplicasOfASet]) -> None:
     """The PodGangMap of a replica that is scaled in MUST be deleted, and those of other replicas MUST stay."""
-    run.reached("deployed")
-    run.reached("scaled in")
+    run.given("deployed")
     before, after = run.at("at rest"), run.at("scaled in: at rest")
     run.expect("PodGangMaps after the scale-in", ["s-0"], after.names(sets.MAPS))
     run.expect("the gangs of s-0", shape(sets.layout(before, "s")), shape(sets.layout(after, "s")))
 
 
-@requirement("COHR-087")
+@requirement("COHR-087", reaches="deleted")
 def test_everything_is_deleted_with_the_set(run: Recorded[ReplicasOfASet]) -> None:
     """When a PodCliqueSet is deleted, its PodGangMaps, PodGangs and Pods MUST be deleted."""
-    run.reached("scaled in")
-    run.reached("deleted")
+    run.given("scaled in")
     run.expect("PodGangMaps that are left", [], run.at("end").names(sets.MAPS))
 
 

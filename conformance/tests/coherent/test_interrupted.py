@@ -15,8 +15,7 @@ from conformance.tests.coherent.sets import SETS
 @requirement("COHR-073")
 def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> None:
     """A change MUST NOT replace Pods of a component that it does not change and that the last update has completed."""
-    run.reached("second sub-steps")
-    run.reached("partly: ended")
+    run.given("second sub-steps", "partly: ended")
     generation = updates.generation(run.at("end").get(SETS, "partly"))
     records = [record.object for record in run.after("partly: changed again").records(SETS, "partly")]
     after = [found for found in records if updates.generation(found) == generation]
@@ -30,17 +29,15 @@ def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> N
 @requirement("COHR-049")
 def test_a_raised_budget_applies_at_once(run: Recorded[Interrupted]) -> None:
     """A change of maxUnavailable during an update SHOULD apply from the next sub-step on."""
-    run.reached("first sub-steps")
-    run.reached("wider: ended")
+    run.given("first sub-steps", "wider: ended")
     found = change.changes(sets.layouts(run.between("change", "end"), "wider"))
     run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.tails) for step in found])
 
 
-@requirement("COHR-075")
+@requirement("COHR-075", reaches="thrice: ended")
 def test_replicas_that_were_complete_are_updated_again(run: Recorded[Interrupted]) -> None:
     """A change during an update MUST be rolled out to replicas that the interrupted update has completed."""
-    run.reached("thrice: second replica")
-    run.reached("thrice: ended")
+    run.given("thrice: second replica")
     view = run.at("end")
     found = {
         replica: sorted({sets.tag(pod) for pod in predicates.pods_of(view, f"thrice-{replica}-f")})
@@ -49,24 +46,20 @@ def test_replicas_that_were_complete_are_updated_again(run: Recorded[Interrupted
     run.expect("images by replica", {replica: ["3"] for replica in range(3)}, found)
 
 
-@requirement("COHR-076")
+@requirement("COHR-076", reaches=("mapless: map restored", "mapless: ended"))
 def test_a_map_that_is_deleted_during_an_update(run: Recorded[Interrupted]) -> None:
     """A PodGangMap that is deleted during an update SHOULD be restored, no Pod deleted for it, the update continued."""
-    run.reached("first sub-steps")
-    run.reached("mapless: map restored")
+    run.given("first sub-steps")
     run.expect("pods", run.scene.kept, sets.uids(sets.of_set(run.at("mapless: at rest"), "mapless")))
-    run.reached("mapless: ended")
     run.expect("images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), "mapless"))
 
 
-@requirement("COHR-074")
+@requirement("COHR-074", reaches="weak: ended")
 def test_an_update_waits_while_too_few_pods_are_ready(run: Recorded[Interrupted]) -> None:
     """While losses leave fewer than replicas less maxUnavailable available, an update MUST NOT delete a Ready Pod."""
-    run.reached("second sub-steps")
-    run.reached("weak: pods lost")
+    run.given("second sub-steps", "weak: pods lost")
     found = {uid(pod) for pod in predicates.pods_of(run.at("weak: below the minimum"), WEAK)}
     run.expect("pods of the old version that were deleted", [], sorted(run.scene.left - found))
-    run.reached("weak: ended")
 
 
 @invariants("INV-014", "INV-016", "INV-021")

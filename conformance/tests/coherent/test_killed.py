@@ -10,11 +10,10 @@ from conformance.tests.coherent.scenes import OperatorKilled
 from conformance.tests.coherent.sets import SETS
 
 
-@requirement("COHR-070")
+@requirement("COHR-070", reaches="updated")
 def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None:
     """An operator that is killed and started again MUST complete the update: it MUST NOT replace anything twice."""
-    run.reached("deployed")
-    run.reached("updated")
+    run.given("deployed")
     made = {record.uid for record in run.between("change", "end").records("pods")} - run.scene.first.keys()
     run.expect("pods that were created", len(run.scene.first), len(made))
     wanted = ["anchor {f1, p[0]}", "anchor {f1, p[1]}"]
@@ -22,11 +21,10 @@ def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None
         run.expect(f"gangs of replica {replica}", wanted, shape(sets.layout(run.at("end"), "s", replica)))
 
 
-@requirement("COHR-072")
+@requirement("COHR-072", reaches="updated")
 def test_a_change_while_the_operator_is_down(run: Recorded[OperatorKilled]) -> None:
     """A change that is made while the operator is down, or right before, MUST be rolled out, in one update."""
-    run.reached("deployed")
-    run.reached("updated")
+    run.given("deployed")
     records = [record.object for record in run.between("change", "end").records(SETS, "s")]
     found = {updates.started(each) for each in records if updates.running(each)}
     run.expect("updates that have begun", 1, len(found))

@@ -16,8 +16,7 @@ from conformance.tests.coherent.sets import SETS
 @requirement("COHR-060")
 def test_the_update_waits(run: Recorded[NeverReady]) -> None:
     """An update to a version that is never Ready MUST wait at its first sub-step and leave all other Pods alone."""
-    run.reached("deployed")
-    run.reached("first sub-step")
+    run.given("deployed", "first sub-step")
     view = run.at("stuck")
     new = [
         entry.content()
@@ -30,17 +29,16 @@ def test_the_update_waits(run: Recorded[NeverReady]) -> None:
     run.expect("the update has ended", False, updates.ended(view.get(SETS, "s")))
 
 
-@requirement("COHR-061")
+@requirement("COHR-061", reaches="reason reported")
 def test_the_reason_is_reported(run: Recorded[NeverReady]) -> None:
     """While an update waits, the PodCliqueSet MUST say why, in the progress of the replica."""
-    run.reached("first sub-step")
-    run.reached("reason reported")
+    run.given("first sub-step")
 
 
 @requirement("COHR-062")
 def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
     """The operator MUST NOT terminate a gang for Pods that an update has replaced and that are not Ready yet."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     at_first = sets.uids(sets.of_set(run.at("first sub-step"), "tight"))
     later = sets.uids(sets.of_set(run.at("stuck"), "tight"))
     run.same("pods of tight, two termination delays later", at_first, later)
@@ -49,7 +47,7 @@ def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
 @requirement("COHR-050")
 def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
     """While an update runs, admission MUST reject a change of replicas of any PodClique or PodCliqueScalingGroup."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     for each, reply in run.scene.refused.items():
         if SCALED[each][0] != SETS:
             run.expect(f"{each} is scaled", "refused", "refused" if reply.refused else str(reply))
@@ -58,7 +56,7 @@ def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
 @requirement("COHR-051")
 def test_the_set_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
     """While an update runs, admission MUST reject a change of replicas of the PodCliqueSet."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     reply = run.scene.refused["the set"]
     run.expect("the set is scaled", "refused", "refused" if reply.refused else str(reply))
 
@@ -66,7 +64,7 @@ def test_the_set_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
 @requirement("COHR-052")
 def test_the_scale_subresource_is_no_way_around(run: Recorded[NeverReady]) -> None:
     """While an update runs, changes of replicas through the scale subresource SHOULD be rejected like any other."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     for each, reply in run.scene.refused_scale.items():
         run.expect(f"{each} is scaled through /scale", "refused", "refused" if reply.refused else str(reply))
 
@@ -74,7 +72,7 @@ def test_the_scale_subresource_is_no_way_around(run: Recorded[NeverReady]) -> No
 @requirement("COHR-053")
 def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
     """While an update runs, admission MUST accept changes that leave replicas as they are."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     run.expect(
         "changes that leave replicas as they are", ["accepted"], sorted({str(reply) for reply in run.scene.harmless})
     )
@@ -83,7 +81,7 @@ def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
 @requirement("COHR-054")
 def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
     """The refusal SHOULD say that a coherent update is in progress, and of which PodCliqueSet."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     silent = {
         each: reply.message
         for each, reply in run.scene.refused.items()
@@ -95,41 +93,38 @@ def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
 @requirement("COHR-104")
 def test_the_refusal_names_the_field(run: Recorded[NeverReady]) -> None:
     """The refusal of a change of replicas SHOULD name the field spec.replicas."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     replies = run.scene.refused.items()
     silent = {each: reply.message for each, reply in replies if "spec.replicas" not in reply.message}
     run.expect("refusals that do not name the field", {}, silent)
 
 
-@requirement("COHR-055")
+@requirement("COHR-055", reaches="scaled")
 def test_scaling_is_possible_after_the_update(run: Recorded[NeverReady]) -> None:
     """After the end of an update, a change of replicas MUST be accepted and applied."""
-    run.reached("fixed")
+    run.given("fixed")
     run.expect("a change of replicas", "accepted", str(run.scene.allowed))
-    run.reached("scaled")
 
 
 @requirement("COHR-063")
 def test_what_is_broken_is_replaced_first(run: Recorded[NeverReady]) -> None:
     """A change that fixes a version SHOULD replace Pods that are not Ready first: availability SHOULD NOT fall."""
-    run.reached("fixed")
+    run.given("fixed")
     least = _ready(run.at("fix"))
     run.always("as many Ready pods of f as before", _at_least(least), after="fix", until="fixed")
 
 
-@requirement("COHR-064")
+@requirement("COHR-064", reaches="fixed")
 def test_the_last_version_is_rolled_out(run: Recorded[NeverReady]) -> None:
     """A change during an update MUST end with all Pods of the components in scope at the last version."""
-    run.reached("first sub-step")
-    run.reached("fixed")
+    run.given("first sub-step")
     run.expect("images", {"dm": ["1"], "f": ["3"], "pl": ["3"], "pw": ["3"]}, sets.tags(run.at("at rest"), "s"))
 
 
-@requirement("COHR-066")
+@requirement("COHR-066", reaches="lost pod of a new gang recreated")
 def test_a_lost_pod_of_a_new_gang_is_recreated(run: Recorded[NeverReady]) -> None:
     """A Pod of a new PodGang that is lost during an update MUST be recreated there, with the new version."""
-    run.reached("first sub-step")
-    run.reached("lost pod of a new gang recreated")
+    run.given("first sub-step")
     gang = label(run.scene.new, labels.GANG)
     found = [sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), FRONT) if label(pod, labels.GANG) == gang]
     run.expect("images in the new gang", ["2", "2"], found)
@@ -138,17 +133,16 @@ def test_a_lost_pod_of_a_new_gang_is_recreated(run: Recorded[NeverReady]) -> Non
 @requirement("COHR-067")
 def test_a_lost_pod_of_an_old_gang_is_not_recreated(run: Recorded[NeverReady]) -> None:
     """A Pod of an old PodGang that is lost during an update SHOULD NOT be recreated there."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     gang = label(run.scene.old, labels.GANG)
     found = [name(pod) for pod in predicates.pods_of(run.at("pods lost"), FRONT) if label(pod, labels.GANG) == gang]
     run.expect("pods of f in the old gang", 1, len(found))
 
 
-@requirement("COHR-068")
+@requirement("COHR-068", reaches="lost pod of another component recreated")
 def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady]) -> None:
     """A Pod of a component that an update does not change MUST be recreated at once in its PodGang."""
-    run.reached("first sub-step")
-    run.reached("lost pod of another component recreated")
+    run.given("first sub-step")
     found = {uid(pod): sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), "s-0-d-0-dm")}
     run.expect("images", ["1"], sorted(found.values()))
 
@@ -156,12 +150,12 @@ def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady])
 @requirement("COHR-071")
 def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
     """The replicas of a PodCliqueSet MUST be updated one at a time."""
-    run.reached("first sub-step")
+    run.given("first sub-step")
     other = {each for each, clique in run.scene.first.items() if clique.startswith("s-1-")}
     run.expect(
         "pods of the other replica that were replaced", set(), other - sets.uids(sets.of_set(run.at("fix"), "s")).keys()
     )
-    run.reached("fixed")
+    run.given("fixed")
     seen = [record.object for record in run.until("at rest").records(SETS) if updates.running(record.object)]
     together = {tuple(turns) for each in seen if len(turns := updates.turns(each)) > 1}
     run.expect("replicas that had their turn together", [], sorted(together))

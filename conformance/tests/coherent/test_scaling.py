@@ -19,7 +19,7 @@ F, P = Key("clique", "f"), Key("group", "p")
 
 def scaled(run: Run, before: str, step: str, f: int, p: int) -> Change:
     """What scaling did to the gangs, which it was permitted to do."""
-    run.reached(step)
+    run.given(step)
     views = run.at(before), run.at(f"{step}: at rest")
     found = Change(sets.layout(views[0], "s"), sets.layout(views[1], "s"))
     run.expect(f"{step}: what must not be done", [], steady.problems(found, {F: f, P: p}))
@@ -53,7 +53,7 @@ def test_added_pods_join_the_newest_gang(run: Recorded[ScaledAfterAnUpdate]) -> 
 @requirement("COHR-081")
 def test_added_pods_join_a_gang_that_holds_their_clique(run: Recorded[SetUpdatedFourTimes]) -> None:
     """Pods that are added to a standalone PodClique MUST join the newest PodGang that holds the PodClique."""
-    run.reached("pods added")
+    run.given("pods added")
     before, after = (sets.layout(run.at(step), "s") for step in (f"{ONE_MEMBER}: at rest", "end"))
     found = Change(before, after)
     sizes = {F: 6, P: 4, Key("group", "d"): 3}
@@ -78,7 +78,7 @@ def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) ->
 @requirement("COHR-083")
 def test_pods_that_are_not_ready_are_removed_first(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """When a standalone PodClique is scaled in, Pods that are not Ready MUST be deleted first."""
-    run.reached("pods not Ready")
+    run.given("pods not Ready")
     found = scaled(run, "pods not Ready", "pods removed", 2, 2)
     left = [name(pod) for pod in sets.of_set(run.at("pods removed: at rest"), "s") if uid(pod) in run.scene.unready]
     run.expect("pods that were not Ready", [], left)
@@ -97,17 +97,16 @@ def test_empty_gangs_are_deleted(run: Recorded[ScaledAfterAnUpdate]) -> None:
 @requirement("COHR-085")
 def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """When a replica is scaled in, the others in its PodGang SHOULD keep their Pods."""
-    run.reached("least replicas")
+    run.given("least replicas")
     before, after = run.at("one replica added again: at rest"), run.at("least replicas: at rest")
     front = sets.uids(sets.of_template(before, "s", "f"))
     run.same("pods of f", front, sets.uids(sets.of_template(after, "s", "f")))
 
 
-@requirement("COHR-088")
+@requirement("COHR-088", reaches="lost pod replaced")
 def test_a_pod_of_a_later_gang_is_recreated(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """A lost Pod MUST be recreated in its PodGang and lose its gate, also after gangs before its own were removed."""
-    run.reached("pods removed")
-    run.reached("lost pod replaced")
+    run.given("pods removed")
     found = [
         {label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), "s-0-p-1-pl")}
         for step in ("pods removed: at rest", "lost pod replaced")
@@ -115,11 +114,10 @@ def test_a_pod_of_a_later_gang_is_recreated(run: Recorded[ScaledAfterAnUpdate]) 
     run.expect("gang of the pod", found[0], found[1])
 
 
-@requirement("COHR-089")
+@requirement("COHR-089", reaches="terminated and recovered")
 def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """A replica that is terminated MUST come back in the gangs of its PodGangMap, anchors before other gangs."""
-    run.reached("pods of the template")
-    run.reached("terminated and recovered")
+    run.given("pods of the template")
     before, after = (sets.layout(run.at(step), "s") for step in ("pods of the template: at rest", "end"))
     run.expect("entries", {each.key: each.content() for each in before}, {each.key: each.content() for each in after})
     anchors = {entry.key for entry in after if entry.anchor}
@@ -135,14 +133,14 @@ def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]
 @requirement("COHR-101")
 def test_scaling_is_recorded_before_it_is_done(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """Statuses MUST record how a scaled component is distributed before PodGangs and Pods follow."""
-    run.reached("replicas added")
+    run.given("replicas added")
     known = set(sets.gangs(run.at("at rest"), "s"))
     for view in run.between("at rest", "replicas added").states():
         if new := set(sets.gangs(view, "s")) - known:
             mapping = shapes.group_mapping(view.get(sets.GROUPS, "s-0-p"), "p")
             run.expect("gangs that the status lists when they are created", sorted(new), sorted(new & mapping.keys()))
             break
-    run.reached("pods removed")
+    run.given("pods removed")
     before = len(sets.of_template(run.at("pods not Ready"), "s", "f"))
     for view in run.between("pods not Ready", "pods removed").states():
         if len(sets.of_template(view, "s", "f")) < before:

@@ -15,8 +15,7 @@ from conformance.tests.coherent.scenes import CONSTRAINED, ORDERED, SINGLE, Sets
 
 def shaped(run: Recorded[SetsOfEveryShape], each: str) -> list[Change]:
     """The set of one shape was updated by the plan; returns what the writes of its map did."""
-    run.reached("deployed")
-    run.reached(f"{each}: updated")
+    run.given("deployed", f"{each}: updated")
     found = change.changes(sets.layouts(run.between("change", "end"), each))
     wanted = [[str(b) for b in reading] for reading in plan.readings(sets.components(run.scene.workloads[each]))]
     seen = [str(step.batch) for step in found]
@@ -75,8 +74,7 @@ def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
 @requirement("COHR-019")
 def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShape]) -> None:
     """PodGangs of an update MUST have the priority class and constraints of the set, their Pods its scheduler name."""
-    run.reached("deployed")
-    run.reached(f"{CONSTRAINED}: updated")
+    run.given("deployed", f"{CONSTRAINED}: updated")
     for step in ("change", "end"):
         found = sets.gangs(run.at(step), CONSTRAINED).values()
         constraints = {json.dumps(at(gang, "spec", "topologyConstraint"), sort_keys=True) for gang in found}
@@ -99,8 +97,7 @@ def test_a_budget_above_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
 @requirement("COHR-097")
 def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
     """With the gang layout SingleAnchor, an update SHOULD open one anchor, and end with the gangs of a first one."""
-    run.reached("deployed")
-    run.reached(f"{SINGLE}: updated")
+    run.given("deployed", f"{SINGLE}: updated")
     found = change.changes(sets.layouts(run.between("change", "end"), SINGLE))
     wanted = plan.readings(sets.components(run.scene.workloads[SINGLE]), single_anchor=True)
     texts, seen = [[str(batch) for batch in reading] for reading in wanted], [str(step.batch) for step in found]

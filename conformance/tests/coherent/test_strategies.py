@@ -122,18 +122,17 @@ class StrategiesAndMaps(Scene):
 @requirement("COHR-090")
 def test_a_switch_deletes_nothing(run: Recorded[StrategiesAndMaps]) -> None:
     """A change of the strategy alone MUST NOT delete a Pod, and MUST NOT start an update."""
-    run.reached("deployed")
+    run.given("deployed")
     view = run.at("switched")
     for each in ("joins", "asks"):
         run.same(f"{each}: pods and their gangs", run.scene.first[each], _pods(view, each))
         run.expect(f"{each}: an update runs", False, updates.running(view.get(SETS, each)))
 
 
-@requirement("COHR-091")
+@requirement("COHR-091", reaches="joins: map")
 def test_a_set_that_joins_keeps_its_gangs(run: Recorded[StrategiesAndMaps]) -> None:
     """A PodCliqueSet that is switched to Coherent SHOULD keep its PodGangs: the PodGangMap SHOULD list them."""
-    run.reached("deployed")
-    run.reached("joins: map")
+    run.given("deployed")
     view = run.at("switched")
     right = ["anchor {f2, d[0]}", "{d[1]}", "{d[2]}"]
     run.expect("gangs in the map", sorted(right), shape(sets.layout(view, "joins")))
@@ -141,11 +140,10 @@ def test_a_set_that_joins_keeps_its_gangs(run: Recorded[StrategiesAndMaps]) -> N
     run.expect("gangs of the pods", sorted(named), sorted(name(g) for g in sets.gangs(view, "joins").values()))
 
 
-@requirement("COHR-092")
+@requirement("COHR-092", reaches="joins: updated")
 def test_the_first_update_after_a_switch(run: Recorded[StrategiesAndMaps]) -> None:
     """The first update after a switch to Coherent MUST move all components into new PodGangs by the plan."""
-    run.reached("deployed")
-    run.reached("joins: updated")
+    run.given("deployed")
     found = [str(each.batch) for each in change.changes(sets.layouts(run.between("joins: change", "end"), "joins"))]
     wanted = [[str(batch) for batch in each] for each in plan.readings(sets.components(run.scene.workload))]
     run.expect("sub-steps", found if found in wanted else wanted[0], found)
@@ -155,7 +153,7 @@ def test_the_first_update_after_a_switch(run: Recorded[StrategiesAndMaps]) -> No
 @requirement("COHR-009")
 def test_a_stored_set_with_too_low_a_budget_is_not_switched(run: Recorded[StrategiesAndMaps]) -> None:
     """Admission MUST reject a switch to Coherent while maxUnavailable is less than minAvailable, naming the field."""
-    run.reached("deployed")
+    run.given("deployed")
     if not run.scene.stored:
         run.expect("such a set", False, run.scene.stored)
         return
@@ -168,7 +166,7 @@ def test_a_stored_set_with_too_low_a_budget_is_not_switched(run: Recorded[Strate
 @requirement("COHR-106")
 def test_nobody_joins_without_being_asked(run: Recorded[StrategiesAndMaps]) -> None:
     """A write to a stored set that does not name the strategy Coherent SHOULD NOT give it to the set."""
-    run.reached("deployed")
+    run.given("deployed")
     seen = [text(reply.object, "spec", "updateStrategy", "type") for reply in run.scene.unset]
     run.expect("writes that make the set Coherent", [], [each for each in seen if each == COHERENT])
 
@@ -176,8 +174,7 @@ def test_nobody_joins_without_being_asked(run: Recorded[StrategiesAndMaps]) -> N
 @requirement("COHR-098")
 def test_the_first_partial_update_after_a_switch(run: Recorded[StrategiesAndMaps]) -> None:
     """The first update after a switch MUST leave components that it does not change in their PodGangs."""
-    run.reached("deployed")
-    run.reached("part: updated")
+    run.given("deployed", "part: updated")
     views = run.at("at rest"), run.at("end")
     kept = [{uid(pod): label(pod, labels.GANG) for pod in sets.of_template(v, "part", "f", "em")} for v in views]
     run.same("pods of f and e, and their gangs", *kept)
@@ -186,11 +183,10 @@ def test_the_first_partial_update_after_a_switch(run: Recorded[StrategiesAndMaps
     run.expect("images", {"dm": ["2"], "em": ["1"], "f": ["1"]}, sets.tags(views[1], "part"))
 
 
-@requirement("COHR-099")
+@requirement("COHR-099", reaches="joins: replica removed")
 def test_scaling_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> None:
     """After a switch, a scale-in SHOULD remove the replicas with the highest indices, whatever made their PodGangs."""
-    run.reached("joins: map")
-    run.reached("joins: replica removed")
+    run.given("joins: map")
     view = run.at("joins: change")
     run.expect("replicas in entries", [0, 1, 2], indices(sets.layout(view, "joins"), "d"))
     run.same("pods and their gangs", run.scene.first["joins"], _pods(view, "joins"))
@@ -199,7 +195,7 @@ def test_scaling_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> N
 @requirement("COHR-100")
 def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
     """A change of the order of cliques SHOULD NOT delete a Pod; an update that it starts, if any, SHOULD end."""
-    run.reached("deployed")
+    run.given("deployed")
     run.same("pods and their gangs", run.scene.first["a"], _pods(run.at("end"), "a"))
     run.expect("an update runs", False, updates.running(run.at("end").get(SETS, "a")))
 
@@ -207,8 +203,7 @@ def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
 @requirement("COHR-102")
 def test_statuses_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> None:
     """After a switch to Coherent, statuses MUST map to PodGangs what the PodGangMap maps."""
-    run.reached("deployed")
-    run.reached("joins: map")
+    run.given("deployed", "joins: map")
     view = run.at("switched")
     found = sets.layout(view, "joins")
     names = {key: name(gang) for key, gang in sets.gangs(view, "joins").items()}
@@ -221,35 +216,32 @@ def test_statuses_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> 
 @requirement("COHR-093")
 def test_on_delete_rolls_nothing(run: Recorded[StrategiesAndMaps]) -> None:
     """With the strategy OnDelete, a change MUST NOT delete a Pod, and nothing MUST be reported as in flight."""
-    run.reached("deployed")
-    run.reached("joins: updated")
+    run.given("deployed", "joins: updated")
     run.same("pods and their gangs", run.scene.first["asks"], _pods(run.at("end"), "asks"))
     told = [shapes.in_flight(record.object) for record in run.after("switched").records(SETS, "asks")]
     run.expect("in flight", [], [each for each in told if any(each.values())])
 
 
-@requirement("COHR-094")
+@requirement("COHR-094", reaches="lost: map restored")
 def test_a_deleted_map_is_restored(run: Recorded[StrategiesAndMaps]) -> None:
     """A PodGangMap that is deleted SHOULD be restored as it was, without a change of any Pod."""
-    run.reached("deployed")
-    run.reached("lost: map restored")
+    run.given("deployed")
     view = run.at("switched")
     run.expect("gangs in the map", run.scene.layouts["lost"], shape(sets.layout(view, "lost")))
     run.same("pods and their gangs", run.scene.first["lost"], _pods(view, "lost"))
 
 
-@requirement("COHR-095")
+@requirement("COHR-095", reaches="edited: map put right")
 def test_an_edited_map_is_put_right(run: Recorded[StrategiesAndMaps]) -> None:
     """A PodGangMap that somebody has edited SHOULD be put right, and no Pod SHOULD be deleted because of it."""
-    run.reached("deployed")
-    run.reached("edited: map put right")
+    run.given("deployed")
     run.same("pods and their gangs", run.scene.first["edited"], _pods(run.at("switched"), "edited"))
 
 
 @requirement("COHR-096")
 def test_sets_whose_names_begin_alike(run: Recorded[StrategiesAndMaps]) -> None:
     """A PodGang MUST NOT depend on anchors of another PodCliqueSet whose name begins like its own."""
-    run.reached("deployed")
+    run.given("deployed")
     view = run.at("at rest")
     for each in ("a", "a-0"):
         named = {entry.key for entry in sets.layout(view, each)}

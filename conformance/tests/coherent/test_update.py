@@ -57,7 +57,7 @@ def test_nothing_old_is_left(run: Recorded[SetUpdatedFourTimes]) -> None:
 def test_the_progress_of_the_set(run: Recorded[SetUpdatedFourTimes]) -> None:
     """While an update runs, updateProgress MUST list its scope and name the replica; at the end it MUST name none."""
     for each, (_, parts) in CHANGES.items():
-        run.reached(f"{each}: updated")
+        run.given(f"{each}: updated")
         span = run.between(f"{each}: change", f"{each}: at rest")
         before = updates.generation(span.begin().get(SETS, "s"))
         found = [r.object for r in span.records(SETS, "s") if updates.generation(r.object) != before]
@@ -88,7 +88,7 @@ def test_what_is_in_flight(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-035")
 def test_gangs_keep_their_generation(run: Recorded[SetUpdatedFourTimes]) -> None:
     """During an update, old PodGangs MUST keep the generation hash that they were created for."""
-    run.reached(f"{ALL}: updated")
+    run.given(f"{ALL}: updated")
     found: dict[str, set[str]] = {}
     for record in run.until(f"{ALL}: at rest").records(GANGS):
         found.setdefault(f"{record.name} {record.uid}", set()).add(label(record.object, labels.GENERATION_HASH))
@@ -99,10 +99,9 @@ def test_gangs_keep_their_generation(run: Recorded[SetUpdatedFourTimes]) -> None
     )
 
 
-@requirement("COHR-036")
+@requirement("COHR-036", reaches=f"{ALL}: updated")
 def test_each_pod_is_replaced_once(run: Recorded[SetUpdatedFourTimes]) -> None:
     """An update MUST replace each Pod of the components in its scope exactly once."""
-    run.reached(f"{ALL}: updated")
     before = sets.uids(sets.of_set(run.at(f"{ALL}: change"), "s"))
     after = sets.uids(sets.of_set(run.at(f"{ALL}: at rest"), "s"))
     made = {record.uid for record in run.between(f"{ALL}: change", f"{ALL}: at rest").records("pods")} - before.keys()
@@ -129,7 +128,7 @@ def test_replicas_are_replaced_in_order(run: Recorded[SetUpdatedFourTimes]) -> N
 @requirement("COHR-038")
 def test_old_gangs_are_deleted(run: Recorded[SetUpdatedFourTimes]) -> None:
     """Old PodGangs MUST be deleted by the end of an update that has taken their last member."""
-    run.reached(f"{ALL}: updated")
+    run.given(f"{ALL}: updated")
     before = {uid(gang) for gang in run.at(f"{ALL}: change").list(GANGS)}
     left = [name(gang) for gang in run.at(f"{ALL}: at rest").list(GANGS) if uid(gang) in before]
     run.expect("old gangs that are left", [], left)
@@ -139,7 +138,7 @@ def test_old_gangs_are_deleted(run: Recorded[SetUpdatedFourTimes]) -> None:
 def test_emptied_groups_vanish(run: Recorded[SetUpdatedFourTimes]) -> None:
     """A PodGang whose entry holds nothing of a PodClique any more SHOULD have no PodGroup for it."""
     for step in (ONLY_GROUPS, ONLY_FRONT):
-        run.reached(f"{step}: updated")
+        run.given(f"{step}: updated")
         view = run.at(f"{step}: at rest")
         right = {entry.key: sets.cliques_of(entry, "s-0") for entry in sets.layout(view, "s")}
         seen = {
@@ -152,7 +151,7 @@ def test_emptied_groups_vanish(run: Recorded[SetUpdatedFourTimes]) -> None:
 @requirement("COHR-021")
 def test_names_of_new_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
     """PodGangs of an update MUST have new names, which begin with the set and the index of the replica."""
-    run.reached(f"{ONE_MEMBER}: updated")
+    run.given(f"{ONE_MEMBER}: updated")
     records = run.until(f"{ONE_MEMBER}: at rest").records(GANGS)
     owners: dict[str, set[str]] = {}
     for record in records:

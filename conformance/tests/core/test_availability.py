@@ -53,33 +53,34 @@ class PodsLosingReadiness(Scene):
         env.wait_for("Warning event about the group", reports.warned(GROUP), resources=["events"])
 
 
-@requirement("CORE-020")
+@requirement(
+    "CORE-020",
+    reaches=(
+        "replica with an unready pod unavailable",
+        "set without its group unavailable",
+        "all available again",
+        "set without its router unavailable",
+    ),
+)
 def test_replicas_with_unready_pods_are_not_available(run: Recorded[PodsLosingReadiness]) -> None:
     """A replica MUST count as available while all its parts have their minimum of ready Pods or available replicas."""
-    run.reached("all available")
-    run.reached("replica with an unready pod unavailable")
+    run.given("all available")
     available = number(run.at("one replica unavailable").get(SETS, "s"), "status", "availableReplicas")
     run.expect("available replicas of the set while its group has enough", 1, available)
-    run.reached("set without its group unavailable")
-    run.reached("all available again")
-    run.reached("set without its router unavailable")
     available = number(run.at("router unready").get(GROUPS, GROUP), "status", "availableReplicas")
     run.expect("available replicas of the group while the router is unready", 3, available)
 
 
-@requirement("CORE-021")
+@requirement("CORE-021", reaches=("group breached", "group no longer breached"))
 def test_a_group_is_breached_below_its_minimum(run: Recorded[PodsLosingReadiness]) -> None:
     """MinAvailableBreached of a scaling group MUST be True exactly while it has fewer than minAvailable replicas."""
     found = run.at("one replica unavailable").get(GROUPS, GROUP)
     run.expect(f"{BREACHED} of the group with two replicas", "False", condition_is(found, BREACHED))
-    run.reached("group breached")
-    run.reached("group no longer breached")
 
 
-@requirement("CORE-029")
+@requirement("CORE-029", reaches="Warning event about the group")
 def test_a_group_without_replicas_warns(run: Recorded[PodsLosingReadiness]) -> None:
     """When a scaling group has lost all its scheduled replicas, the operator MUST emit a Warning event."""
-    run.reached("Warning event about the group")
 
 
 @invariants("INV-001", "INV-003", "INV-004", "INV-005")

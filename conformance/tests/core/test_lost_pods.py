@@ -73,22 +73,18 @@ class PodsLostOneByOne(Scene):
             env.delete("pods", name(pod))
 
 
-@requirement("CORE-022")
+@requirement("CORE-022", reaches="deleted pod replaced")
 def test_a_lost_pod_is_replaced_in_its_place(run: Recorded[PodsLostOneByOne]) -> None:
     """The operator MUST replace a lost Pod by one with the same index, and MUST NOT delete the other Pods."""
-    run.reached("all pods ready")
-    run.reached("deleted pod replaced")
+    run.given("all pods ready")
     kept = {index: uid(run.scene.before[index]) for index in ("0", "2")}
     run.expect("the other pods", kept, {index: uid(run.scene.after.get(index, {})) for index in kept})
-    run.reached("all pods ready again")
-    run.reached("clique reports all pods ready again")
 
 
-@requirement("CORE-023")
+@requirement("CORE-023", reaches="Warning event about the clique")
 def test_a_clique_without_scheduled_pods_warns(run: Recorded[PodsLostOneByOne]) -> None:
     """When a PodClique has lost all its scheduled Pods, the operator MUST emit a Warning event and report a breach."""
-    run.reached("no pod scheduled")
-    run.reached("Warning event about the clique")
+    run.given("no pod scheduled")
     breached = reports.status_and_reason(run.at("all pods lost").get(CLIQUES, run.scene.clique), BREACHED)
     run.expect(f"{BREACHED} of a clique that has lost all pods", reports.TOO_FEW_SCHEDULED, breached)
 
@@ -96,29 +92,25 @@ def test_a_clique_without_scheduled_pods_warns(run: Recorded[PodsLostOneByOne]) 
 @requirement("CORE-024")
 def test_nothing_is_written_while_nothing_changes(run: Recorded[PodsLostOneByOne]) -> None:
     """While nothing changes, the operator MUST NOT write to a settled PodCliqueSet or to any object of it."""
-    run.reached("set available again")
+    run.given("set available again")
     records = run.between("nothing changes", "nothing has changed").records()
     written = [f"{record.resource}/{record.name}" for record in records if record.resource in WRITTEN]
     run.expect("objects that changed while nothing happened", [], written)
 
 
-@requirement("CORE-026")
+@requirement("CORE-026", reaches=("failed pod replaced", "failed pod not counted"))
 def test_a_failed_pod_is_replaced_and_not_counted(run: Recorded[PodsLostOneByOne]) -> None:
     """The operator MUST replace a failed Pod by one with its index, and MUST NOT count it as scheduled."""
-    run.reached("failed pod replaced")
-    run.reached("failed pod not counted")
 
 
-@requirement("CORE-027")
+@requirement("CORE-027", reaches="clique reports too few pods")
 def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLostOneByOne]) -> None:
     """A PodClique with fewer than minAvailable scheduled Pods MUST say so in its conditions."""
-    run.reached("clique reports too few pods")
 
 
-@requirement("GANG-009")
+@requirement("GANG-009", reaches="gang refers to the new pod")
 def test_a_gang_refers_to_the_replacement_and_stays_initialized(run: Recorded[PodsLostOneByOne]) -> None:
     """When a Pod is replaced, podReferences MUST name the new Pod, and Initialized MUST stay True."""
-    run.reached("gang refers to the new pod")
     records = run.until("clique reports all pods ready again").records(GANGS, GANG)
     run.expect("states in which the gang was no longer Initialized", [], _initialized_lost(records))
 

@@ -7,10 +7,9 @@ from conformance.tests.core import statuses
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 
-@requirement("CORE-010")
+@requirement("CORE-010", reaches="set available")
 def test_a_set_whose_pods_can_run_becomes_available(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """A set whose Pods can all run MUST report all its replicas as available and updated, for its generation."""
-    run.reached("set available")
     run.same("status of the set", *statuses.of_set(run.scene.wanted, run.at(READY), run.scene.set_name))
 
 

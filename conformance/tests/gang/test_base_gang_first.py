@@ -69,32 +69,29 @@ def test_each_replica_above_the_minimum_has_its_own_gang(run: Recorded[BaseGangS
     run.expect("gangs by name", sorted(run.scene.wanted.gangs), run.at("all gangs exist").names("podgangs"))
 
 
-@requirement("GANG-006")
+@requirement("GANG-006", reaches="base gang ungated")
 def test_a_waiting_base_gang_is_ungated(run: Recorded[BaseGangShortOfNodes]) -> None:
     """The gates of a base gang's pods MUST be removed once the gang is complete, whether or not it fits."""
-    run.reached("base gang ungated")
 
 
-@requirement("GANG-007")
+@requirement("GANG-007", reaches="all pods exist")
 def test_scaled_pods_keep_their_gate(run: Recorded[BaseGangShortOfNodes]) -> None:
     """Until the base gang is scheduled, the pods of a scaled gang MUST exist, keep their gate, and not be bound.
 
     A scaled gang would fit on the only node: what was bound too early would keep the base gang from ever fitting.
     """
     scaled = run.scene.scaled
-    run.reached("all pods exist")
     run.always("no pod of a scaled gang is bound", predicates.none_bound(scaled), until="nothing moves")
     gated = predicates.gated(run.at("nothing moves"), scaled)
     run.expect("gated pods of the scaled gangs", predicates.sizes(scaled), gated)
 
 
-@requirement("GANG-008")
+@requirement("GANG-008", reaches="scaled gangs ungated")
 def test_scaled_pods_lose_their_gate_after_the_base_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
     """Once the minimum of the base gang is scheduled, the gates of all pods of its scaled gangs MUST be removed.
 
     Only the minimum fits at that time: the pod above it need not be scheduled.
     """
-    run.reached("scaled gangs ungated")
 
 
 @requirement("SCHED-001")
@@ -103,17 +100,14 @@ def test_a_base_gang_that_does_not_fit_binds_nothing(run: Recorded[BaseGangShort
     run.always("no pod of the base gang is bound", predicates.none_bound(run.scene.based), until="nothing moves")
 
 
-@requirement("SCHED-002")
+@requirement("SCHED-002", reaches=("base gang bound", "scaled gangs bound"))
 def test_gangs_are_bound_once_nodes_appear(run: Recorded[BaseGangShortOfNodes]) -> None:
     """A waiting gang MUST be bound once nodes appear on which its minimum fits."""
-    run.reached("base gang bound")
-    run.reached("scaled gangs bound")
 
 
-@requirement("SCHED-005")
+@requirement("SCHED-005", reaches="later set bound")
 def test_a_later_set_is_bound(run: Recorded[BaseGangShortOfNodes]) -> None:
     """A gang that does not fit MUST NOT keep a later gang that fits from being bound."""
-    run.reached("later set bound")
 
 
 @requirement("CORE-027")

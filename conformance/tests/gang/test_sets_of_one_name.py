@@ -53,39 +53,34 @@ class SetsOfOneName(Scene):
         env.mark("the end")
 
 
-@requirement("GANG-025")
+@requirement("GANG-025", reaches=("second set's base gang ungated", "second set's scaled gang ungated"))
 def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None:
     """Sets of the same name in two namespaces MUST NOT share objects, and none MUST follow from the state of the other.
 
     The second set has all objects of its own. Its scaled gang waits for its own base gang, although the base gang of
     the other set is scheduled. The deletion of the first set deletes nothing of it.
     """
-    run.reached("first set bound")
-    run.reached("second set's base gang ungated")
+    run.given("first set bound")
     ungated = predicates.none_ungated(run.scene.scaled)
     run.neighbor.always("no pod of the second set's scaled gang is ungated", ungated, until="second set tried")
-    run.reached("second set's scaled gang ungated")
     for what, each in (("first", run), ("second", run.neighbor)):
         view = each.at("deletion of the first set")
         existing = {kind: sorted(_parts(view, kind, run.scene.set_name)) for kind in (CLIQUES, GROUPS, "services")}
         run.expect(f"objects of the {what} set", _names(run), existing)
         run.expect(f"objects of the {what} set with an owner elsewhere", [], _owned_elsewhere(view, run.scene.set_name))
         run.expect(f"pods of other namespaces in gangs of the {what} set", [], _strangers(view))
-    run.reached("first set gone")
+    run.given("first set gone")
     steps = ("deletion of the first set", "the end")
     before, after = (_all_parts(run.neighbor.at(step), run.scene.set_name) for step in steps)
     run.same("objects of the second set after the deletion of the first", before, after)
 
 
-@requirement("SCHED-009")
+@requirement("SCHED-009", reaches=("second set's base gang bound", "second set bound"))
 def test_gangs_of_one_name_are_placed_apart(run: Recorded[SetsOfOneName]) -> None:
     """Pods of a gang MUST NOT count for a gang of the same name in another namespace: each needs its own minimum."""
-    run.reached("first set bound")
-    run.reached("later set bound")
+    run.given("first set bound", "later set bound")
     base = predicates.none_bound(run.scene.based)
     run.neighbor.always("no pod of the second set's base gang is bound", base, until="second set tried")
-    run.reached("second set's base gang bound")
-    run.reached("second set bound")
 
 
 @invariants("INV-001", "INV-005", "INV-009", "INV-010")

@@ -67,17 +67,14 @@ class GangLargerThanThePool(Scene):
         env.wait_for("all pods of the large gang bound", predicates.all_bound(self.large))
 
 
-@requirement("GANG-004")
+@requirement("GANG-004", reaches="large gang initialized")
 def test_a_gang_whose_pods_exist_is_initialized(run: Recorded[GangLargerThanThePool]) -> None:
     """A PodGang whose pods all exist MUST have the condition Initialized=True, also if it does not fit."""
-    run.reached("large gang initialized")
 
 
-@requirement("GANG-006")
+@requirement("GANG-006", reaches=("large gang ungated", "late set ungated"))
 def test_waiting_gangs_are_ungated(run: Recorded[GangLargerThanThePool]) -> None:
     """The gates of a base gang's pods MUST be removed once the gang is complete, whether or not it fits."""
-    run.reached("large gang ungated")
-    run.reached("late set ungated")
 
 
 @requirement("SCHED-001")
@@ -91,36 +88,31 @@ def test_a_gang_that_does_not_fit_binds_nothing(run: Recorded[GangLargerThanTheP
     run.always("no pod of the late gang is bound while the nodes are full", late, until="two nodes more")
 
 
-@requirement("SCHED-002")
+@requirement("SCHED-002", reaches="late set bound")
 def test_a_waiting_gang_is_bound_once_nodes_appear(run: Recorded[GangLargerThanThePool]) -> None:
     """A waiting gang MUST be bound once nodes appear on which its minimum fits."""
-    run.reached("late set bound")
 
 
-@requirement("SCHED-003")
+@requirement("SCHED-003", reaches="large gang's minimum bound")
 def test_pods_above_the_minimum_take_no_room_of_the_minimum(run: Recorded[GangLargerThanThePool]) -> None:
     """Pods above minReplicas MUST NOT take capacity that the minimum of their own gang needs."""
-    run.reached("large gang's minimum bound")
     bound = predicates.bound(run.at("room for all pods"), run.scene.large)
     run.expect("bound pods where only the minimum fits", dict(run.scene.gang.minimums), bound)
 
 
-@requirement("SCHED-004")
+@requirement("SCHED-004", reaches="nodes filled")
 def test_a_waiting_gang_holds_no_capacity(run: Recorded[GangLargerThanThePool]) -> None:
     """A waiting gang MUST NOT hold capacity back: another gang that fits on the same nodes is bound."""
-    run.reached("nodes filled")
 
 
-@requirement("SCHED-005")
+@requirement("SCHED-005", reaches="small set bound")
 def test_a_later_gang_that_fits_is_bound(run: Recorded[GangLargerThanThePool]) -> None:
     """A gang that does not fit MUST NOT keep a later gang that fits from being bound."""
-    run.reached("small set bound")
 
 
-@requirement("SCHED-006")
+@requirement("SCHED-006", reaches="all pods of the large gang bound")
 def test_pods_above_the_minimum_are_bound(run: Recorded[GangLargerThanThePool]) -> None:
     """Pods above minReplicas MUST be bound as soon as there is capacity for them."""
-    run.reached("all pods of the large gang bound")
 
 
 @invariants("INV-001", "INV-003", "INV-004", "INV-005", "INV-009", "INV-010")

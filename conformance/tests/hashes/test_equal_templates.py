@@ -64,13 +64,13 @@ def test_the_order_of_cliques_counts_where_they_start_in_order(run: Recorded[Set
 @requirement("TMPL-009")
 def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) -> None:
     """Equal templates MUST have equal hashes, whatever else their sets are like and however unordered they start."""
-    run.reached("every set has a generation hash")
+    run.given("every set has a generation hash")
     view = run.at("every set has a generation hash")
     found = {name: sets.generation(view, name) for name in run.scene.names}
     different = {name: found[name] for name in UNORDERED if found[name] != found["plain"]}
     run.expect("sets with another hash than the plain one", {}, different)
     run.expect("hash of equal sets that start in order", found["ordered"], found["ordered-again"])
-    run.reached("every clique has a hash")
+    run.given("every clique has a hash")
     of_a = _of_clique_a(run.at("every clique has a hash"))
     wrong = {name: hash for name, hash in of_a.items() if hash != of_a["plain"]}
     run.expect("sets whose clique a has another hash than that of the plain one", {}, wrong)

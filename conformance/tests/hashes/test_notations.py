@@ -33,16 +33,14 @@ class QuantitiesInAnotherNotation(Scene):
 @requirement("TMPL-013")
 def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
     """A notation of the same amount that Kubernetes writes alike MUST NOT start an update or replace a Pod."""
-    run.reached("usual has its pods, with hashes")
-    run.reached("usual has its second replica")
+    run.given("usual has its pods, with hashes", "usual has its second replica")
     _nothing_restarted(run, "usual")
 
 
 @requirement("TMPL-014")
 def test_another_foreign_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
     """A notation of the same amount that Kubernetes keeps apart SHOULD NOT start an update or replace a Pod."""
-    run.reached("foreign has its pods, with hashes")
-    run.reached("foreign has its second replica")
+    run.given("foreign has its pods, with hashes", "foreign has its second replica")
     _nothing_restarted(run, "foreign")
 
 

@@ -45,22 +45,21 @@ class SetsReordered(Scene):
 @requirement("TMPL-001")
 def test_reordered_lists_restart_nothing(run: Recorded[SetsReordered]) -> None:
     """Reordering lists whose items have a key MUST NOT change a hash, replace a Pod or start an update."""
-    run.reached("every set has its pods, with hashes")
+    run.given("every set has its pods, with hashes")
     _nothing_restarted(run, LISTS)
 
 
 @requirement("TMPL-002")
 def test_reordered_cliques_restart_nothing(run: Recorded[SetsReordered]) -> None:
     """Reordering cliques that start in any order MUST NOT update anything."""
-    run.reached("every set has its pods, with hashes")
+    run.given("every set has its pods, with hashes")
     _nothing_restarted(run, LISTED)
 
 
 @requirement("TMPL-003")
 def test_other_replicas_restart_nothing(run: Recorded[SetsReordered]) -> None:
     """Changed replicas of a set or its cliques MUST NOT change a hash, replace a Pod or start an update."""
-    run.reached("every set has its pods, with hashes")
-    run.reached("every set has its second replica")
+    run.given("every set has its pods, with hashes", "every set has its second replica")
     _nothing_restarted(run, SIZES)
 
 

@@ -69,8 +69,7 @@ def test_a_meaningful_order_is_part_of_the_hash(run: Recorded[ManyRealChanges]) 
 @requirement("TMPL-006")
 def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
     """A change of a clique's pod spec, labels or annotations, or of the priority class, MUST change both hashes."""
-    run.reached("every clique has a hash")
-    run.reached("every set has a hash")
+    run.given("every clique has a hash", "every set has a hash")
     run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.changed))
     before, after = run.at("before the changes"), run.at("after the changes")
     old, new = _hashes(before, CLASSED), _hashes(after, CLASSED)

@@ -42,16 +42,13 @@ class RealChangesAmongOthers(Scene):
         env.mark("nothing moves")
 
 
-@requirement("TMPL-012")
+@requirement("TMPL-012", reaches="changed clique and group of the changed member replaced")
 def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers]) -> None:
     """When everything is reordered and a few cliques really change, only these MUST be rolled out, each Pod once.
 
     Scaling group replicas are rolled out as a whole.
     """
-    run.reached("set has its pods")
-    run.reached("set available")
-    run.reached("changed clique and group of the changed member replaced")
-    run.reached("set has its pods again")
+    run.given("set has its pods", "set available", "set has its pods again")
     kept, now = run.scene.kept, incarnations.uids(run.at("nothing moves"), "pods")
     run.same("pods of reordered templates", kept, {pod: now.get(pod, "") for pod in kept})
     created = {record.uid for record in run.until("nothing moves").records("pods")}

@@ -66,52 +66,51 @@ class ObjectsDeletedByHand(Scene):
         env.wait_for("set of the same name available", predicates.available("again", 1))
 
 
-@requirement("LIFE-005")
+@requirement("LIFE-005", reaches="set deleted in the foreground gone")
 def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[ObjectsDeletedByHand]) -> None:
     """A set that is deleted in the foreground MUST disappear after all it owned, and nothing MUST be created for it."""
     span = run.until("set deleted in the foreground gone")
     run.expect("what was created for the set after its deletion", [], made_late(span, "last"))
     run.expect("what outlived the set", [], outlived(span, "last"))
-    run.reached("set deleted in the foreground gone")
 
 
-@requirement("LIFE-006")
+@requirement("LIFE-006", reaches="set deleted during a countdown gone")
 def test_a_set_can_be_deleted_during_a_countdown(run: Recorded[ObjectsDeletedByHand]) -> None:
     """Deletion of a set MUST complete as usual while one of its terminationDelay countdowns is running."""
-    run.reached("countdown running")
+    run.given("countdown running")
     span = run.until("set deleted during a countdown gone")
     run.expect("what was created for the set after its deletion", [], made_late(span, "counts"))
-    run.reached("set deleted during a countdown gone")
 
 
-@requirement("LIFE-007")
+@requirement("LIFE-007", reaches="set of the same name available")
 def test_a_set_of_the_same_name_becomes_available(run: Recorded[ObjectsDeletedByHand]) -> None:
     """A set that is created under the name of one that has just been deleted MUST become available."""
-    run.reached("set of the same name gone")
-    run.reached("set of the same name available")
+    run.given("set of the same name gone")
 
 
-@requirement("LIFE-008")
+@requirement("LIFE-008", reaches=("deleted cliques recreated", "pods of the recreated cliques ready"))
 def test_deleted_cliques_are_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
     """The operator MUST recreate a deleted PodClique with its Pods; the other PodCliques MUST keep their Pods."""
-    run.reached("all sets available")
+    run.given("all sets available")
     before, after = run.at("before the deletions"), run.at("pods of the recreated cliques ready")
     kept = [clique for clique in run.scene.sizes if clique not in DELETED]
     others: dict[str, object] = {name(pod): uid(pod) for clique in kept for pod in predicates.pods_of(before, clique)}
     now = {name(pod): uid(pod) for pod in after.list("pods") if not terminating(pod)}
     run.same("pods of the other cliques", others, {each: now.get(each, "") for each in others})
-    run.reached("deleted cliques recreated")
-    run.reached("pods of the recreated cliques ready")
 
 
-@requirement("LIFE-009")
+@requirement(
+    "LIFE-009",
+    reaches=(
+        "deleted group recreated",
+        "cliques and pods of the group recreated",
+        "set with the recreated group available",
+    ),
+)
 def test_a_deleted_group_is_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
     """The operator MUST recreate a deleted scaling group with its PodCliques, and the set MUST become available."""
     found = run.at("set with the recreated group available").get(GROUPS, GROUP)
     run.expect("replicas of the group", 2, number(found, "spec", "replicas"))
-    run.reached("deleted group recreated")
-    run.reached("cliques and pods of the group recreated")
-    run.reached("set with the recreated group available")
 
 
 @invariants("INV-001", "INV-004", "INV-005")

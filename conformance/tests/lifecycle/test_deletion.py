@@ -52,17 +52,15 @@ class SetDeletedBesideOthers(Scene):
         env.mark("after the deletion")
 
 
-@requirement("LIFE-001")
+@requirement("LIFE-001", reaches="deleted set gone")
 def test_a_deleted_set_disappears(run: Recorded[SetDeletedBesideOthers]) -> None:
     """The operator MUST remove its finalizer from a deleted PodCliqueSet, so that the deletion completes."""
-    run.reached("deleted set gone")
 
 
-@requirement("LIFE-002")
+@requirement("LIFE-002", reaches="objects of the deleted set gone")
 def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOthers]) -> None:
     """When a PodCliqueSet is deleted, everything that is part of it MUST be deleted."""
-    run.reached("all pods bound")
-    run.reached("objects of the deleted set gone")
+    run.given("all pods bound")
     left = sorted(_parts(run.at("after the deletion"), run.scene.wanted))
     run.expect("objects of the set in the end", [], left)
 
@@ -70,7 +68,7 @@ def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOt
 @requirement("LIFE-003")
 def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthers]) -> None:
     """The operator MUST NOT create anything for a PodCliqueSet after its deletion was requested."""
-    run.reached("later set available")
+    run.given("later set available")
     late = _created_after_deletion(run.until("after the deletion"), run.scene.wanted)
     run.expect("objects created for the set after its deletion", [], late)
 
@@ -78,7 +76,7 @@ def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthe
 @requirement("LIFE-004")
 def test_objects_of_others_are_left_alone(run: Recorded[SetDeletedBesideOthers]) -> None:
     """The deletion of a set MUST NOT affect another PodCliqueSet or any object that no PodCliqueSet owns."""
-    run.reached("neighbour available")
+    run.given("neighbour available")
     others = _others(run.at("before the deletion"), run.scene.wanted)
     seen = _uids(run.at("after the deletion"))
     run.expect("objects of others", others, {key: uid for key, uid in seen.items() if key in others})

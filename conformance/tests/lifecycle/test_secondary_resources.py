@@ -11,6 +11,11 @@ RESOURCES = ("services", "horizontalpodautoscalers", "serviceaccounts", "roles",
 """A gang comes last: its deletion may wake an operator that then looks at everything."""
 
 
+def _recreated(resource: str) -> str:
+    """The step at which the deleted objects of a resource exist again."""
+    return f"deleted {resource} recreated"
+
+
 class SecondaryResourcesDeleted(Scene):
     """A set with an autoscaler that is at rest. Its objects are deleted, one resource after the other."""
 
@@ -34,15 +39,8 @@ class SecondaryResourcesDeleted(Scene):
             env.quiet(1)
 
 
-@requirement("LIFE-010")
+@requirement("LIFE-010", reaches=map(_recreated, RESOURCES))
 def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResourcesDeleted]) -> None:
     """The operator SHOULD recreate deleted secondary resources and PodGangs without waiting for another event."""
-    run.reached("set available")
+    run.given("set available")
     run.expect("resources that the set lacks", [], [each for each in RESOURCES if not run.scene.found[each]])
-    for resource in RESOURCES:
-        run.reached(_recreated(resource))
-
-
-def _recreated(resource: str) -> str:
-    """The step at which the deleted objects of a resource exist again."""
-    return f"deleted {resource} recreated"

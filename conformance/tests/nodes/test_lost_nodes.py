@@ -82,44 +82,42 @@ class NodeThatIsLostAndComesBack(Scene):
         env.mark("all countdowns over")
 
 
-@requirement("NODE-001")
+@requirement("NODE-001", reaches="evicted pods replaced on another node")
 def test_evicted_pods_are_replaced_on_another_node(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """The operator MUST replace a Pod that is evicted from a failed node at once, with its index, on another node."""
     _expect_held(run, "moves")
     _expect_incarnations(run, ["moves"])
-    run.reached("evicted pods replaced on another node")
 
 
-@requirement("NODE-002")
+@requirement("NODE-002", reaches="evicted pods without room replaced")
 def test_pods_that_cannot_terminate_are_not_counted(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """A terminating Pod on a failed node MUST NOT count as a replica, as scheduled or as ready."""
     _expect_held(run, "stuck")
-    run.reached("evicted pods without room replaced")
-    run.reached("set available once there is room")
+    run.given("set available once there is room")
     _expect_incarnations(run, ["stuck"])
 
 
-@requirement("NODE-003")
+@requirement(
+    "NODE-003",
+    reaches=(
+        "cliques on the lost node breached",
+        "terminated clique recreated",
+        "recreated clique ready on another node",
+    ),
+)
 def test_a_clique_on_a_lost_node_is_terminated_after_its_delay(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """A PodClique below minAvailable by a node failure MUST report it, and MUST be recreated after terminationDelay.
 
     On another node, although its former Pods cannot terminate.
     """
     _expect_held(run, "lasts")
-    for step in (
-        "cliques on the lost node breached",
-        "terminated clique recreated",
-        "recreated clique ready on another node",
-    ):
-        run.reached(step)
     _expect_incarnations(run, ["lasts"], count=2)
 
 
-@requirement("NODE-004")
+@requirement("NODE-004", reaches="clique on the returned node not breached")
 def test_pods_of_a_returned_node_are_kept(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """When a failed node comes back before the terminationDelay has passed, the operator MUST keep its Pods."""
-    run.reached("clique on the returned node not breached")
-    run.reached("all sets available again")
+    run.given("all sets available again")
     now = _by_index(run.at("all countdowns over"), "returns")
     kept = {index: uid(pod) for index, pod in run.scene.first["returns"].items()}
     run.same("pods of the returned node", kept, {index: uid(pod) for index, pod in now.items()})
@@ -129,18 +127,17 @@ def test_pods_of_a_returned_node_are_kept(run: Recorded[NodeThatIsLostAndComesBa
 @requirement("NODE-005")
 def test_a_cordon_has_no_effect_on_pods(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """A cordoned node MUST keep its Pods, and cordoning MUST NOT have any other effect on them."""
-    run.reached("all sets available")
+    run.given("all sets available")
     span = run.between("before the cordon", "after the cordon")
     run.expect("changes of pods after their node was cordoned", [], [str(record) for record in span.records("pods")])
     _same_incarnations(run, run.until("after the cordon"), SETS, 1)
 
 
-@requirement("NODE-006")
+@requirement("NODE-006", reaches="drained pods replaced on another node")
 def test_a_node_can_be_drained(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
     """Pods MUST be evictable; the operator MUST replace evicted Pods elsewhere and MUST NOT terminate their gang."""
     run.at("drained pods replaced on another node")
     run.expect("evictions that were refused", [], run.scene.refused)
-    run.reached("drained pods replaced on another node")
     _expect_incarnations(run, ["drained"])
 
 

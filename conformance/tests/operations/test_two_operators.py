@@ -62,11 +62,9 @@ class LeaderEndsTwice(Scene):
         env.wait_for("the last leader replaces a lost pod", _replaced(before, self.total))
 
 
-@requirement("OPS-001")
+@requirement("OPS-001", reaches=("an operator holds the Lease", "the leader renews the Lease"))
 def test_one_operator_leads(run: Recorded[LeaderEndsTwice]) -> None:
     """Exactly one of several operators MUST lead: the one that the Lease names, and that renews it while it lives."""
-    run.reached("an operator holds the Lease")
-    run.reached("the leader renews the Lease")
     records = run.until("leader killed").records(leases.LEASES, LEASE)
     run.expect("who had the Lease while its holder lived", [run.scene.first], leases.holders(records))
 
@@ -79,37 +77,34 @@ def test_webhooks_answer_where_no_leader_is(run: Recorded[LeaderEndsTwice]) -> N
     run.expect("a set with two cliques of one name is refused", True, wrong.refused or str(wrong))
 
 
-@requirement("OPS-003")
+@requirement("OPS-003", reaches=("another operator takes the Lease", "the set is available", "all pods bound"))
 def test_another_operator_completes_the_set(run: Recorded[LeaderEndsTwice]) -> None:
     """When the leader dies while a set is starting, another operator MUST complete it, and MUST NOT create a Pod twice.
 
     The test has deleted one pod, which is created once more.
     """
-    run.reached("the leader has begun with the set")
-    run.reached("another operator takes the Lease")
-    run.reached("the set is available")
-    run.reached("all pods bound")
+    run.given("the leader has begun with the set")
     span = run.until("nothing moves")
     seen = [len(_created(span)), _deleted(span)]
     run.expect("number of pods created, and pods deleted", [run.scene.total + 1, [run.scene.lost]], seen)
 
 
-@requirement("OPS-004")
+@requirement(
+    "OPS-004", reaches=("another operator takes the Lease of the stopped one", "the last leader replaces a lost pod")
+)
 def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> None:
     """A leader that is stopped MUST release the Lease, so that another one leads before it would have expired."""
-    run.reached("the new leader holds the Lease")
-    run.reached("another operator takes the Lease of the stopped one")
+    run.given("the new leader holds the Lease")
     span = run.until("another operator takes the Lease of the stopped one")
     seconds, good_for = leases.waited(span, run.scene.second)
     what = f"it takes over before the {good_for} s of the Lease are over"
     run.expect(what, True, seconds < good_for or f"after {seconds:.1f} s")
-    run.reached("the last leader replaces a lost pod")
 
 
 @requirement("OPS-005")
 def test_an_operator_that_does_not_lead_creates_nothing(run: Recorded[LeaderEndsTwice]) -> None:
     """An operator that does not lead MUST NOT create anything."""
-    run.reached("the lost pod is gone")
+    run.given("the lost pod is gone")
     span = run.until("the lost pod is gone")
     early = _created_before_another_led(span, run.scene.first)
     beyond = [str(record) for record in early[run.scene.total :]]

@@ -85,17 +85,21 @@ def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) 
     run.same("selectors in the scale subresource", right, published)
 
 
-@requirement("RES-032")
+@requirement(
+    "RES-032",
+    reaches=(
+        "scaled clique has its pods",
+        "scaled group has its cliques and pods",
+        "each scaled replica of the group has a gang",
+    ),
+)
 def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]) -> None:
     """The operator MUST create pods and cliques for the live replicas, and MUST NOT write that field itself."""
-    run.reached("all pods exist")
-    run.reached("scaled clique has its pods")
-    run.reached("scaled group has its cliques and pods")
+    run.given("all pods exist")
     scaled = "each scaled replica of the group has a gang"
-    run.reached(scaled)
     groups = [text(g, "name") for g in items(run.at(scaled).get("podgangs", SCALED_GANGS[-1]), "spec", "podgroups")]
     run.expect("PodGroups of the gang of the last replica", sorted(MEMBERS), sorted(groups))
-    run.reached("operator has observed the update")
+    run.given("operator has observed the update")
     view = run.at("nothing moves after the update")
     replicas = {
         "p-0-fe": observed.replicas(view.get("podcliques", "p-0-fe")),
@@ -107,28 +111,25 @@ def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]
     run.expect("pods after the update", {"p-0-fe": 3, **MEMBERS}, pods)
 
 
-@requirement("RES-033")
+@requirement("RES-033", reaches="autoscalers of the removed config and replica are deleted")
 def test_autoscalers_of_removed_configs_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
     """The operator MUST delete the autoscaler of a removed config or replica, and MUST NOT delete any other."""
-    run.reached("autoscalers exist")
-    run.reached("autoscalers of the removed config and replica are deleted")
+    run.given("autoscalers exist")
     run.expect(
         "the autoscaler that is still wanted", ["p-0-sg"], run.at("nothing moves after the removal").names(SCALERS)
     )
 
 
-@requirement("RES-034")
+@requirement("RES-034", reaches="gangs of removed replicas are deleted")
 def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
     """The operator MUST delete the gangs of removed replicas of a set or scaling group, and no others."""
-    run.reached("gangs of removed replicas are deleted")
     gangs = run.at("nothing moves after the removal").names("podgangs")
     run.expect("gangs that are still needed", ["p-0", *SCALED_GANGS[:-1]], gangs)
 
 
-@requirement("RES-047")
+@requirement("RES-047", reaches="claims of removed replicas are deleted")
 def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
     """The operator MUST delete the claims of removed replicas of a set or scaling group, and no others."""
-    run.reached("claims of removed replicas are deleted")
     view = run.at("nothing moves after the removal")
     have = [claim for claim in KEPT_CLAIMS if view.get("resourceclaims", claim) is not None]
     run.expect("claims that are still needed", KEPT_CLAIMS, have)

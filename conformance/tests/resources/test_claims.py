@@ -68,28 +68,24 @@ def test_a_claim_has_the_spec_of_a_template_of_the_namespace(run: Recorded[Templ
         run.expect(f"the spec of {claim}", OTHER_SPEC, seen)
 
 
-@requirement("RES-045")
+@requirement("RES-045", reaches=("cliques exist", "all pods exist"))
 def test_objects_wait_for_the_templates_that_they_need(run: Recorded[TemplatesCreatedLate]) -> None:
     """While a ResourceClaimTemplate does not exist, the objects that need it MUST wait, and MUST be created after it.
 
     Other sets that lack nothing get their pods meanwhile: they prove that the operator is at work.
     """
-    run.reached("first set without claims has its pods")
+    run.given("first set without claims has its pods")
     made = observed.gone("podcliques", run.scene.wanted.cliques)
     run.always("no clique exists while the template of the set is missing", made, until="template of the set")
-    run.reached("cliques exist")
-    run.reached("second set without claims has its pods")
+    run.given("second set without claims has its pods")
     none = _left(run.scene.cliques[0].name, 0)
     run.always("no pod exists while the template of its clique is missing", none, until="template of the clique")
-    run.reached("all pods exist")
 
 
 @requirement("RES-046")
 def test_a_pod_keeps_its_claim_when_its_clique_is_scaled_in(run: Recorded[ScaledInClique]) -> None:
     """When a PodClique is scaled in, the operator MUST NOT delete a ResourceClaim that a live pod refers to."""
-    run.reached("all pods exist")
-    run.reached("their claims exist")
-    run.reached("a pod is deleted")
+    run.given("all pods exist", "their claims exist", "a pod is deleted")
     view = run.at("nothing moves")
     for pod in predicates.pods_of(view, run.scene.clique):
         index = expected_pods.index(pod)

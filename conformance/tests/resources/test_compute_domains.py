@@ -40,19 +40,17 @@ class LinkedCliques(Scene):
         env.settle("domains of the deleted set are deleted", observed.gone(DOMAINS, self.domains), 150)
 
 
-@requirement("RES-070")
+@requirement("RES-070", reaches=("ComputeDomains exist", "domains come back with the replicas"))
 def test_each_group_has_a_compute_domain(run: Recorded[LinkedCliques]) -> None:
     """Each group MUST have, in each replica of the set, a ComputeDomain with the labels, finalizer and spec of Grove.
 
     The domains come back when a set that had no replicas gets some.
     """
-    run.reached("ComputeDomains exist")
     view, wanted = run.at("nothing moves"), run.scene.domains
     judging.same_labels(run, DOMAINS, {one.name: one.labels for one in wanted.values()}, view)
     judging.same_owners(run, DOMAINS, dict.fromkeys(wanted, ("PodCliqueSet", name(run.scene.workload))), view)
     right = {domain: {"template": domain, "numNodes": 0, "finalizer": True} for domain in wanted}
     run.same("specs of domains", right, {domain: _spec(view.get(DOMAINS, domain)) for domain in wanted})
-    run.reached("domains come back with the replicas")
 
 
 @requirement("RES-071")
@@ -78,7 +76,7 @@ def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> 
 @requirement("RES-072")
 def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> None:
     """The pods and the pod spec of a clique MUST claim a channel, and exactly the containers with GPUs MUST use it."""
-    run.reached("all pods exist")
+    run.given("all pods exist")
     view = run.at("nothing moves")
     for clique in run.scene.wanted.cliques.values():
         domain = expected_domains.of_clique(run.scene.workload, clique)
@@ -91,20 +89,19 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
                 run.expect(f"channels of {what}/{text(container, 'name')}", right, _used(spec, container))
 
 
-@requirement("RES-073")
+@requirement(
+    "RES-073", reaches=("domains of the removed replica are deleted", "domains of the last replica are deleted")
+)
 def test_domains_of_removed_replicas_are_deleted(run: Recorded[LinkedCliques]) -> None:
     """The operator MUST delete the ComputeDomains of removed replicas, including those of the last replica."""
     deleted = "domains of the removed replica are deleted"
-    run.reached(deleted)
     left = [found for found in run.at(deleted).names(DOMAINS) if found in run.scene.domains]
     run.expect("domains of the replica that is left", sorted(set(run.scene.domains) - set(run.scene.second)), left)
-    run.reached("domains of the last replica are deleted")
 
 
-@requirement("RES-074")
+@requirement("RES-074", reaches="domains of the deleted set are deleted")
 def test_domains_of_a_deleted_set_are_deleted(run: Recorded[LinkedCliques]) -> None:
     """When a PodCliqueSet is deleted, its ComputeDomains MUST be deleted."""
-    run.reached("domains of the deleted set are deleted")
 
 
 def _spec(found: Document | None) -> object:

@@ -100,16 +100,14 @@ def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -
         run.expect(f"{one.resource}/{one.name} exists before the first clique", True, early)
 
 
-@requirement("RES-006")
+@requirement("RES-006", reaches="control plane has put a token into the Secret")
 def test_the_control_plane_fills_the_token_secret(run: Recorded[FullFeaturedSet]) -> None:
     """The token Secret MUST be one that the control plane fills with a token of the set's ServiceAccount."""
-    run.reached("control plane has put a token into the Secret")
 
 
-@requirement("RES-090")
+@requirement("RES-090", reaches="all that was part of the set is deleted")
 def test_secondary_resources_are_deleted_with_the_set(run: Recorded[FullFeaturedSet]) -> None:
     """When a set is deleted, its account, role, binding, token Secret, autoscalers and claims MUST be deleted."""
-    run.reached("all that was part of the set is deleted")
 
 
 # -- order, labels and annotations ---------------------------------------------------------------------------------
@@ -162,10 +160,9 @@ def test_labels_and_annotations_of_templates_are_passed_on(run: Recorded[FullFea
 # -- autoscalers ---------------------------------------------------------------------------------------------------
 
 
-@requirement("RES-030")
+@requirement("RES-030", reaches="autoscalers exist")
 def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
     """Each clique and group with a config MUST have, in each replica, one autoscaler with its bounds and metrics."""
-    run.reached("autoscalers exist")
     wanted, view = run.scene.scalers, run.at(PRESENT)
     run.expect("autoscalers by name", sorted(wanted), view.names(SCALERS))
     right: dict[str, object] = {}
@@ -192,10 +189,9 @@ def test_autoscalers_carry_labels_and_have_a_controller(run: Recorded[FullFeatur
 # -- claims --------------------------------------------------------------------------------------------------------
 
 
-@requirement("RES-040")
+@requirement("RES-040", reaches="claims exist")
 def test_each_sharing_entry_has_its_claims(run: Recorded[FullFeaturedSet]) -> None:
     """Each resourceSharing entry MUST have one claim for all replicas or one for each replica, and no others."""
-    run.reached("claims exist")
     run.expect("claims by name", sorted(run.scene.claims), run.at(PRESENT).names(CLAIMS))
 
 
@@ -225,7 +221,7 @@ def test_pods_and_containers_have_the_claims_that_are_shared_with_them(run: Reco
 
     A filter that excludes too much shows as a claim that is missing.
     """
-    run.reached("all pods exist")
+    run.given("all pods exist")
     for pod, right in _pods_with_claims(run):
         given = observed.claims_of_pod(pod)
         run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in right if claim not in given])

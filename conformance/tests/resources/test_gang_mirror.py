@@ -58,35 +58,31 @@ class SetWithPriorityClass(Scene):
         env.mark("nothing moves")
 
 
-@requirement("RES-021")
+@requirement("RES-021", reaches="gangs have lost the old label of their set and a foreign annotation")
 def test_gangs_lose_what_their_set_lost(run: Recorded[GangsThatSomebodyChanges]) -> None:
     """Gangs MUST lose labels that their set lost and foreign annotations, except those with the prefix grove.io/."""
     lost = "gangs have lost the old label of their set and a foreign annotation"
-    run.reached(lost)
     found = observed.annotation(run.at(lost).get("podgangs", "p-0"), "grove.io/by-hand")
     run.expect("an annotation of Grove that the operator does not know", "x", found)
 
 
-@requirement("RES-022")
+@requirement("RES-022", reaches="gangs have the new label of their set")
 def test_gangs_get_a_new_label_of_their_set(run: Recorded[GangsThatSomebodyChanges]) -> None:
     """A label that is added to a set MUST be on each of its gangs once grove.io/reconcile-trigger has been changed."""
-    run.reached("gangs exist")
-    run.reached("gangs have the new label of their set")
+    run.given("gangs exist")
 
 
-@requirement("RES-026")
+@requirement("RES-026", reaches="foreign priority class is removed")
 def test_foreign_changes_of_a_gang_spec_are_reverted(run: Recorded[GangsThatSomebodyChanges]) -> None:
     """Changes of others to fields of a gang's spec that the operator owns MUST be reverted; all others MUST be kept."""
     removed = "foreign priority class is removed"
-    run.reached(removed)
     kept = mapping(run.at(removed).get("podgangs", "p-0"), "spec", "reuseReservationRef")
     run.expect("a field of the gang that the operator does not own", run.scene.reservation, kept)
 
 
-@requirement("RES-027")
+@requirement("RES-027", reaches="cliques and scaling groups follow their templates")
 def test_minimums_and_members_are_reset(run: Recorded[GangsThatSomebodyChanges]) -> None:
     """minAvailable of cliques and groups, and members of groups, MUST be reset to those of the template."""
-    run.reached("cliques and scaling groups follow their templates")
 
 
 @requirement("RES-024")
@@ -100,7 +96,7 @@ def test_gangs_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorit
 @requirement("RES-025")
 def test_pods_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorityClass]) -> None:
     """The pods of a PodCliqueSet MUST have its priorityClassName."""
-    run.reached("all pods exist")
+    run.given("all pods exist")
     view = run.at("nothing moves")
     pods = [pod for clique in run.scene.wanted.cliques for pod in predicates.pods_of(view, clique)]
     run.expect("classes of the pods", [CLASS], sorted({text(pod, "spec", "priorityClassName") for pod in pods}))

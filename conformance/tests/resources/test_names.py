@@ -60,9 +60,11 @@ class TwoSetsWithOneGangName(Scene):
         env.quiet(1)
         env.mark("second set")
         self.reply = _asked(env, second)
-        if not self.reply.refused:
+        if self.reply.refused:
+            env.mark("second set refused, or reports an error")
+        else:
             env.create(second)
-            env.settle("second set reports an error", observed.complains("a-0-b"), 60)
+            env.settle("second set refused, or reports an error", observed.complains("a-0-b"), 60)
         env.quiet(1)
         env.mark("nothing moves")
 
@@ -82,11 +84,13 @@ class TwoCliquesWithOneName(Scene):
         self.others = [clique for clique in expected(workload).cliques if clique != self.contested]
         self.reply = _asked(env, workload)
         if self.reply.refused:
+            env.mark("set refused, or it or its scaling group reports an error")
             return
         env.nodes("dgx-h100", 1)
         env.create(workload)
         env.wait_for("one of the two exists", observed.there("podcliques", [self.contested]))
-        env.settle("set or scaling group reports an error", _one_complains("alike", "alike-0-sg"), 60)
+        reported = _one_complains("alike", "alike-0-sg")
+        env.settle("set refused, or it or its scaling group reports an error", reported, 60)
         env.settle("other cliques exist", observed.there("podcliques", self.others))
         env.settled("pods of the other cliques are Ready", _ready(self.others))
         env.quiet(2)
@@ -105,11 +109,13 @@ class TwoAutoscalersWithOneName(Scene):
         worker["spec"]["autoScalingConfig"] = group["scaleConfig"] = {"minReplicas": 1, "maxReplicas": 3}
         group["replicas"] = group["minAvailable"] = 1
         self.reply = _asked(env, workload)
-        if not self.reply.refused:
-            env.create(workload)
-            scaler = f"alike-0-{group['name']}"
-            env.wait_for("one of the two exists", observed.there("horizontalpodautoscalers", [scaler]))
-            env.settle("set reports an error", observed.complains("alike"), 60)
+        if self.reply.refused:
+            env.mark("set refused, or reports an error")
+            return
+        env.create(workload)
+        scaler = f"alike-0-{group['name']}"
+        env.wait_for("one of the two exists", observed.there("horizontalpodautoscalers", [scaler]))
+        env.settle("set refused, or reports an error", observed.complains("alike"), 60)
 
 
 class ForeignScalingGroup(Scene):
@@ -139,7 +145,7 @@ class ForeignScalingGroup(Scene):
 @requirement("RES-050")
 def test_a_clique_is_created_from_the_template_of_its_whole_name(run: Recorded[CliquesWithACommonEnding]) -> None:
     """A clique MUST be created from the template with its exact name, not from one whose name is a suffix of it."""
-    run.reached("all cliques exist")
+    run.given("all cliques exist")
     view = run.at("all pods and Services exist")
     right = {clique.name: _from_template(clique) for clique in run.scene.wanted.cliques.values()}
     run.same("cliques, and the images of their pods", right, {found: _seen(view, found) for found in right})
@@ -152,13 +158,11 @@ def test_services_do_as_their_set_says(run: Recorded[CliquesWithACommonEnding]) 
     run.same("headless Services", *headless_services(run.scene.wanted, view))
 
 
-@requirement("RES-051")
+@requirement("RES-051", reaches="second set refused, or reports an error")
 def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSetsWithOneGangName]) -> None:
     """A gang of another set MUST NOT be changed; the set that needs its name MUST be rejected or report an error."""
-    run.reached("gang of the first set exists")
-    refused = _refused(run, run.scene.reply)
-    if not refused:
-        run.reached("second set reports an error")
+    run.given("gang of the first set exists")
+    _refused(run, run.scene.reply)
     contested = run.scene.contested
     before, view = run.at("second set"), run.at("nothing moves")
     found = view.get("podgangs", contested)
@@ -168,13 +172,12 @@ def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSet
     run.expect(f"the contested gang {contested}", right, seen)
 
 
-@requirement("RES-052")
+@requirement("RES-052", reaches="set refused, or it or its scaling group reports an error")
 def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneName]) -> None:
     """A set with two cliques of one name MUST be rejected, or report it, and one clique MUST NOT count for both."""
     if _refused(run, run.scene.reply):
         return
-    run.reached("one of the two exists")
-    run.reached("set or scaling group reports an error")
+    run.given("one of the two exists")
     others, view = run.scene.others, run.at("other cliques exist")
     made = [clique for clique in others if view.get("podcliques", clique) is not None]
     run.expect("the other cliques of the set", others, made)
@@ -182,10 +185,9 @@ def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneN
     run.expect("available replicas of a set that lacks a clique", 0, available or 0)
 
 
-@requirement("RES-053")
+@requirement("RES-053", reaches="all pods exist")
 def test_names_as_long_as_admission_allows_work(run: Recorded[LongNames]) -> None:
     """A set whose names are as long as admission allows MUST get its pods, and their hostnames MUST be valid."""
-    run.reached("all pods exist")
     view = run.at("all pods exist")
     for clique in run.scene.wanted.cliques:
         hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
@@ -194,19 +196,17 @@ def test_names_as_long_as_admission_allows_work(run: Recorded[LongNames]) -> Non
         run.expect(f"hostnames of {clique} that no DNS label can hold", [], [h for h in hosts if len(h) > 63])
 
 
-@requirement("RES-054")
+@requirement("RES-054", reaches="set refused, or reports an error")
 def test_two_autoscalers_with_one_name_are_reported(run: Recorded[TwoAutoscalersWithOneName]) -> None:
     """A set with two autoscalers of one name MUST be rejected, or the operator MUST report the second one."""
     if not _refused(run, run.scene.reply):
-        run.reached("one of the two exists")
-        run.reached("set reports an error")
+        run.given("one of the two exists")
 
 
-@requirement("RES-091")
+@requirement("RES-091", reaches="set reports an error")
 def test_an_error_of_a_scaling_group_is_reported_while_its_gang_waits(run: Recorded[ForeignScalingGroup]) -> None:
     """A set MUST report an error of a scaling group even while the gang of that replica waits for its cliques."""
-    run.reached("standalone clique exists")
-    run.reached("set reports an error")
+    run.given("standalone clique exists")
 
 
 def _from_template(clique: Clique) -> dict[str, object]:

@@ -149,69 +149,55 @@ class EarlierTokenSecrets(Scene):
         env.mark("nothing moves")
 
 
-@requirement("RES-007")
+@requirement("RES-007", reaches="deleted objects are recreated")
 def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
     """A deleted ServiceAccount, Role, RoleBinding or token Secret SHOULD be recreated at the next reconcile."""
-    run.reached("deleted objects are recreated")
 
 
-@requirement("RES-008")
+@requirement("RES-008", reaches=("selector of the Service is restored", "deleted Service is recreated"))
 def test_the_service_is_restored(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
     """The operator MUST restore a Service that was deleted or whose selector was changed, at the next reconcile."""
-    run.reached("all pods exist")
-    run.reached("Service exists")
-    run.reached("selector of the Service is restored")
-    run.reached("deleted Service is recreated")
+    run.given("all pods exist", "Service exists")
 
 
-@requirement("RES-009")
+@requirement("RES-009", reaches="rules of the widened Role are restored")
 def test_a_widened_role_is_restored(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
     """The operator MAY restore the rules of a Role that somebody has widened."""
-    run.reached("rules of the widened Role are restored")
 
 
-@requirement("RES-010")
+@requirement("RES-010", reaches="set reports the conflict")
 def test_a_secret_of_another_owner_is_not_adopted(run: Recorded[ForeignTokenSecret]) -> None:
     """A Secret of another owner MUST NOT be adopted; cliques MUST NOT be created, the conflict MUST be reported."""
-    run.reached("set reports the conflict")
-    run.reached("later set has its pods")
+    run.given("later set has its pods")
     none = observed.gone("podcliques", run.scene.wanted.cliques)
     run.always("no clique of the set that lacks its Secret exists", none, until="foreign Secret is deleted")
 
 
-@requirement("RES-011")
+@requirement("RES-011", reaches=("set has its own Secret", "set has its pods", "set reports no error any more"))
 def test_a_set_is_completed_once_a_conflict_is_resolved(run: Recorded[ForeignTokenSecret]) -> None:
     """Once a conflict is resolved, the operator MUST complete the PodCliqueSet and clear its lastErrors."""
-    run.reached("set has its own Secret")
-    run.reached("set has its pods")
-    run.reached("set reports no error any more")
 
 
-@requirement("RES-093")
+@requirement("RES-093", reaches="set reports an error")
 def test_a_conflict_is_reported_while_the_token_is_missing(run: Recorded[ForeignServiceAndNoToken]) -> None:
     """A set SHOULD report that a Service belongs to another owner even while it waits for the token of its account."""
-    run.reached("token Secret exists")
-    run.reached("token Secret is deleted")
-    run.reached("set reports an error")
+    run.given("token Secret exists", "token Secret is deleted")
 
 
-@requirement("RES-012")
+@requirement("RES-012", reaches="account, role, binding and token Secret exist")
 def test_a_set_without_replicas_has_its_account_and_role(run: Recorded[SetWithoutReplicas]) -> None:
     """A set without replicas MUST have its account, role, binding and token Secret, and MUST NOT have other objects."""
-    run.reached("account, role, binding and token Secret exist")
     run.always("there are no objects of replicas", _no_objects_of_replicas, until="nothing moves")
 
 
-@requirement("RES-013")
+@requirement("RES-013", reaches="earlier Secret is deleted")
 def test_the_token_secret_of_an_earlier_version_is_deleted(run: Recorded[EarlierTokenSecrets]) -> None:
     """The old token Secret MUST be deleted once no pod mounts it, unless the set does not control it."""
-    for step in ("all pods exist", "current Secrets exist", "earlier Secrets exist"):
-        run.reached(step)
+    run.given("all pods exist", "current Secrets exist", "earlier Secrets exist")
     used, loose = run.scene.used, run.scene.loose
     mounted = run.at("nothing moves while pods mount the Secret")
     run.expect("the earlier Secret exists while a pod mounts it", True, mounted.get("secrets", used) is not None)
-    run.reached("pods that mount the Secret are deleted")
-    run.reached("earlier Secret is deleted")
+    run.given("pods that mount the Secret are deleted")
     kept = run.at("nothing moves").get("secrets", loose)
     run.expect("the earlier Secret that the set does not control exists", True, kept is not None)
 

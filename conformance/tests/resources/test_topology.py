@@ -67,7 +67,7 @@ class BindingThatLosesItsLevels(Scene):
 @requirement("RES-060")
 def test_constraints_are_translated_into_node_labels(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """Constraints of set, groups and cliques MUST be translated into node label keys in the gangs."""
-    run.reached("gangs exist")
+    run.given("gangs exist")
     _compare(run, LEVELS, CONSTRAINED)
 
 
@@ -101,18 +101,21 @@ def test_gangs_are_unconstrained_without_the_binding(run: Recorded[BindingThatLo
     _compare(run, {}, FREE)
 
 
-@requirement("RES-065")
+@requirement(
+    "RES-065",
+    reaches=(
+        "set reports that all levels are available",
+        "set reports that a level is missing",
+        "set reports that the binding does not exist",
+    ),
+)
 def test_the_condition_reports_missing_levels(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """TopologyLevelsUnavailable MUST say whether the binding has all levels, lacks some of them, or does not exist."""
-    run.reached("set reports that all levels are available")
-    run.reached("set reports that a level is missing")
-    run.reached("set reports that the binding does not exist")
 
 
-@requirement("RES-066")
+@requirement("RES-066", reaches="set without constraints reports that no level is missing")
 def test_a_set_without_constraints_lacks_no_level(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """TopologyLevelsUnavailable of a set without topology constraints MUST say that no level is missing."""
-    run.reached("set without constraints reports that no level is missing")
 
 
 @requirement("RES-092")

@@ -63,10 +63,9 @@ class ThousandPods(Scene):
         load.wait("set gone", load.gone)
 
 
-@requirement("LOAD-001")
+@requirement("LOAD-001", reaches="all Pods Ready")
 def test_all_pods_become_ready(run: Recorded[ThousandPods]) -> None:
     """All Pods of a PodCliqueSet of 500 replicas MUST be bound and become Ready if the nodes have room."""
-    run.reached("all Pods Ready")
 
 
 @requirement("LOAD-002")
@@ -89,10 +88,9 @@ def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> N
     run.expect("objects that are being deleted", [], ending)
 
 
-@requirement("LOAD-003")
+@requirement("LOAD-003", reaches="statuses current")
 def test_the_statuses_become_current(run: Recorded[ThousandPods]) -> None:
     """Once all Pods are Ready, the statuses of the PodCliqueSet and its PodCliques MUST become current."""
-    run.reached("statuses current")
 
 
 @requirement("LOAD-004")
@@ -115,16 +113,15 @@ def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
 @requirement("LOAD-006")
 def test_a_change_without_meaning_restarts_nothing(run: Recorded[ThousandPods]) -> None:
     """A change of the template without meaning MUST NOT replace any of a thousand Pods or start an update."""
-    run.reached("a further replica is Ready")
+    run.given("a further replica is Ready")
     begin, end = "nothing moves after the annotation", "nothing moves after the change"
     _same_pods(run, begin, end)
     run.expect("updateProgress of the set", None, sets.progress(run.at(end), SET))
 
 
-@requirement("LOAD-007")
+@requirement("LOAD-007", reaches="set gone")
 def test_a_deleted_set_is_gone(run: Recorded[ThousandPods]) -> None:
     """The operator MUST remove its finalizer from a deleted PodCliqueSet of 500 replicas, so that it is gone."""
-    run.reached("set gone")
 
 
 @invariants("INV-001", "INV-004", "INV-005", "INV-009", "INV-010")

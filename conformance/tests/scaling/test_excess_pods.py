@@ -80,9 +80,8 @@ def test_pods_that_serve_least_are_deleted_first(run: Recorded[CliquesWithExcess
 
     The indices of the pods that stay differ from clique to clique: an operator that goes by them fails.
     """
-    for step in ("all pods bound", "deleted pod replaced", "its successor bound", "a fourth pod without a node"):
-        run.reached(step)
-    run.reached("two pods in each clique")
+    run.given("all pods bound", "deleted pod replaced", "its successor bound", "a fourth pod without a node")
+    run.given("two pods in each clique")
     before, now, last = (run.at(step) for step in ("before the scale-in", "scaled in", "scaled once more"))
     right = {"assigned": "12", "aged": "12", "outdated": "12", "phased": "01"}
     stay = {each: {index: _uids(before, each).get(index) for index in indices} for each, indices in right.items()}
@@ -101,7 +100,7 @@ def test_terminating_pods_are_not_counted(run: Recorded[CliquesWithExcessPods]) 
 @requirement("SCALE-012")
 def test_the_lowest_free_index_is_used(run: Recorded[CliquesWithExcessPods]) -> None:
     """A PodClique that is scaled out after a scale-in MUST fill the lowest free indices first."""
-    run.reached("scaled once more")
+    run.given("scaled once more")
     run.expect("indices after one more", ["0", "1", "2"], sorted(_uids(run.at("scaled once more"), "aged")))
 
 

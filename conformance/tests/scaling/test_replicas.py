@@ -108,42 +108,34 @@ class ScaledAtEveryLevel(Scene):
         env.settle("sizes of the template", pods_are(wanted, ready=True), timeout=60)
 
 
-@requirement("SCALE-001")
+@requirement("SCALE-001", reaches=("new replicas have their groups", "new replicas have their pods"))
 def test_a_set_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     """A PodCliqueSet that is scaled out MUST get complete new replicas, and its existing replicas MUST NOT change."""
-    for step in ("set available", "new replicas have their groups", "new replicas have their pods"):
-        run.reached(step)
-    run.reached("new replicas available")
+    run.given("set available", "new replicas available")
     before = _existing(run.at("before the scale-out"))
     run.same("uids of what was there before", *_kept(before, run.at("scaled out")))
 
 
-@requirement("SCALE-002")
+@requirement("SCALE-002", reaches="new cliques have the template's size")
 def test_new_replicas_have_the_sizes_of_the_template(run: Recorded[ScaledAtEveryLevel]) -> None:
     """New replicas of a PodCliqueSet MUST have the sizes that the template has when they are created."""
-    run.reached("new cliques have the template's size")
 
 
-@requirement("SCALE-003")
+@requirement("SCALE-003", reaches="surplus replicas gone")
 def test_a_set_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     """When a PodCliqueSet is scaled in, the replicas with the highest indices MUST be deleted, and nothing else."""
-    run.reached("surplus replicas gone")
     stay = {key: uid for key, uid in _existing(run.at("groups scaled in")).items() if key[1].startswith("s-0")}
     run.same("uids of the replica that stays", *_kept(stay, run.at("surplus replicas gone")))
 
 
-@requirement("SCALE-004")
+@requirement("SCALE-004", reaches=("nothing left of any replica", "set available again", "sizes of the template"))
 def test_a_set_is_scaled_to_zero_and_out_again(run: Recorded[ScaledAtEveryLevel]) -> None:
     """It MUST be possible to scale a PodCliqueSet to zero; scaled out again, it MUST be as its template says."""
-    run.reached("nothing left of any replica")
-    run.reached("set available again")
-    run.reached("sizes of the template")
 
 
-@requirement("SCALE-005")
+@requirement("SCALE-005", reaches="scaled clique has its pods")
 def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     """Pods added to a PodClique MUST have the next indices and join its PodGroup; no update MUST start."""
-    run.reached("scaled clique has its pods")
     view = run.at("scaled out")
     pods = predicates.pods_of(view, "s-0-a")
     run.expect("indices of the pods", ["0", "1", "2", "3"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
@@ -156,10 +148,9 @@ def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     run.expect("the set's currentGenerationHash", before, _generation_hash(view))
 
 
-@requirement("SCALE-006")
+@requirement("SCALE-006", reaches="scaled group has its pods")
 def test_a_group_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     """A scaled-out scaling group MUST get the next replicas, each above minAvailable with a PodGang of its own."""
-    run.reached("scaled group has its pods")
     view = run.at("scaled out")
     wanted = {f"s-0-g-{j}": [f"s-0-g-{j + 1}-b", f"s-0-g-{j + 1}-c"] for j in range(3)}
     found = {gang: view.get(GANGS, gang) for gang in wanted}
@@ -167,14 +158,12 @@ def test_a_group_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     run.same("PodGroups of the scaled gangs", wanted, seen)
 
 
-@requirement("SCALE-007")
+@requirement("SCALE-007", reaches=("last replicas of the group deleted", "their pods deleted"))
 def test_a_group_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     """When a scaling group is scaled in, whole replicas with the highest indices MUST be deleted, healthy or not.
 
     The replica that stays is the only one that is not ready.
     """
-    run.reached("last replicas of the group deleted")
-    run.reached("their pods deleted")
     view = run.at("groups scaled in")
     run.expect("cliques of the group in the end", ["s-0-g-0-b", "s-0-g-0-c"], _of_group(view, "s-0-g"))
     before, stay = _existing(run.at("before the scale-in")), ("s-0-g-0-", "s-1-g-0-", "s-0-a", "s-1-a")
@@ -182,32 +171,30 @@ def test_a_group_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     run.same("uids of the replicas that stay", *_kept(kept, view))
 
 
-@requirement("SCALE-008")
+@requirement(
+    "SCALE-008",
+    reaches=("last replica deleted beside a terminating one", "terminating replica gone", "pods of both replicas gone"),
+)
 def test_a_group_with_a_terminating_replica_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     """A scaling group MUST end with exactly the replicas below its new number, also if one was terminating."""
-    run.reached("last replica deleted beside a terminating one")
-    run.reached("terminating replica gone")
-    run.reached("pods of both replicas gone")
     found = _of_group(run.at("groups scaled in"), "s-1-g")
     run.expect("cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], found)
 
 
-@requirement("SCALE-009")
+@requirement("SCALE-009", reaches="clique of one group replica has its pods")
 def test_one_clique_of_a_group_replica_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     """A PodClique of a group replica that is scaled out MUST get Pods, and those of other replicas MUST NOT."""
-    run.reached("clique of one group replica has its pods")
 
 
-@requirement("SCALE-013")
+@requirement("SCALE-013", reaches="last replicas of the group deleted")
 def test_scaling_while_no_operator_runs_takes_effect(run: Recorded[ScaledAtEveryLevel]) -> None:
     """Scale changes made while no operator runs MUST take effect once an operator runs again."""
-    run.reached("last replicas of the group deleted")
 
 
 @requirement("SCALE-014")
 def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLevel]) -> None:
     """An operator restart MUST NOT recreate objects, and MUST NOT write specs that are as they should be."""
-    run.reached("third replica ready")
+    run.given("third replica ready")
     before, now = (_generations(run.at(step)) for step in ("third replica at rest", "groups scaled in"))
     run.same("uids and generations in the third replica", before, now)
 

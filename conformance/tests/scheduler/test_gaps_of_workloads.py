@@ -87,31 +87,25 @@ class RoomForOneOfEach(Scene):
         env.mark("nothing moves")
 
 
-@requirement("SCHED-061")
+@requirement("SCHED-061", reaches=("two workers bound", "third worker bound"))
 def test_workers_are_placed_whole(run: Recorded[WorkersOfThreeNodes]) -> None:
     """The scheduler MUST place at least minAvailable whole replicas or nothing, and further ones whole, one by one."""
-    run.reached("service ungated")
-    run.reached("later set bound")
+    run.given("service ungated", "later set bound")
     run.always("no pod of two workers is bound", predicates.none_bound(run.scene.waiting), until="service tried")
-    run.reached("two workers bound")
-    run.reached("third worker ungated")
+    run.given("third worker ungated")
     run.always("no pod of the third is bound", predicates.none_bound(run.scene.third), until="third worker tried")
-    run.reached("third worker bound")
 
 
-@requirement("SCHED-062")
+@requirement("SCHED-062", reaches="service bound")
 def test_prefill_pods_wait_for_a_decode_pod(run: Recorded[NoNodeForDecode]) -> None:
     """If the minimum of one of several components does not fit, the scheduler MUST NOT bind any Pod of the others; once
     all fit, it MUST bind them."""
-    run.reached("service ungated")
-    run.reached("later set bound")
+    run.given("service ungated", "later set bound")
     run.always("no pod is bound", predicates.none_bound(run.scene.waiting), until="service tried")
-    run.reached("service bound")
 
 
-@requirement("SCHED-063")
+@requirement("SCHED-063", reaches="minimum bound")
 def test_minimum_of_all_groups_before_extras(run: Recorded[RoomForOneOfEach]) -> None:
     """The scheduler MUST place the minimum of all components before it places more than the minimum of any."""
-    run.reached("minimum bound")
     bound = predicates.bound(run.at("nothing moves"), run.scene.cliques)
     run.expect("bound pods where two fit", dict(run.scene.gang.minimums), bound)

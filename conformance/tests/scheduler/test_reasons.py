@@ -35,18 +35,16 @@ class GangWithoutRoom(Scene):
         env.wait_for("a Warning event about each waiting pod", _warned(self.cliques), resources=["events"])
 
 
-@requirement("SCHED-064")
+@requirement("SCHED-064", reaches="waiting pods have their condition")
 def test_waiting_pods_have_a_condition_with_the_reason(run: Recorded[GangWithoutRoom]) -> None:
     """A Pod that waits for its gang SHOULD have PodScheduled=False, Unschedulable and a message."""
-    for step in ("waiting pods ungated", "waiting pods have their condition"):
-        run.reached(step)
+    run.given("waiting pods ungated")
 
 
 @requirement("SCHED-068")
 def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) -> None:
     """The condition PodScheduled of a waiting Pod SHOULD be written once per reason."""
-    for step in ("waiting pods have their condition", "later set bound"):
-        run.reached(step)
+    run.given("waiting pods have their condition", "later set bound")
     span = run.between("waiting pods have their condition", "nothing moves")
     said, rewritten = _conditions(span.begin(), run.scene.cliques), []
     for record in span.records("pods"):
@@ -58,10 +56,9 @@ def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) 
     run.expect(f"rewritten {CONDITION} conditions whose reason stayed the same", [], rewritten)
 
 
-@requirement("SCHED-065")
+@requirement("SCHED-065", reaches="a Warning event about each waiting pod")
 def test_an_event_about_each_waiting_pod_gives_the_reason(run: Recorded[GangWithoutRoom]) -> None:
     """A Warning event about a Pod that waits for its gang SHOULD say why it waits."""
-    run.reached("a Warning event about each waiting pod")
 
 
 def _conditions(view: View, cliques: Sequence[Clique]) -> dict[str, Mapping[str, Any]]:

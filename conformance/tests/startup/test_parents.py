@@ -92,14 +92,14 @@ def test_a_scaled_gang_starts_after_what_its_own_replica_has(run: Recorded[SetsO
 def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStartupType]) -> None:
     """Pods of a PodClique with parents MUST have an init container grove-initc; other Pods MUST NOT have it."""
     for workload in run.scene.workloads:
-        run.reached(exist(workload))
+        run.given(exist(workload))
     right, seen, view = {}, {}, run.at("sets created")
     for place in _places(run.scene.workloads):
         for pod in predicates.pods_of(view, place.clique.name):
             right[name(pod)], seen[name(pod)] = bool(place.parents), bool(startup.waiter(pod))
     run.same(f"pods that have {startup.WAITER}", right, seen)
     for workload in run.scene.workloads:
-        run.reached(available(workload))
+        run.given(available(workload))
 
 
 @requirement("START-007")

@@ -128,52 +128,42 @@ class FrontsLost(Scene):
         env.wait_for("fronts and leaders ready", are_ready([front, self.leaders]))
 
 
-@requirement("START-010")
+@requirement("START-010", reaches=("base gang bound", "scaled gangs bound"))
 def test_gangs_are_bound_before_any_pod_is_ready(run: Recorded[GangsHeldBack]) -> None:
     """All Pods of a gang MUST be created and bound while no parent is Ready."""
-    run.reached("base gang bound")
-    run.reached("base gang under way")
+    run.given("base gang under way")
     base = run.scene.base
     run.expect("Ready pods of the base gang", predicates.none(base), ready(run.at("base gang under way"), base))
-    run.reached("scaled gangs bound")
 
 
-@requirement("GANG-008")
+@requirement("GANG-008", reaches="scaled gangs ungated")
 def test_a_base_gang_that_is_not_ready_releases_scaled_gangs(run: Recorded[GangsHeldBack]) -> None:
     """Once the base gang is scheduled, the gates of its scaled gangs MUST be removed, whether its pods are Ready."""
-    run.reached("scaled gangs ungated")
 
 
-@requirement("START-012")
+@requirement("START-012", reaches="one scaled gang ready")
 def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
     """A scaled gang MUST NOT wait for Pods of another gang, and Pods of another gang MUST NOT release it."""
-    run.reached("base gang ready")
-    run.reached("scaled gangs under way")
+    run.given("base gang ready", "scaled gangs under way")
     run.always("no pod of the scaled gangs is Ready", none_ready(run.scene.scaled), until="scaled gangs wait")
-    run.reached("one scaled gang ready")
     other = none_ready(run.scene.other)
     run.always("no pod of the other scaled gang is Ready", other, until="the other scaled gang waits")
 
 
-@requirement("START-012")
+@requirement("START-012", reaches=("second replica ready", "first replica ready"))
 def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) -> None:
     """A replica of a PodCliqueSet MUST NOT wait for Pods of another one, and these MUST NOT release it."""
-    run.reached("all pods bound")
-    run.reached("second replica ready")
+    run.given("all pods bound")
     run.always("no pod of the first replica is Ready", none_ready(run.scene.first), until="first replica waits")
-    run.reached("first replica ready")
 
 
-@requirement("START-011")
+@requirement("START-011", reaches=("leader ready after two of three fronts", "worker ready after one of two leaders"))
 def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
     """A Pod MUST wait until minAvailable Pods of each parent are Ready, and MUST NOT wait for more."""
-    run.reached("all pods bound")
-    run.reached("one front ready")
+    run.given("all pods bound", "one front ready")
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
     then = ready(run.at("leader waits"), run.scene.cliques)
     run.expect("Ready pods with one front", {front: 1, leaders: 0, workers: 0}, then)
-    run.reached("leader ready after two of three fronts")
-    run.reached("worker ready after one of two leaders")
     end = ready(run.at("nothing moves"), run.scene.cliques)
     run.expect("Ready pods in the end", {front: 2, leaders: 1, workers: 1}, end)
 
@@ -181,8 +171,7 @@ def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyO
 @requirement("START-013")
 def test_started_pods_do_not_need_their_parents(run: Recorded[FrontsLost]) -> None:
     """When a parent is lost after its children have started, the children MUST NOT be restarted or deleted."""
-    run.reached("all pods ready")
-    run.reached("fronts not ready")
+    run.given("all pods ready", "fronts not ready")
     children = [run.scene.leaders, run.scene.workers]
     started, now = (_lives(run.at(step), children) for step in ("all pods ready", "fronts lost"))
     run.expect("uids of pods that had started, and whether they are Ready", started, now)
@@ -191,11 +180,9 @@ def test_started_pods_do_not_need_their_parents(run: Recorded[FrontsLost]) -> No
 @requirement("START-014")
 def test_a_replaced_pod_waits_for_its_parents_again(run: Recorded[FrontsLost]) -> None:
     """A Pod that replaces a deleted one MUST wait for its parents again."""
-    for step in ("a leader is bound", "deleted leader replaced", "new leader under way"):
-        run.reached(step)
+    run.given("a leader is bound", "deleted leader replaced", "new leader under way")
     leaders = run.scene.leaders
     run.expect("Ready leaders without fronts", {leaders.name: 1}, ready(run.at("new leader waits"), [leaders]))
-    run.reached("fronts and leaders ready")
 
 
 @invariants("INV-001", "INV-004", "INV-005")

@@ -78,16 +78,14 @@ class CountdownsOverARestart(Scene):
 @requirement("TERM-015")
 def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARestart]) -> None:
     """Pods that have not started yet MUST NOT count as lost."""
-    run.reached("pods that do not start are bound")
+    run.given("pods that do not start are bound")
     found = disruption.counts(run.until("sets available again"), [WAITS])
     run.same("cliques that the name has had", {WAITS: 1}, found)
 
 
-@requirement("TERM-016")
+@requirement("TERM-016", reaches=("recovered in time", "breached again"))
 def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
     """A recovery before the terminationDelay has passed MUST end the countdown; a later breach MUST start a new one."""
-    run.reached("recovered in time")
-    run.reached("breached again")
     again = breach_of(run.until("breached again"), "wavers")
     run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "wavers", again, run.scene.relapsed))
 
@@ -102,28 +100,23 @@ def test_a_further_loss_does_not_change_the_countdown(run: Recorded[CountdownsOv
     run.holds("deleted before a whole delay has passed since the restart", _deleted_in_time(run, "worsens"))
 
 
-@requirement("TERM-018")
+@requirement("TERM-018", reaches="shortened delay over")
 def test_a_changed_delay_applies_to_running_countdowns(run: Recorded[CountdownsOverARestart]) -> None:
     """A changed terminationDelay MUST also apply to countdowns that are already running."""
-    run.reached("shortened delay over")
 
 
-@requirement("TERM-019")
+@requirement("TERM-019", reaches="delays over after the restart")
 def test_a_restarted_operator_continues_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
     """A restarted operator MUST continue the countdown from the time of the breach."""
-    run.reached("delays over after the restart")
     first = breach_of(run.until("cliques breached"), "lasts")
     run.expect(f"deleted before {SECONDS} s were over", False, _deleted_early(run, "lasts", first, run.scene.lost))
     run.holds("deleted before a whole delay has passed since the restart", _deleted_in_time(run, "lasts"))
 
 
-@requirement("TERM-020")
+@requirement("TERM-020", reaches="young clique recreated")
 def test_young_cliques_are_terminated(run: Recorded[CountdownsOverARestart]) -> None:
     """PodCliques that lose their Pods soon after their creation MUST be terminated like any others that have run."""
-    run.reached("sets available")
-    run.reached("cliques breached")
-    run.reached("young clique recreated")
-    run.reached("sets available again")
+    run.given("sets available", "cliques breached", "sets available again")
     twice = dict.fromkeys(LOST.values(), 2)
     run.same("cliques that each name has had", twice, disruption.counts(run.until("sets available again"), twice))
 

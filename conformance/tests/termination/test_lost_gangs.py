@@ -24,12 +24,10 @@ from conformance.tests.termination.scenes import (
 CLIQUES_HAD = "cliques that each name has had"
 
 
-@requirement("TERM-001")
+@requirement("TERM-001", reaches="set replicas that lost a pod recreated")
 def test_all_of_a_breached_set_replica_is_recreated(run: Recorded[LostGangs]) -> None:
     """All PodCliques of a set replica breached for the terminationDelay MUST be recreated, healthy ones too."""
-    run.reached("cliques breached")
-    run.reached("group that lost two of three replicas breached")
-    run.reached("set replicas that lost a pod recreated")
+    run.given("cliques breached", "group that lost two of three replicas breached")
 
 
 @requirement("TERM-002")
@@ -67,10 +65,16 @@ def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> N
     _have_had(run, CLIQUES_HAD, dict.fromkeys((*PAIR_LOST, *STRICT_LOST), 2))
 
 
-@requirement("TERM-005")
+@requirement(
+    "TERM-005",
+    reaches=(
+        "terminations in progress",
+        "terminations no longer in progress",
+        "later terminations no longer in progress",
+    ),
+)
 def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]) -> None:
     """Groups of a terminated replica MUST have GangTerminationInProgress until they recover, and MUST NOT after it."""
-    run.reached("terminations in progress")
     span = run.until("nothing moves")
     view = span.view()
     seen = {each: disruption.flagged([each])(view) is True for each in TERMINATED_GROUPS}
@@ -83,30 +87,23 @@ def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]
         first = next((n for n, record in enumerate(records) if _in_progress(record)), 0)
         gaps += [str(record) for record in records[first:] if not _in_progress(record)]
     run.expect("states in which it is no longer reported before the recovery", [], gaps)
-    run.reached("terminations no longer in progress")
-    run.reached("later terminations no longer in progress")
 
 
-@requirement("TERM-006")
+@requirement("TERM-006", reaches="replica with a crashed pod recreated")
 def test_a_recovered_replica_is_terminated_again(run: Recorded[LostGangs]) -> None:
     """A replica that recovered from a termination MUST be terminated again when it is breached for the delay again."""
-    run.reached("replica with a crashed pod recreated")
 
 
-@requirement("TERM-007")
+@requirement("TERM-007", reaches=("sets available again", "sets available once more"))
 def test_terminated_replicas_become_available_again(run: Recorded[LostGangs]) -> None:
     """A terminated replica MUST become available again once there is capacity for it."""
-    run.reached("sets available")
-    run.reached("pods Ready")
-    run.reached("sets available again")
-    run.reached("sets available once more")
+    run.given("sets available", "pods Ready")
 
 
-@requirement("TERM-008")
+@requirement("TERM-008", reaches="replica of a group recreated")
 def test_only_a_breached_replica_of_a_group_is_recreated(run: Recorded[LostGangs]) -> None:
     """While minAvailable replicas of a group are not breached, only the breached ones MUST be recreated, as a whole."""
-    run.reached("groups with enough other replicas not breached")
-    run.reached("replica of a group recreated")
+    run.given("groups with enough other replicas not breached")
     loose = [name for name in run.scene.cliques if name.startswith("loose-")]
     _have_had(run, CLIQUES_HAD, {name: 2 if name in LOOSE_LOST else 1 for name in loose})
 
@@ -114,8 +111,7 @@ def test_only_a_breached_replica_of_a_group_is_recreated(run: Recorded[LostGangs
 @requirement("TERM-009")
 def test_a_clique_at_its_minimum_is_not_terminated(run: Recorded[LostGangs]) -> None:
     """A clique MUST NOT be terminated that lost Pods but is at its minimum, or that gets the Pods back in time."""
-    run.reached("deleted pod replaced")
-    run.reached("clique at its minimum not breached")
+    run.given("deleted pod replaced")
     _have_had(run, CLIQUES_HAD, {"loose-0-a": 1})
 
 
@@ -127,19 +123,17 @@ def test_what_never_ran_is_not_terminated(run: Recorded[LostGangs]) -> None:
     _have_had(run, "cliques that never ran, with room for them", once, until="recovered")
 
 
-@requirement("TERM-011")
+@requirement("TERM-011", reaches="set replica of a breached group recreated")
 def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs]) -> None:
     """If too few replicas of a group are not breached, the set replica MUST be terminated, once, and no single ones."""
-    run.reached("group without replicas breached")
-    run.reached("set replica of a breached group recreated")
+    run.given("group without replicas breached")
     _have_had(run, CLIQUES_HAD, dict.fromkeys(TORN_LOST, 2))
 
 
-@requirement("TERM-012")
+@requirement("TERM-012", reaches="recreated cliques have their pods")
 def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGangs]) -> None:
     """Recreated cliques of a group MUST have the Pods of their template, and the group MUST keep its replicas."""
-    run.reached("scaled group and clique have their pods")
-    run.reached("recreated cliques have their pods")
+    run.given("scaled group and clique have their pods")
     view = run.at("recovered")
     run.expect("replicas of the scaled group", 3, number(view.get(GROUPS, "strict-0-g"), "spec", "replicas"))
     indices = {n: sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(view, n)) for n in SCALED}
@@ -147,16 +141,14 @@ def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGan
     run.same("indices of the pods of recreated cliques", right, indices)
 
 
-@requirement("TERM-013")
+@requirement("TERM-013", reaches="replica with a crashed pod recreated")
 def test_crashed_pods_are_lost(run: Recorded[LostGangs]) -> None:
     """Pods that crash MUST count as lost."""
-    run.reached("replica with a crashed pod recreated")
 
 
-@requirement("TERM-014")
+@requirement("TERM-014", reaches="replica with a silent pod recreated")
 def test_pods_of_silent_nodes_are_lost(run: Recorded[LostGangs]) -> None:
     """Pods that were Ready and are no longer, because their node does not report any more, MUST count as lost."""
-    run.reached("replica with a silent pod recreated")
 
 
 @requirement("TERM-015")

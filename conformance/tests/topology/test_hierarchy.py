@@ -46,7 +46,7 @@ class SetsWithConstraintsAtThreeLevels(Scene):
 @requirement("TOPO-050")
 def test_pods_run_where_each_level_says(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
     """Pods of a PodCliqueSet, of each scaling group replica and of a PodClique MUST run in one domain of its level."""
-    run.reached("workers of the first set bound")
+    run.given("workers of the first set bound")
     view, cliques = run.at("first set at rest"), run.scene.first
     based = [clique for clique in cliques if not clique.base_gang]
     run.expect("blocks of the set's replica", 1, len(_domains(view, "block", based)))
@@ -63,10 +63,10 @@ def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAt
 
     No rack has room for both workers of the first set, or for both replicas of the second.
     """
-    run.reached("workers of the first set bound")
+    run.given("workers of the first set bound")
     workers = [clique for clique in run.scene.first if clique.group]
     run.expect("racks of the workers", 2, len(_domains(run.at("first set at rest"), "rack", workers)))
-    run.reached("replicas of the second set bound")
+    run.given("replicas of the second set bound")
     view, cliques = run.at("second set at rest"), run.scene.second
     for replica in (0, 1):
         own = [clique for clique in cliques if clique.set_index == replica]

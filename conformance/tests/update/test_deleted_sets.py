@@ -51,15 +51,13 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
         env.mark("end")
 
 
-@requirement("UPD-044")
+@requirement("UPD-044", reaches="set deleted during its update")
 def test_a_set_is_deleted_during_its_update(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain]) -> None:
     """When a PodCliqueSet is deleted during an update, all that it owns MUST be deleted without waiting for it.
 
     The operator MUST NOT create anything for the set any more.
     """
-    run.reached("sets available")
-    run.reached("one update waits for a pod")
-    run.reached("set deleted during its update")
+    run.given("sets available", "one update waits for a pod")
     late = made_late(run.until("set deleted during its update"), "during")
     run.expect("objects created for the set after its deletion", [], late)
 
@@ -67,9 +65,7 @@ def test_a_set_is_deleted_during_its_update(run: Recorded[UpdatedSetsAreDeletedA
 @requirement("UPD-045")
 def test_an_updated_set_is_deleted(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain]) -> None:
     """A PodCliqueSet that was updated MUST be deleted with all that it owns: its name is used again."""
-    run.reached("sets available")
-    run.reached("other update ended")
-    run.reached("set deleted after its update")
+    run.given("sets available", "other update ended", "set deleted after its update")
     late = made_late(run.until("set deleted after its update"), "after")
     run.expect("objects created for the set after its deletion", [], late)
 
@@ -77,18 +73,17 @@ def test_an_updated_set_is_deleted(run: Recorded[UpdatedSetsAreDeletedAndCreated
 @requirement("UPD-045")
 def test_a_set_of_the_same_name_has_no_update(run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain]) -> None:
     """A PodCliqueSet created under the name of an updated one MUST have a generation hash and no updateProgress."""
-    run.reached("new sets available")
+    run.given("new sets available")
     view = run.at("new sets at rest")
     for each in NAMES:
         run.expect(f"updateProgress of {each}", {}, dict(updates.progress(view.get(SETS, each))))
 
 
-@requirement("UPD-045")
+@requirement("UPD-045", reaches="new sets updated")
 def test_the_next_change_of_a_set_of_the_same_name_updates_it(
     run: Recorded[UpdatedSetsAreDeletedAndCreatedAgain],
 ) -> None:
     """The next change of a PodCliqueSet that was created under the name of an updated one MUST update its pods."""
-    run.reached("new sets updated")
     view, cliques = run.at("end"), [f"{each}-0-web" for each in NAMES]
     right = {clique: ["4", "4"] for clique in cliques}
     run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in cliques})

@@ -75,46 +75,35 @@ class GroupsInDifferentStates(Scene):
 @requirement("UPD-025")
 def test_replicas_that_are_not_available_are_recreated_first(run: Recorded[GroupsInDifferentStates]) -> None:
     """The operator MUST recreate scaling group replicas that are not available at once, before the available ones."""
-    run.reached("sets available")
-    run.reached("all pods of the groups Ready")
-    run.reached("one pod not Ready")
-    run.reached("sick: update ended")
+    run.given("sets available", "all pods of the groups Ready", "one pod not Ready", "sick: update ended")
     order = replay.deleted_parts(run.between("change", "end"), _of_group("sick"))
     run.expect("replicas in the order of their deletion", [f"sick-0-g-{j}" for j in (2, 0, 1)], order)
 
 
-@requirement("UPD-026")
+@requirement("UPD-026", reaches="grows: added replicas exist")
 def test_added_replicas_have_the_new_template(run: Recorded[GroupsInDifferentStates]) -> None:
     """Replicas added to a PodCliqueScalingGroup in an update MUST have the new template, and MUST be created once."""
-    run.reached("first replicas recreated")
-    run.reached("grows: added replicas exist")
-    run.reached("grows: update ended")
-    run.reached("grows: all replicas have their pods")
+    run.given("first replicas recreated", "grows: update ended", "grows: all replicas have their pods")
     created = replay.created(run.between("change", "end"))
     once = {f"grows-0-g-{j}-{clique}": 1 for j in range(4) for clique in "bc"}
     run.same("new pods by clique", once, {clique: created.get(clique, 0) for clique in once})
     _have_template(run, "grows", 4, "2")
 
 
-@requirement("UPD-027")
+@requirement("UPD-027", reaches="shrinks: update ended")
 def test_the_update_of_a_group_that_is_scaled_in_ends(run: Recorded[GroupsInDifferentStates]) -> None:
     """The update of a PodCliqueScalingGroup that is scaled in meanwhile MUST end.
 
     Even if the replica that was being recreated is removed.
     """
-    run.reached("first replicas recreated")
-    run.reached("shrinks: second replica recreated")
-    run.reached("shrinks: recreated replica deleted")
-    run.reached("shrinks: update ended")
+    run.given("first replicas recreated", "shrinks: second replica recreated", "shrinks: recreated replica deleted")
     _have_template(run, "shrinks", 1, "2")
 
 
-@requirement("UPD-028")
+@requirement("UPD-028", reaches=("again: first replica recreated once more", "again: update ended"))
 def test_a_change_during_the_update_of_a_group_restarts_it(run: Recorded[GroupsInDifferentStates]) -> None:
     """A change during the update of a PodCliqueScalingGroup restarts the update: it MUST end with the last template."""
-    run.reached("first replicas recreated")
-    run.reached("again: first replica recreated once more")
-    run.reached("again: update ended")
+    run.given("first replicas recreated")
     _have_template(run, "again", 3, "3")
 
 

@@ -12,10 +12,9 @@ from conformance.tests.update.changes import CLIQUES, SETS
 from conformance.tests.update.starts import CLIQUES_OF_O, PARTS_OF_O, WAITING, ChangesOfAllKinds, misplaced
 
 
-@requirement("UPD-038")
+@requirement("UPD-038", reaches="OnDelete: end reported")
 def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKinds]) -> None:
     """With OnDelete, sets, groups and cliques MUST report the end of an update when it starts, and no selection."""
-    run.reached("OnDelete: end reported")
     span = run.until("OnDelete: end reported")
     of_set = span.records(SETS, "o")
     records = [*of_set, *(record for kind, each in PARTS_OF_O for record in span.records(kind, each))]
@@ -37,18 +36,16 @@ def test_on_delete_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
 @requirement("UPD-039")
 def test_on_delete_updates_all_cliques_at_once(run: Recorded[ChangesOfAllKinds]) -> None:
     """With OnDelete, all PodCliques MUST get the new template and its hash at once, and MUST keep their replicas."""
-    run.reached("scaled clique has its pods")
+    run.given("scaled clique has its pods")
     view = run.at("changes at rest")
     run.expect("cliques without their template or its hash", [], misplaced(view))
     run.expect("replicas of the scaled clique", 3, number(view.get(CLIQUES, "o-0-a"), "spec", "replicas"))
 
 
-@requirement("UPD-040")
+@requirement("UPD-040", reaches="OnDelete: deleted pods replaced")
 def test_on_delete_replaces_deleted_pods_only(run: Recorded[ChangesOfAllKinds]) -> None:
     """With OnDelete, a deleted Pod MUST be replaced by one of the new template, and no other Pod MUST be deleted."""
-    run.reached("OnDelete: cliques have their pods")
-    run.reached("OnDelete: deleted pods replaced")
-    run.reached("OnDelete: replacements counted as Ready")
+    run.given("OnDelete: cliques have their pods", "OnDelete: replacements counted as Ready")
     before, view = run.at("OnDelete: cliques have their pods"), run.at("OnDelete: one pod replaced")
     run.expect("templates of the clique's pods", ["1", "1", "2"], changes.images(view, "o-0-a"))
     run.expect("templates of the member's pods", ["1", "2"], changes.images(view, "o-1-g-0-c"))
@@ -56,17 +53,15 @@ def test_on_delete_replaces_deleted_pods_only(run: Recorded[ChangesOfAllKinds]) 
     run.same("cliques that keep their other pods", dict.fromkeys(kept, True), kept)
 
 
-@requirement("UPD-041")
+@requirement("UPD-041", reaches=("OnDelete: one pod counted as updated", "OnDelete: clique and set counted as updated"))
 def test_on_delete_counts_updated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
     """With OnDelete, a PodClique MUST count its Pods of the new template as updated.
 
     It MUST count as updated itself once all of its Pods are, and not before.
     """
-    run.reached("OnDelete: one pod counted as updated")
     found = run.at("OnDelete: one pod replaced").get(CLIQUES, "o-0-a")
     run.expect("the clique counts as updated", False, updates.reached(found) == updates.targets(found))
-    run.reached("OnDelete: all pods of the clique replaced")
-    run.reached("OnDelete: clique and set counted as updated")
+    run.given("OnDelete: all pods of the clique replaced")
 
 
 @requirement("UPD-042")
@@ -79,10 +74,9 @@ def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllK
     run.expect("pods deleted by the switch", [], [record.name for record in replay.deleted(span)])
 
 
-@requirement("UPD-042")
+@requirement("UPD-042", reaches="RollingRecreate: update ended")
 def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
     """The change after a switch to RollingRecreate MUST replace all outdated Pods, and MUST NOT replace new ones."""
-    run.reached("RollingRecreate: update ended")
     view = run.at("end")
     right = {f"o-{index}-a": ["2"] * (3 - index) for index in (0, 1)}
     right |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
@@ -91,7 +85,6 @@ def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKi
     run.expect("deleted pods of the new template", [], sorted(new - changes.uids(view, "o-0-g-0-c")))
 
 
-@requirement("UPD-043")
+@requirement("UPD-043", reaches="RollingRecreate: update of the other set ended")
 def test_a_group_changed_under_on_delete_blocks_no_update(run: Recorded[ChangesOfAllKinds]) -> None:
     """A group that was changed under OnDelete only MUST NOT block an update with RollingRecreate."""
-    run.reached("RollingRecreate: update of the other set ended")

@@ -145,15 +145,13 @@ def test_no_set_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesI
     run.expect("sets that report the end while pods are not Ready", [], early)
 
 
-@requirement("UPD-014")
+@requirement("UPD-014", reaches=("down: first pods replaced", "sick: first pods replaced", "ill: first pods replaced"))
 def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentStates]) -> None:
     """The operator MUST replace all Pods of an old template that are not Ready at once.
 
     It MUST NOT wait for their successors to become Ready.
     """
-    run.reached("two pods not Ready")
-    for each in ("down", "sick", "ill"):
-        run.reached(f"{each}: first pods replaced")
+    run.given("two pods not Ready")
     for each in ("down", "ill"):
         _replaced_at_first(run, each)
     view = run.at("first pods replaced")
@@ -164,7 +162,7 @@ def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentState
 @requirement("UPD-014")
 def test_an_update_that_begins_with_unready_pods_ends(run: Recorded[CliquesInDifferentStates]) -> None:
     """After the Pods that are not Ready, the operator MUST replace the Ready ones of an old template, each once."""
-    run.reached("ill: next pod replaced")
+    run.given("ill: next pod replaced")
     _updated(run, "ill")
     _created(run, "ill", 4)
 
@@ -172,10 +170,8 @@ def test_an_update_that_begins_with_unready_pods_ends(run: Recorded[CliquesInDif
 @requirement("UPD-015")
 def test_pods_that_failed_before_are_replaced_one_at_a_time(run: Recorded[CliquesInDifferentStates]) -> None:
     """The operator MUST treat a Ready Pod whose containers have failed before like any other Ready Pod."""
-    run.reached("crashed: first pods replaced")
     _replaced_at_first(run, "crashed")
-    run.reached("crashed: next pod replaced")
-    run.expect("replaced pods of crashed", 2, len(_lost(run.at("next pods replaced"), "crashed", run.scene.first)))
+    _replaced_next(run, "crashed")
     _updated(run, "crashed")
     _created(run, "crashed", 2)
 
@@ -186,11 +182,9 @@ def test_the_next_ready_pod_waits_for_the_successor(run: Recorded[CliquesInDiffe
 
     Other Ready Pods, whether replacements or added by scaling, MUST NOT count in its stead.
     """
-    run.reached("all pods Ready")
-    run.reached("sick: next pod replaced")
-    view = run.at("next pods replaced")
-    run.expect("replaced pods of sick", 3, len(_lost(view, "sick", run.scene.first)))
-    run.expect("replaced pods of grows", 1, len(_lost(view, "grows", run.scene.first)))
+    run.given("all pods Ready")
+    _replaced_next(run, "sick")
+    _replaced(run, "grows", "next pods replaced", "grows: added pods Ready", (1,))
     _updated(run, "sick")
     _created(run, "sick", 4)
 
@@ -201,78 +195,68 @@ def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDiffe
     _replaced_at_first(run, "sick")
 
 
-@requirement("UPD-018")
+@requirement("UPD-018", reaches="fits: update ended")
 def test_a_successor_without_a_node_pauses_the_update(run: Recorded[CliquesInDifferentStates]) -> None:
     """A successor that fits on no node MUST pause the update until there is capacity.
 
     The operator deletes nothing more until then, and continues by itself.
     """
-    run.reached("fits: first pods replaced")
     _replaced_at_first(run, "fits")
     _updated(run, "fits")
 
 
-@requirement("UPD-019")
+@requirement("UPD-019", reaches="shrinks: update ended")
 def test_the_update_of_a_clique_that_is_scaled_in_ends(run: Recorded[CliquesInDifferentStates]) -> None:
     """The update of a PodClique that is scaled in meanwhile MUST end."""
-    run.reached("shrinks: first pods replaced")
     _replaced_at_first(run, "shrinks")
-    run.reached("shrinks: next pod replaced")
-    run.reached("shrinks: one pod left")
+    run.given("shrinks: next pod replaced", "shrinks: one pod left")
     _updated(run, "shrinks")
 
 
 @requirement("UPD-020")
 def test_added_pods_have_the_new_template(run: Recorded[CliquesInDifferentStates]) -> None:
     """Pods that are added to a PodClique during an update MUST have the new template, and MUST NOT be replaced."""
-    run.reached("grows: first pods replaced")
     _replaced_at_first(run, "grows")
-    run.reached("grows: added pods exist")
-    run.reached("grows: added pods Ready")
+    run.given("grows: added pods exist", "grows: added pods Ready")
     _updated(run, "grows")
     _created(run, "grows", 4)
 
 
-@requirement("UPD-021")
+@requirement("UPD-021", reaches="broken: update ended")
 def test_a_broken_template_is_fixed_by_another_one(run: Recorded[CliquesInDifferentStates]) -> None:
     """It MUST be possible to fix a template whose Pods never become Ready by another one, deleting no Pods by hand."""
-    run.reached("broken: first pods replaced")
     _replaced_at_first(run, "broken")
     _updated(run, "broken")
 
 
-@requirement("UPD-022")
+@requirement("UPD-022", reaches="again: update ended")
 def test_a_change_during_an_update_restarts_it(run: Recorded[CliquesInDifferentStates]) -> None:
     """A change MUST restart an update that is under way: it MUST end with all Pods at the last template.
 
     Ready Pods MUST still be replaced one at a time.
     """
-    run.reached("again: first pods replaced")
     _replaced_at_first(run, "again")
-    run.reached("again: pod of the second template deleted")
-    run.reached("again: pods of the third template exist")
-    _replaced(run, "again", "third template at rest", EITHER)
+    run.given("again: pod of the second template deleted")
+    _replaced(run, "again", "third template at rest", "again: pods of the third template exist", EITHER)
     _updated(run, "again")
 
 
 @requirement("UPD-022")
 def test_two_changes_replace_ready_pods_one_at_a_time(run: Recorded[CliquesInDifferentStates]) -> None:
     """When two changes follow each other immediately, Ready Pods MUST still be replaced one at a time."""
-    run.reached("twice: first pods replaced")
     _replaced_at_first(run, "twice")
 
 
-@requirement("UPD-023")
+@requirement("UPD-023", reaches="twice: update ended")
 def test_the_last_of_two_changes_applies(run: Recorded[CliquesInDifferentStates]) -> None:
     """When two changes follow each other immediately, the last one MUST apply to every Pod."""
-    run.reached("twice: next pod replaced")
+    run.given("twice: next pod replaced")
     _updated(run, "twice")
 
 
-@requirement("UPD-024")
+@requirement("UPD-024", reaches="back: update ended")
 def test_a_reverted_template_keeps_the_pods_that_have_it(run: Recorded[CliquesInDifferentStates]) -> None:
     """When a template is reverted during an update, updated Pods MUST be replaced, and others MUST be kept."""
-    run.reached("back: first pods replaced")
     _replaced_at_first(run, "back")
     _updated(run, "back")
     kept = run.scene.first["back"] & changes.uids(run.at("end"), clique("back"))
@@ -357,18 +341,26 @@ def _unready(view: View, each: str, first: Uids) -> list[changes.Pod]:
 
 def _replaced_at_first(run: Run, each: str) -> None:
     """No more pods of a set are replaced than may be at once."""
-    _replaced(run, each, "first pods replaced", FIRST.get(each, (1,)))
+    _replaced(run, each, "first pods replaced", f"{each}: first pods replaced", FIRST.get(each, (1,)))
 
 
-def _replaced(run: Run, each: str, step: str, allowed: tuple[int, ...]) -> None:
-    """The number of replaced pods of a set at a step is one of those allowed."""
+def _replaced_next(run: Run, each: str) -> None:
+    """No more pods of a set are replaced than may be once the first successors are Ready."""
+    _replaced(run, each, "next pods replaced", f"{each}: next pod replaced", NEXT[each])
+
+
+def _replaced(run: Run, each: str, step: str, awaited: str, allowed: tuple[int, ...]) -> None:
+    """The number of replaced pods of a set at a step is one of those allowed. That none is lacking is a premise, which
+    an earlier step `awaited`."""
     wanted, count = " or ".join(map(str, allowed)), len(_lost(run.at(step), each, run.scene.first))
+    if count <= max(allowed):
+        run.given(awaited)
     run.expect(f"replaced pods of {each}", wanted, wanted if count in allowed else str(count))
 
 
 def _updated(run: Run, each: str) -> None:
     """The update of a set has ended, and all its pods have the last template."""
-    run.reached(f"{each}: update ended")
+    run.given(f"{each}: update ended")
     tags = [LAST.get(each, "2")] * SIZES_IN_THE_END[each]
     run.expect(f"templates of the pods of {each}", tags, changes.images(run.at("end"), clique(each)))
 

@@ -89,8 +89,7 @@ def test_each_pod_is_replaced_once_in_its_place(run: Recorded[SetUpdatedThreeTim
 @requirement("UPD-012")
 def test_the_oldest_ready_pod_is_replaced_first(run: Recorded[SetUpdatedThreeTimes]) -> None:
     """The operator MUST replace the oldest Ready Pod of a standalone PodClique first."""
-    run.reached("deleted pod replaced")
-    run.reached("replacement counted as Ready")
+    run.given("deleted pod replaced", "replacement counted as Ready")
     lost = [
         record for record in replay.deleted(Update(run, "standalone").span) if replay.owner(record) == STANDALONE[0]
     ]
@@ -98,13 +97,12 @@ def test_the_oldest_ready_pod_is_replaced_first(run: Recorded[SetUpdatedThreeTim
     run.expect("indices of the deleted pods", ["1", "0"], indices)
 
 
-@requirement("UPD-013")
+@requirement("UPD-013", reaches="all: update ended")
 def test_a_killed_operator_replaces_nothing_twice(run: Recorded[SetUpdatedThreeTimes]) -> None:
     """An operator that is killed during an update and started again MUST NOT replace anything twice.
 
     It MUST complete the update as usual.
     """
-    run.reached("all: update ended")
     _replaced_once(run, "all")
 
 

@@ -96,78 +96,64 @@ class SetsInDifferentStates(Scene):
         env.settle("twice: pod of the second template deleted", changes.one_held("twice-1-web", "3"), 60)
 
 
-@requirement("UPD-029")
+@requirement("UPD-029", reaches="placed: turn of the replica without a node")
 def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
     """The operator MUST update a PodCliqueSet replica without a bound Pod before all others, and MUST wait for it."""
-    for step in ("sets available", "all pods Ready", "placed: replica without a node"):
-        run.reached(step)
-    run.reached("placed: turn of the replica without a node")
-    run.reached("placed: pods without a node replaced")
+    run.given("sets available", "all pods Ready", "placed: replica without a node")
+    run.given("placed: pods without a node replaced")
     lost = replay.sequence(run.between("change", "placed: at rest"), _of("placed"))
     run.expect("replicas that lost pods meanwhile", ["2"], lost)
-    run.reached("placed: update ended")
+    run.given("placed: update ended")
     run.expect("turns of placed", [2, 0, 1], _turns(run, "placed"))
 
 
-@requirement("UPD-030")
+@requirement("UPD-030", reaches="sound: turn of the breached replica")
 def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
     """The operator MUST update a breached PodCliqueSet replica that is not yet terminated before the sound ones."""
-    run.reached("sound: replica breached")
-    run.reached("sound: turn of the breached replica")
-    run.reached("sound: update ended")
+    run.given("sound: replica breached", "sound: update ended")
     run.expect("turns of sound", [1, 0, 2], _turns(run, "sound"))
 
 
 @requirement("UPD-031")
 def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStates]) -> None:
     """A replica that is added to a PodCliqueSet during an update MUST be created from the new template, once."""
-    run.reached("first pods replaced")
-    run.reached("out: update ended")
+    run.given("first pods replaced", "out: update ended")
     run.expect("pods created for the added replica", 2, replay.created(run.between("change", "end")).get("out-2-web"))
     _have_template(run, [f"out-{index}-web" for index in range(3)], "2")
 
 
-@requirement("UPD-032")
+@requirement("UPD-032", reaches="in: update ended")
 def test_an_update_continues_without_a_replica_that_is_scaled_in(run: Recorded[SetsInDifferentStates]) -> None:
     """When the replica that is being updated is scaled in, the update MUST continue without it and MUST end."""
-    run.reached("first pods replaced")
-    run.reached("turn of the second replicas")
-    run.reached("pods of the second replicas replaced")
-    run.reached("in: second replica deleted")
-    run.reached("in: update ended")
+    run.given("first pods replaced", "turn of the second replicas", "pods of the second replicas replaced")
+    run.given("in: second replica deleted")
     _have_template(run, ["in-0-web"], "2")
 
 
 @requirement("UPD-033")
 def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDifferentStates]) -> None:
     """After a change during an update, two replicas MUST NOT be out of service for it at the same time."""
-    run.reached("first pods replaced")
-    run.reached("turn of the second replicas")
-    run.reached("pods of the second replicas replaced")
-    run.reached("twice: pod of the second template deleted")
+    run.given("first pods replaced", "turn of the second replicas", "pods of the second replicas replaced")
+    run.given("twice: pod of the second template deleted")
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
     both = replay.together(run.between("change", "twice: at rest"), sizes, _of("twice"))
     run.expect("moments at which two replicas lacked Ready pods", [], both)
-    run.reached("twice: update ended")
+    run.given("twice: update ended")
     _have_template(run, ["twice-0-web", "twice-1-web"], "3")
 
 
 @requirement("UPD-034")
 def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates]) -> None:
     """When the replica that is being updated is terminated, the end MUST NOT be reported before it is updated."""
-    run.reached("first pods replaced")
-    run.reached("recycled: replica terminated")
+    run.given("first pods replaced", "recycled: replica terminated")
     ended = updates.ended(run.at("recycled: at rest").get(SETS, RECYCLED))
     run.expect("the update is reported to have ended", False, ended)
-    run.reached("recycled: update ended")
 
 
-@requirement("UPD-035")
+@requirement("UPD-035", reaches="freezes: update closed")
 def test_a_switch_to_on_delete_ends_the_update(run: Recorded[SetsInDifferentStates]) -> None:
     """A switch to OnDelete MUST end a running update: the operator deletes nothing more, and reports breaches again."""
-    run.reached("first pods replaced")
-    run.reached("freezes: update closed")
-    run.reached("freezes: pods Ready")
+    run.given("first pods replaced", "freezes: pods Ready")
     left = changes.images(run.at("end"), "freezes-0-web")
     run.expect("templates of the pods after the switch", ["1", "2"], left)
 

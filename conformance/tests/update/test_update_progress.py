@@ -56,15 +56,14 @@ def test_a_running_update_names_one_replica(run: Recorded[SetUpdatedThreeTimes],
     run.expect("states after the end in which the update is running again", [], again)
 
 
-@requirement("UPD-007")
+@requirement("UPD-007", reaches="{change}: update ended")
 @each_change
 def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """When an update ends, updateEndedAt MUST be set, and all counters MUST equal their totals.
 
     No replica is named as being updated any more, and updatedReplicas is the number of replicas.
     """
-    run.reached("set available")
-    run.reached(f"{change}: update ended")
+    run.given("set available")
     found = Update(run, change).span.view().get(SETS, "s")
     run.expect("replicas that are named as being updated", [], updates.turns(found))
     run.expect("updatedReplicas", REPLICAS, number(found, "status", "updatedReplicas"))
@@ -111,7 +110,7 @@ def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> N
 def test_the_end_is_reported_when_pods_are_updated(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """When the end of an update is reported, all Pods MUST have the new template, and enough of them MUST be Ready."""
     update, sizes = Update(run, change), run.scene.sizes
-    run.reached(f"{change}: update ended")
+    run.given(f"{change}: update ended")
     end = update.end()
     if not run.holds("the end is reported", end is not None) or end is None:
         return

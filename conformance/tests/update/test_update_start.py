@@ -12,12 +12,11 @@ from conformance.tests.update.changes import SETS
 from conformance.tests.update.starts import STARTING, ChangesOfAllKinds
 
 
-@requirement("UPD-036")
+@requirement("UPD-036", reaches="{part}: update ended")
 @pytest.mark.parametrize("part", STARTING)
 def test_a_change_of_the_template_starts_an_update(run: Recorded[ChangesOfAllKinds], part: str) -> None:
     """A change of the labels, annotations, pod spec or priority class of a template MUST start an update."""
-    run.reached("sets available")
-    run.reached(f"{part}: update ended")
+    run.given("sets available")
     first = incarnations.uids(run.at("changes"), "pods")
     found = predicates.pods_of(run.at("changes at rest"), f"{part}-0-web")
     run.expect("pods from before the update", [], [name(pod) for pod in found if name(pod) in first])

@@ -119,8 +119,7 @@ class UpgradeDuringAnUpdate(Scene):
 def test_an_upgrade_restarts_nothing(run: Recorded[UpgradeAndDowngrade]) -> None:
     """An operator that takes over from an earlier version MUST NOT restart Pods or start updates of unchanged sets."""
     for name in "ui":
-        run.reached(f"earlier version: {name} has its pods")
-        run.reached(f"earlier version: {name} available")
+        run.given(f"earlier version: {name} has its pods", f"earlier version: {name} available")
     span = run.between("before the upgrade", "taken over")
     for name in "ui":
         run.expect(f"pods of {name} created or deleted", [], takeover.restarts(span, name))
@@ -129,21 +128,18 @@ def test_an_upgrade_restarts_nothing(run: Recorded[UpgradeAndDowngrade]) -> None
     run.same("uids of pods", uids, {pod: now.get(pod, "") for pod in uids})
 
 
-@requirement("UPG-002")
+@requirement("UPG-002", reaches=("hashes of u rewritten", "hashes of i rewritten"))
 def test_an_upgrade_rewrites_all_hashes(run: Recorded[UpgradeAndDowngrade]) -> None:
     """After an upgrade, the operator MUST rewrite every stored hash in its own scheme, and MUST NOT change a spec."""
-    for name in "ui":
-        run.reached(f"hashes of {name} rewritten")
     before, after = (
         number(run.at(step).get(SETS, "u"), "metadata", "generation") for step in ("before the upgrade", "taken over")
     )
     run.expect("generation of the set", before, after)
 
 
-@requirement("UPG-003")
+@requirement("UPG-003", reaches="change rolled out")
 def test_the_first_change_after_an_upgrade_is_rolled_out_once(run: Recorded[UpgradeAndDowngrade]) -> None:
     """The first change after an upgrade MUST be rolled out once, and only to the cliques that it affects."""
-    run.reached("change rolled out")
     uids, now = run.scene.uids, incarnations.uids(run.at("after the change"), "pods")
     replaced = {pod for clique in CHANGED for pod in uids if pod.startswith(f"{clique}-")}
     kept = {pod: uid for pod, uid in uids.items() if pod not in replaced}
@@ -153,42 +149,42 @@ def test_the_first_change_after_an_upgrade_is_rolled_out_once(run: Recorded[Upgr
     run.expect("pods that the change has replaced, and created", 2 * REPLICAS, len(created | replaced))
 
 
-@requirement("UPG-004")
+@requirement(
+    "UPG-004",
+    reaches=(
+        "earlier version: i has its hashes again",
+        "earlier version: i has its pods again",
+        "earlier version: i available again",
+    ),
+)
 def test_a_set_is_available_after_a_downgrade(run: Recorded[UpgradeAndDowngrade]) -> None:
     """After a downgrade, sets MUST become complete and available, and MUST have the hashes of the earlier version."""
-    run.reached("other sets gone")
-    run.reached("earlier version: i has its hashes again")
-    run.reached("earlier version: i has its pods again")
-    run.reached("earlier version: i available again")
+    run.given("other sets gone")
 
 
 @requirement("UPG-005")
 def test_an_upgrade_from_any_earlier_version_restarts_nothing(run: Recorded[UpgradesFromEachVersion]) -> None:
     """An upgrade that skips versions, or changes only the Kubernetes libraries, MUST NOT restart or update anything."""
     for name, about in run.scene.versions.items():
-        run.reached(f"{about}: set has its pods")
-        run.reached(f"{about}: set available")
-        run.reached(f"from {about}: hashes rewritten")
+        run.given(f"{about}: set has its pods", f"{about}: set available", f"from {about}: hashes rewritten")
         span = run.between(f"before the upgrade from {about}", f"after the upgrade from {about}")
         run.expect(f"from {about}: pods created or deleted", [], takeover.restarts(span, name))
         run.expect(f"from {about}: states with an update", [], takeover.updates(span, name))
-        run.reached(f"from {about}: sets gone")
+        run.given(f"from {about}: sets gone")
 
 
-@requirement("UPG-009")
+@requirement("UPG-009", reaches="update ended")
 def test_an_update_in_progress_continues(run: Recorded[UpgradeDuringAnUpdate]) -> None:
     """An update that is in progress when the operator is replaced MUST continue, and MUST replace each Pod once."""
-    for step in (
+    run.given(
         "set has its pods",
         "set available",
         "earlier version has deleted a pod",
         "earlier version has replaced that pod",
         "generation hash rewritten",
-    ):
-        run.reached(step)
+    )
     restarts = takeover.restarts(run.between("before the upgrade", "taken over"), "f")
     run.expect("pods replaced although the one before them is not available yet", [], restarts)
-    run.reached("update ended")
     uids, changed = run.scene.uids, run.scene.changed
     now = incarnations.uids(run.at("nothing moves"), "pods")
     kept = {pod: uid for pod, uid in uids.items() if not pod.startswith(changed)}

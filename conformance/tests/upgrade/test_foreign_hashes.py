@@ -53,14 +53,11 @@ class HashesOfOtherOperators(Scene):
         env.mark("nothing moves")
 
 
-@requirement("UPG-006")
+@requirement("UPG-006", reaches=[f"hashes of {name} rewritten" for name in OF_LIBRARY])
 def test_hashes_of_go_operators_are_taken_over(run: Recorded[HashesOfOtherOperators]) -> None:
     """An operator MUST rewrite the legacy hashes of Grove's operators as its own, and MUST NOT restart anything."""
     for name in PODS:
-        run.reached(f"{name} has its pods")
-        run.reached(f"{name} available")
-    for name in OF_LIBRARY:
-        run.reached(f"hashes of {name} rewritten")
+        run.given(f"{name} has its pods", f"{name} available")
     before, after = run.at("hashes of the judged operator"), run.at("nothing moves")
     since = run.between("hashes overwritten", "nothing moves")
     for name, way in OF_LIBRARY.items():
@@ -70,17 +67,15 @@ def test_hashes_of_go_operators_are_taken_over(run: Recorded[HashesOfOtherOperat
         run.expect(f"states of {name} with an update", [], takeover.updates(since, name))
 
 
-@requirement("UPG-007")
+@requirement("UPG-007", reaches="changed clique rolled out")
 def test_what_was_changed_meanwhile_is_rolled_out(run: Recorded[HashesOfOtherOperators]) -> None:
     """What was changed in a template while no operator ran MUST be rolled out, in the changed cliques only."""
-    run.reached("changed clique rolled out")
     uids = incarnations.uids(run.at("hashes of the judged operator"), "pods")
     now = incarnations.uids(run.at("nothing moves"), "pods")
     kept = {pod: uid for pod, uid in uids.items() if pod.startswith((f"changed-0-{FRONT}", f"turned-0-{FRONT}"))}
     run.same("pods of the cliques that were not changed", kept, {pod: now.get(pod, "") for pod in kept})
 
 
-@requirement("UPG-008")
+@requirement("UPG-008", reaches="set with unknown hashes updated")
 def test_a_set_with_unknown_hashes_is_updated(run: Recorded[HashesOfOtherOperators]) -> None:
     """A stored hash that is not a hash of the current template MUST start an update, and not just be overwritten."""
-    run.reached("set with unknown hashes updated")
