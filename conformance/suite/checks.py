@@ -121,14 +121,18 @@ class Checks:
             self._record(id, what, "failed", plain(expected), plain(seen), at)
         return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(redaction.value(plain(seen)))}")
 
+    def broken(self, what: str, expected: object, seen: object, *, at: float | None = None) -> Exception:
+        """Return the exception with which a test ends that the implementation has deprived of what it needs: it has
+        refused a write, does not start, or has deleted nodes. No requirement is judged by that, and no run with it is
+        conformant."""
+        self.doubt(True)
+        self.blocked = True
+        return Blocked(f"{what}: {brief(redaction.value(plain(seen)))}", "implementation", what)
+
     def open(self) -> tuple[str, ...]:
         """Return the declared ids without an outcome so far."""
         judged = {c.id for c in self.made}
         return tuple(id for id in self.declared if id not in judged)
-
-    def due(self) -> tuple[str, ...]:
-        """Return the ids that fail if the test ends early: those without an outcome, or all if each has one."""
-        return self.open() or self.declared
 
     def finish(self) -> None:
         """End a test that ran to its end. Raises CheckFailed, or HarnessError for an id that was not judged."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Generic, NoReturn, TypeVar
 
 from conformance.errors import HarnessError
-from conformance.evidence.values import brief
 from conformance.history.differences import differing
 from conformance.history.order import server_order
 from conformance.history.query import History, Unmet
@@ -88,7 +87,7 @@ class Recorded(Generic[S]):
             found = self._step(step)
             if found.unmet:
                 self._judge(*(own for own in self._reaches if own in self._until(found)))
-                raise Blocked(f'the scene went on without "{step}": {_nearest(found.unmet)}', "implementation", step)
+                raise self._blocked(step, f'the scene went on without "{step}": {_nearest(found.unmet)}')
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -196,6 +195,10 @@ class Recorded(Generic[S]):
             self._reached.add(name)
             self._checks.passed(self._id, name, at=round(found.at, 3))
 
+    def _blocked(self, step: str, reason: str) -> Blocked:
+        self._checks.blocked = True
+        return Blocked(reason, "implementation", step)
+
     def _until(self, last: Step) -> list[str]:
         """Return the names of the steps until a certain one."""
         return [name for name, step in self._played.steps.items() if step.seq <= last.seq]
@@ -215,10 +218,11 @@ class Recorded(Generic[S]):
         self._judge(*self._reaches)
         match self._played.ended:
             case SceneBroken() as broken:
-                raise Blocked(f"{broken.what}: {brief(broken.seen)}", "implementation", broken.what)
+                raise self._checks.broken(broken.what, broken.expected, broken.seen, at=broken.at)
             case SceneEnded() as ended:
-                reason = f'the scene ended in waiting for "{ended.step}": {_nearest(ended.seen)}'
-                raise Blocked(reason, "implementation", ended.step)
+                raise self._blocked(
+                    ended.step, f'the scene ended in waiting for "{ended.step}": {_nearest(ended.seen)}'
+                )
             case Blocked() as blocked:
                 self._checks.blocked = blocked.cause == "implementation"
                 raise blocked

@@ -54,19 +54,19 @@ class Roles:
         self._history.stir()
 
     def restart(self, role: str) -> None:
-        """Restart the processes of a role, or start killed ones. A role that does not come back fails the open ids."""
+        """Restart the processes of a role, or start killed ones. If a role does not come back, the scene ends."""
         try:
             self._driver.restart(self._controlled(role))
         except NotStarted as error:
             seen = self._of_the_bundle(str(error))
-            raise self._checks.fail(self._checks.due(), f"the {role} starts again", "ready", seen) from None
+            raise self._checks.broken(f"the {role} starts again", "ready", seen) from None
         self._history.stir()
 
     # -- several operators ---------------------------------------------------------------------------------------
 
     def elect(self) -> None:
         """Restart the operator as one that leads only with the Lease, which is in the test's namespace. At the end of
-        the test it is the only one again. An operator that cannot be started this way fails the open ids."""
+        the test it is the only one again. If an operator cannot be started this way, the scene ends."""
         self._controlled(Role.OPERATOR)
         self._starting("an operator that leads by its Lease", lambda: self._driver.operators.elect(self._namespace))
 
@@ -160,7 +160,7 @@ class Roles:
         except NotStarted as error:
             self._blame()
             seen = self._of_the_bundle(str(error))
-            raise self._checks.fail(self._checks.due(), f"{what} starts", "ready", seen) from None
+            raise self._checks.broken(f"{what} starts", "ready", seen) from None
         self._history.stir()
 
     def _of_the_bundle(self, text: str) -> str:

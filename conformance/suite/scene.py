@@ -82,8 +82,8 @@ class SceneEnded(Exception):
 
 
 class SceneBroken(Exception):
-    """The implementation has rejected a write of the scene, or has destroyed its namespace or nodes. This fails every
-    requirement that needs a later step."""
+    """The implementation has rejected a write of the scene, or has destroyed its namespace or nodes. This blocks every
+    test that needs a later step."""
 
     def __init__(self, what: str, expected: object, seen: object, at: Moment) -> None:
         self.what, self.expected, self.seen, self.at = what, expected, seen, at
@@ -110,7 +110,7 @@ class SceneChecks(Checks):
         self.asked = tuple(sorted(asked))
         self.verdicts: dict[str, Invariant] = {}
 
-    def fail(self, ids: object, what: str, expected: object, seen: object, *, at: Moment = None) -> Exception:  # type: ignore[override]
+    def broken(self, what: str, expected: object, seen: object, *, at: Moment = None) -> Exception:
         """Return the exception with which the scene ends if the implementation is at fault."""
         self.doubt(True)
         return SceneBroken(what, expected, seen, at)

@@ -188,7 +188,7 @@ class SceneEnvironment:
         self._turn(node, lost=False)
 
     def create(self, obj: Object) -> Object:
-        """Create an object. A rejection fails every id of the test that is still open."""
+        """Create an object. A rejection ends the scene, or blocks the test."""
         obj = self._completed(obj)
         for mistake in pod_behaviors.mistakes_of_set(obj) if obj.get("kind") == "PodCliqueSet" else ():
             raise mistake
@@ -214,7 +214,7 @@ class SceneEnvironment:
         return written
 
     def delete(self, resource: str, name: str, propagation: str = "Background") -> None:
-        """Delete an object. A rejection fails every id of the test that is still open."""
+        """Delete an object. A rejection ends the scene, or blocks the test."""
         self.made.append((f"delete {resource}/{name}", {"propagationPolicy": propagation}))
         if resource == "pods":
             self._excused.add(name)
@@ -268,7 +268,7 @@ class SceneEnvironment:
         self, step: str, condition: Callable[[View], object], timeout: float = 30, *, real: bool = False
     ) -> View:
         """Wait until the condition holds or time is up, and mark that time as a step in either case: for a state that a
-        test compares, or if the scene can go on. If time was up, the step was not `reached`."""
+        test compares, or if the scene can go on. If time was up, the step was not reached."""
         unmet = ""
         try:
             self._wait(step, condition, timeout, resources=None, real=real)
@@ -370,7 +370,7 @@ class SceneEnvironment:
             self._blame()
             dead = self.roles.dead()
             seen = words(error) + (f"; {dead}" if dead else "")
-            raise self.checks.fail(self.checks.due(), what, "accepted", seen, at=round(self.history.now(), 3)) from None
+            raise self.checks.broken(what, "accepted", seen, at=round(self.history.now(), 3)) from None
 
     def _place(self, resource: str) -> str | None:
         try:
@@ -391,13 +391,13 @@ class SceneEnvironment:
 
     def _blame(self) -> None:
         """Called before the implementation is blamed for a timeout: raises HarnessError if the cluster itself was not
-        healthy, and fails the open ids if the implementation has deleted the test's namespace or nodes."""
+        healthy, and ends the scene if the implementation has deleted the test's namespace or nodes."""
         self._sound(True)
         self.require_premises()
 
     def require_premises(self, unusable: Sequence[str] = ()) -> None:
-        """Fail the open ids if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
+        """End the scene if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
         `unusable`."""
         if seen := self.premises.accusation(unusable):
             what = "only the suite changes the namespace and the nodes of a test"
-            raise self.checks.fail(self.checks.due(), what, what, seen, at=round(self.history.now(), 3))
+            raise self.checks.broken(what, what, seen, at=round(self.history.now(), 3))

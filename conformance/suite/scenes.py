@@ -146,8 +146,8 @@ class Scenes:
         return played.markers if played is not None else {}
 
     def keep(self, running: RunningTest) -> bool:
-        """Keep evidence of a failed test, and of one that is blocked because the implementation died in the scene: its
-        bundle, with the failures of all its tests so far. Return whether it is the first of them."""
+        """Keep evidence of a failed test, and of one that the implementation blocks: the scene's bundle, with the
+        failures of all its tests so far. Return whether it is the first of them."""
         found = self._open
         if found is None or not (running.checks.failures or running.checks.blocked or found.problem):
             return False

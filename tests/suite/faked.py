@@ -49,7 +49,7 @@ class Case:
             raise SceneEnded(step, f"not seen within 1 s: {step}\\nnearest: {seen}", 1.5)
         self.mark(step)
     def refused(self):
-        raise self.running.checks.fail(self.running.checks.due(), "a set is accepted", "accepted", "refused")
+        raise self.running.checks.broken("a set is accepted", "accepted", "refused")
 
 class FakeEnvironment:
     def __init__(self, settings, worker, ledger):

@@ -10,7 +10,7 @@ import pytest
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.nodes import POOL
 from conformance.errors import HarnessError
-from conformance.suite.checks import CheckFailed
+from conformance.suite.checks import Blocked, CheckFailed
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 from tests.suite.test_case import play
@@ -47,15 +47,14 @@ def deletes(story: Story, name: str, at: float = 1) -> None:
 
 
 @pytest.mark.parametrize("verb", ["delete", "deletecollection"])
-def test_a_client_that_deletes_nodes_fails_the_test_at_once(story: Story, tmp_path: Path, verb: str) -> None:
+def test_a_client_that_deletes_nodes_ends_the_test_at_once(story: Story, tmp_path: Path, verb: str) -> None:
     case = play(story, audit=audit(tmp_path))
     audit(tmp_path, "grove-conformance/suite", "reaper/1 (linux)", verb=verb)
     deletes(story, "n1")
-    with pytest.raises(CheckFailed):
+    who = r'node n1 of the test was deleted by the client "reaper/1 \(linux\)" \(user admin\)'
+    with pytest.raises(Blocked, match=who):
         case.until("AA-001", "what never comes", lambda view: None, 50)
-    assert story.log.now() < 5
-    [check] = case.checks.made
-    assert check.seen == 'node n1 of the test was deleted by the client "reaper/1 (linux)" (user admin)'
+    assert story.log.now() < 5 and case.checks.made == []
 
 
 @pytest.mark.parametrize("agent", ["kube-controller-manager/v1.36.3 (linux/amd64)", "kwok/v0.8"])
@@ -86,20 +85,16 @@ def test_nodes_of_others_are_no_loss(story: Story, tmp_path: Path) -> None:
 def test_a_client_that_deletes_the_namespace_is_named(story: Story, tmp_path: Path) -> None:
     case = play(story, audit=audit(tmp_path))
     audit(tmp_path, "reaper/1", resource="namespaces", name=SPACE)
-    with pytest.raises(CheckFailed):
+    with pytest.raises(Blocked, match=f'the namespace {SPACE} of the test was deleted by the client "reaper/1"'):
         case.until("AA-001", "what never comes", lambda view: None, 50)
-    assert str(case.checks.made[0].seen).startswith(
-        f'the namespace {SPACE} of the test was deleted by the client "reaper/1"'
-    )
 
 
 def test_a_client_that_makes_nodes_unusable_is_named(story: Story, tmp_path: Path) -> None:
     case = play(story, audit=audit(tmp_path))
     audit(tmp_path, "kwok/v0.8", "reaper/1", verb="patch")
     story.node("n1", ready=False, tags={POOL: "pool"})
-    with pytest.raises(CheckFailed):
+    with pytest.raises(Blocked, match='n1 of the test is not usable, and was changed by the client "reaper/1"'):
         case.fleet([{"metadata": {"name": "n1"}}])
-    assert 'n1 of the test is not usable, and was changed by the client "reaper/1"' in str(case.checks.made[0].seen)
 
 
 def test_nodes_that_nobody_else_has_written_to_are_the_suites_fault(story: Story, tmp_path: Path) -> None:
