@@ -121,7 +121,7 @@ class Checks:
             self._record(id, what, "failed", plain(expected), plain(seen), at)
         return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(redaction.value(plain(seen)))}")
 
-    def broken(self, what: str, expected: object, seen: object, *, at: float | None = None) -> Exception:
+    def broken(self, what: str, expected: object, seen: object, *, at: Moment = None) -> Exception:
         """Return the exception with which a test ends that the implementation has deprived of what it needs: it has
         refused a write, does not start, or has deleted nodes. No requirement is judged by that, and no run with it is
         conformant."""
