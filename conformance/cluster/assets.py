@@ -2,7 +2,7 @@
 
 1. a path in GROVE_CONFORMANCE_ASSET_<NAME>, e.g. GROVE_CONFORMANCE_ASSET_KUBE_APISERVER;
 2. the cache, `<cache>/grove-conformance/assets/<name>/<version>/<os-arch>/<name>`, with a receipt next to it;
-3. the official release, if its digest is pinned;
+3. the official release, if its digest is pinned: a file, an archive, or an image;
 4. a build from pinned Go modules.
 
 Invariants: a folder of the cache is either absent or complete: it is filled elsewhere and moved there by one rename. A
@@ -25,9 +25,10 @@ from filelock import FileLock, Timeout
 
 from conformance import disk
 from conformance.cluster import gobuild, locks, pins, processes
-from conformance.cluster.download import Sites, Unavailable, fetch
+from conformance.cluster.download import fetch
 from conformance.cluster.pins import Program
 from conformance.cluster.progress import Report, silent
+from conformance.cluster.sites import Sites, Unavailable
 from conformance.errors import UsageError
 
 RECEIPT = "receipt.json"
@@ -51,7 +52,7 @@ class Assets:
 @dataclass(frozen=True)
 class Receipt:
     """The receipt of a program in the cache: its source, its SHA-256 (hex) and its size in bytes; for a download also
-    the pinned digest, which may be that of an archive."""
+    the pinned digest, which may be that of an archive or of an image."""
 
     source: str
     sha256: str
@@ -129,42 +130,55 @@ class Store:
         except (OSError, ValueError, TypeError):
             return None
         downloaded = "://" in receipt.source
-        return receipt if intact and (not downloaded or receipt.pinned == program.sha256) else None
+        return receipt if intact and (not downloaded or receipt.pinned == program.digest) else None
 
     def _fill(self, program: Program, report: Report) -> None:
-        marker = self._marker(program)
         self._clear(program)
         scratch = Path(tempfile.mkdtemp(dir=self._scratch(program)))
         try:
-            file = scratch / program.name
-            source = self._obtain(program, file, marker, report)
-            file.chmod(0o755)
-            pinned = program.sha256 if source == program.url else ""
-            receipt = Receipt(source, _digest(file), file.stat().st_size, pinned)
-            shelf = scratch / "shelf"
-            shelf.mkdir()
-            file.rename(shelf / program.name)
-            (shelf / RECEIPT).write_text(json.dumps(vars(receipt), indent=2) + "\n")
-            for written in (*shelf.iterdir(), shelf):
-                _fsync(written)
-            final = self.path(program).parent
-            final.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(final, ignore_errors=True)  # it is damaged: an intact one would have been used
-            shelf.rename(final)
-            _fsync(final.parent)
+            if downloaded := self._download(program, scratch, report):
+                for each in downloaded:
+                    self._shelve(each, scratch / each.name, each.url, each.digest)
+            else:
+                file = scratch / program.name
+                marker = self._marker(program)
+                source = self._build(program, file, marker=marker, cache=self._root, report=report)
+                self._shelve(program, file, source)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _obtain(self, program: Program, file: Path, marker: str, report: Report) -> str:
+    def _download(self, program: Program, folder: Path, report: Report) -> list[Program]:
+        """Download the program, and what else is missing and in the same archive. Return what is there now; nothing if
+        it has to be built."""
         try:
-            if program.sha256:
-                self._sites.probe({one.group.releases for one in programs() if one.sha256})
-                self._sites.require(program.url)
-                report(program.name, f"downloading {program.url}")
-            return fetch(program, file, self._sites)
+            if program.digest:
+                self._sites.probe({one.site for one in programs() if one.digest})
+            wanted = [program, *(one for one in programs() if self._comes_with(one, program))]
+            fetch(wanted, folder, self._sites, report)
         except Unavailable as reason:
             report(program.name, f"no official release is available ({reason})")
-        return self._build(program, file, marker=marker, cache=self._root, report=report)
+            return []
+        return wanted
+
+    def _comes_with(self, other: Program, program: Program) -> bool:
+        same = (other.url, other.digest) == (program.url, program.digest) and other.name != program.name
+        return same and _given(other) is None and self.receipt(other) is None
+
+    def _shelve(self, program: Program, file: Path, source: str, pinned: str = "") -> None:
+        """Move a file into the cache, with its receipt, by one rename."""
+        file.chmod(0o755)
+        receipt = Receipt(source, _digest(file), file.stat().st_size, pinned)
+        shelf = file.with_name(f"{file.name}.shelf")
+        shelf.mkdir()
+        file.rename(shelf / program.name)
+        (shelf / RECEIPT).write_text(json.dumps(vars(receipt), indent=2) + "\n")
+        for written in (*shelf.iterdir(), shelf):
+            _fsync(written)
+        final = self.path(program).parent
+        final.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(final, ignore_errors=True)  # it is damaged: an intact one would have been used
+        shelf.rename(final)
+        _fsync(final.parent)
 
     def _marker(self, program: Program) -> str:
         return str(self._scratch(program))

@@ -12,11 +12,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from conformance.cluster import locks, processes
+from conformance.cluster import locks, pins, processes
 from conformance.cluster.pins import PINS, Program
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import Every, Report
 from conformance.errors import HarnessError, UsageError
 
 GO = PINS / "go.txt"
@@ -31,13 +34,20 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
     """Build `program` to the file `into`, whose folder may hold temporary files; return its origin.
 
     `marker` is put into the environment of every process of the build. Raises HarnessError with the end of the
-    compiler's output, or UsageError if there is too little space.
+    compiler's output, or UsageError if there is too little space or the module folder is that of another version.
     """
+    required = rf" v{re.escape(program.group.version)}( // indirect)?$"
+    if not re.search(required, _go_mod(program.group.module), re.MULTILINE):
+        raise UsageError(
+            f"{program.name} {program.group.version} cannot be built: the module folder has another version",
+            where=str(pins.source()),
+            hint="pin a digest of an official release that can be downloaded",
+        )
     _require_space(cache)
     go, version = find_go(program.group.module, cache, report)
     report(program.name, f"building {program.group.version} from source with Go {version}")
     command = [
-        *(go, "build", "-C", str(program.group.module), "-mod=readonly", "-trimpath", "-buildvcs=false"),
+        *(go, "build", "-v", "-C", str(program.group.module), "-mod=readonly", "-trimpath", "-buildvcs=false"),
         *("-ldflags", f"-s -w {program.group.ldflags}".strip(), "-o", str(into), program.package),
     ]
     environment = {key: value for key, value in os.environ.items() if key not in ("GOOS", "GOARCH")}
@@ -48,14 +58,27 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
         "GOTMPDIR": str(into.parent),  # so that a killed build leaves its work where it will be removed
         processes.BUILD: marker,
     }
-    run(command, environment, what=f"building {program.name}")
+    begin, every = time.monotonic(), Every(report)
+
+    def compiling(output: list[str]) -> None:
+        packages = sum(map(_is_package, output))
+        every(program.name, f"building for {time.monotonic() - begin:.0f} s, {packages} packages compiled")
+
+    run(command, environment, what=f"building {program.name}", meanwhile=compiling)
     return f"built with Go {version} from the module folder pins/{program.group.name}"
 
 
-def run(command: list[str], environment: dict[str, str], *, what: str) -> str:
+def run(
+    command: list[str],
+    environment: dict[str, str],
+    *,
+    what: str,
+    meanwhile: Callable[[list[str]], None] = lambda output: None,
+) -> str:
     """Run `command` in a process group that ends with it or with this process; return its output.
 
-    Raises HarnessError with the last lines of the output if it fails.
+    `meanwhile` is called every second with the lines of output so far. Raises HarnessError with the last lines of the
+    output if the command fails.
     """
     with subprocess.Popen(
         command,
@@ -67,15 +90,32 @@ def run(command: list[str], environment: dict[str, str], *, what: str) -> str:
         errors="replace",
         start_new_session=True,
     ) as process:
+        output: list[str] = []
+
+        def read() -> None:
+            output.extend(process.stdout or ())
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
         try:
-            output, _ = process.communicate()
+            while reader.is_alive():
+                reader.join(1.0)
+                meanwhile(output)
+            process.wait()
         except BaseException:  # Ctrl-C included
             os.killpg(process.pid, signal.SIGKILL)
             raise
+    lines = [line.strip() for line in output if line.strip() and not _is_package(line)]
     if process.returncode:
-        tail = " | ".join(output.strip().splitlines()[-5:])
-        raise HarnessError(f"{what} failed (exit code {process.returncode}): {tail}", where=command[0])
-    return output
+        raise HarnessError(
+            f"{what} failed (exit code {process.returncode}): {' | '.join(lines[-5:])}", where=command[0]
+        )
+    return "".join(output)
+
+
+def _is_package(line: str) -> bool:
+    """Return whether a line of `go build -v` names a package that is being compiled."""
+    return re.fullmatch(r"[\w.~/-]+\n?", line) is not None
 
 
 def _require_space(cache: Path) -> None:
@@ -94,7 +134,7 @@ def _require_space(cache: Path) -> None:
 
 def find_go(module: Path, cache: Path, report: Report) -> tuple[str, str]:
     """Return path and version of a Go that is new enough for `module`: the one on PATH, else our own."""
-    wanted = re.search(r"^go (\d+)\.(\d+)", (module / "go.mod").read_text(), re.MULTILINE)
+    wanted = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
     assert wanted is not None
     for go in (shutil.which("go"), str(_own_go(cache))):
         version = _version(go) if go else ""
@@ -102,6 +142,10 @@ def find_go(module: Path, cache: Path, report: Report) -> tuple[str, str]:
         if go and numbers and tuple(map(int, numbers.groups())) >= tuple(map(int, wanted.groups())):
             return go, version
     return _install_go(cache, report)
+
+
+def _go_mod(module: Path) -> str:
+    return (module / "go.mod").read_text()
 
 
 def _version(go: str) -> str:

@@ -1,41 +1,69 @@
 """The pinned programs of the fake cluster (`pins/assets.yaml`) for this platform.
 
-Pure, except that it reads that file and the environment.
+Pure, except that it reads that file and the environment: GROVE_CONFORMANCE_PINS names another file of this form, and
+GROVE_CONFORMANCE_RELEASES_<SITE> another site.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-import yaml
-
+from conformance import documents
 from conformance.errors import UsageError
 
 PINS = Path(__file__).with_name("pins")
+OWN = "GROVE_CONFORMANCE_PINS"
+NOT_DOWNLOADED = "none"
+"""The value of GROVE_CONFORMANCE_RELEASES_<SITE> with which nothing is downloaded from a site."""
 _SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 @dataclass(frozen=True)
+class Site:
+    """Where official releases are. `variable` is the setting that replaces it."""
+
+    variable: str
+    base: str
+
+    @property
+    def root(self) -> str:
+        """Return scheme and host, which are what answers or not."""
+        parts = urlsplit(self.base)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+@dataclass(frozen=True)
 class Program:
-    """One program. `file` and `member` are paths on the release site and inside the archive; `sha256` is the digest of
-    that file, empty if none is pinned: then the program is built."""
+    """One program. `file` is its path on the site, or the name of its image there; `member` its path in the archive or
+    image; `digest` that of the file or of the image's index, such as `sha256:…`, empty if none is pinned: then the
+    program is built."""
 
     name: str
     group: Group
+    package: str
+    site: Site
     file: str
     member: str
-    package: str
-    sha256: str
+    digest: str
+    image: bool = False
 
     @property
     def url(self) -> str:
-        """Address of the official release file."""
-        return f"{self.group.releases}/{self.file}"
+        """Address of the official release file, or of the index of the image."""
+        return f"{self.repository}/manifests/{self.digest}" if self.image else f"{self.site.base}/{self.file}"
+
+    @property
+    def repository(self) -> str:
+        """Address of the image in the OCI distribution API."""
+        return f"{self.site.root}/v2{urlsplit(self.site.base).path}/{self.file}"
 
 
 @dataclass(frozen=True)
@@ -44,7 +72,6 @@ class Group:
 
     name: str
     version: str
-    releases: str
     ldflags: str
 
     @property
@@ -65,32 +92,54 @@ def platform_name() -> str:
     return f"{_SYSTEMS[system]}-{_MACHINES[machine.lower()]}"
 
 
+def source() -> Path:
+    """Return the file with the pins: ours, or the user's own."""
+    return Path(os.environ.get(OWN) or PINS / "assets.yaml").expanduser()
+
+
 def load(platform_: str) -> tuple[Program, ...]:
-    """Return every pinned program for `platform_`, in the order in which builds share most of the compile cache."""
-    document: dict[str, Any] = yaml.safe_load((PINS / "assets.yaml").read_text())
+    """Return every pinned program for `platform_`, in the order in which builds share most of the compile cache.
+
+    Raises UsageError for a wrong file or a wrong site in the environment.
+    """
+    document = documents.read(source(), PINS / "assets.schema.json")
     system, arch = platform_.split("-")
+    sites = {name: _site(name, base) for name, base in document.value["sites"].items()}
     programs = []
-    for group_name, entry in document.items():
+    for group_name, entry in document.value["groups"].items():
 
         def fill(text: str, version: str = entry["version"]) -> str:
-            return text.format(version=version, os=system, arch=arch)
+            return text.replace("{version}", version).replace("{os}", system).replace("{arch}", arch)
 
-        mirror = os.environ.get(f"GROVE_CONFORMANCE_RELEASES_{group_name.upper()}")
-        group = Group(
-            name=group_name,
-            version=entry["version"],
-            releases=(mirror or entry["releases"]).rstrip("/"),
-            ldflags=fill(entry.get("ldflags", "")),
-        )
+        group = Group(group_name, entry["version"], fill(entry.get("ldflags", "")))
         for name, fields in entry["programs"].items():
+            site = sites.get(fields.get("site", group_name))
+            if site is None:
+                where = document.where("groups", group_name, "programs", name)
+                raise UsageError("its site is not one of `sites`", where=where, hint="add `site`")
             programs.append(
                 Program(
                     name=name,
                     group=group,
-                    file=fill(fields["file"]),
-                    member=fill(fields.get("member", "")),
                     package=fields["package"],
-                    sha256=fields.get("sha256", {}).get(platform_, ""),
+                    site=site,
+                    file=fill(fields.get("file") or fields["image"]),
+                    member=fill(fields.get("member", "")),
+                    digest=_digest(fields.get("digests", {}), platform_) if site.base != NOT_DOWNLOADED else "",
+                    image="image" in fields,
                 )
             )
     return tuple(programs)
+
+
+def _site(name: str, base: str) -> Site:
+    variable = f"GROVE_CONFORMANCE_RELEASES_{name.upper()}"
+    chosen = os.environ.get(variable) or base
+    if chosen != NOT_DOWNLOADED and not re.match("https?://[^/]", chosen):
+        hint = f"give an http:// or https:// URL, or {NOT_DOWNLOADED} to download nothing from there"
+        raise UsageError(f"{chosen!r} is not the address of a site", where=variable, hint=hint)
+    return Site(variable, chosen.rstrip("/"))
+
+
+def _digest(digests: Mapping[str, Any], platform_: str) -> str:
+    return str(digests.get(platform_) or digests.get(platform_.split("-")[0]) or "")

@@ -22,6 +22,23 @@ def silent(subject: str, step: str, /) -> None:
     """Report nothing."""
 
 
+EVERY = 10.0
+"""Seconds between two messages about one step that takes long."""
+
+
+class Every:
+    """Reports the progress of one step, at most one message in EVERY seconds, and none in the first ones."""
+
+    def __init__(self, report: Report) -> None:
+        self._report, self._last = report, time.monotonic()
+
+    def __call__(self, subject: str, step: str) -> None:
+        """Report `step`, unless the last message was a short time ago."""
+        if (now := time.monotonic()) - self._last >= EVERY:
+            self._last = now
+            self._report(subject, step)
+
+
 def notice(subject: str, step: str, /) -> None:
     """Write a step to standard error: a Report for unusual conditions only."""
     print(f"{subject}: {step}", file=sys.stderr, flush=True)  # noqa: T201 - the terminal itself

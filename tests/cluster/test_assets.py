@@ -12,17 +12,19 @@ import pytest
 
 from conformance.cluster import pins, processes
 from conformance.cluster.assets import RECEIPT, Assets, Store, programs, resolve_all
-from conformance.cluster.download import Sites
 from conformance.cluster.pins import Program
 from conformance.cluster.progress import Report, silent
+from conformance.cluster.sites import Sites
+from conformance.cluster.transfer import ChecksumMismatch
 from conformance.errors import HarnessError, UsageError
+from tests.cluster.release_sites import archive, serving, sha256, use
 from tests.cluster.waiting import Spawn, wait_for
 
 OFFLINE = "http://127.0.0.1:9"
 
 WORKER = """
 import pathlib, sys, time
-from conformance.cluster import assets, download, gobuild
+from conformance.cluster import assets, gobuild, sites
 root, folder = map(pathlib.Path, sys.argv[1:])
 
 def build(program, into, *, marker, cache, report):
@@ -39,15 +41,13 @@ def report(subject, step):
         (folder / "waits").touch()
 
 program = next(program for program in assets.programs() if program.name == "kubectl")
-print(assets.Store(root, sites=download.Sites(), build=build).resolve(program, report))
+print(assets.Store(root, sites=sites.Sites(), build=build).resolve(program, report))
 """
 
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    for group in ("KUBERNETES", "KWOK", "ETCD"):
-        monkeypatch.setenv(f"GROVE_CONFORMANCE_RELEASES_{group}", OFFLINE)
+    use(OFFLINE, monkeypatch)
 
 
 def kubectl() -> Program:
@@ -129,17 +129,52 @@ def test_a_program_that_was_replaced_by_one_of_the_same_size_is_noticed(tmp_path
     assert "the one in the cache is not the one that was put there" in told
 
 
-def test_a_download_is_used_only_while_its_digest_is_the_pinned_one(tmp_path: Path) -> None:
-    def written(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
-        into.write_text("#!/bin/sh\n# downloaded\n")
-        return program.url
-
-    pinned = replace(kubectl(), sha256="1" * 64)
-    path = Store(tmp_path, sites=Sites(), build=written).resolve(pinned, silent)
-    assert json.loads(path.with_name(RECEIPT).read_text())["pinned"] == "1" * 64
+def test_a_download_is_used_only_while_its_digest_is_the_pinned_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as site:
+        use(site.url, monkeypatch)
+        site.files = {f"/{kubectl().file}": b"#!/bin/sh\n# downloaded\n"}
+        pinned = replace(kubectl(), digest=sha256(b"#!/bin/sh\n# downloaded\n"))
+        path = store(tmp_path).resolve(pinned, silent)
+    assert json.loads(path.with_name(RECEIPT).read_text())["pinned"] == pinned.digest
     assert store(tmp_path).receipt(pinned) is not None
-    assert store(tmp_path).receipt(replace(pinned, sha256="2" * 64)) is None
-    assert store(tmp_path).receipt(replace(pinned, sha256="")) is None
+    assert store(tmp_path).receipt(replace(pinned, digest="sha256:" + "2" * 64)) is None
+    assert store(tmp_path).receipt(replace(pinned, digest="")) is None
+
+
+def test_a_wrong_checksum_is_an_error_and_nothing_is_built_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> str:
+        raise AssertionError("it was built")
+
+    with serving() as site:
+        use(site.url, monkeypatch)
+        site.files = {f"/{kubectl().file}": b"something else"}
+        with pytest.raises(ChecksumMismatch):
+            Store(tmp_path, sites=Sites(), build=never).resolve(kubectl(), silent)
+    assert not store(tmp_path).path(kubectl()).exists()
+    assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
+
+
+def test_programs_of_one_archive_are_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = archive({"bin/kubectl": b"1", "bin/kube-scheduler": b"2", "bin/kube-apiserver": b"3"})
+    common = {"file": "server.tar.gz", "digest": sha256(packed), "image": False}
+    with serving() as site:
+        use(site.url, monkeypatch)
+        site.files = {"/server.tar.gz": packed}
+        packs = tuple(
+            replace(one, member=f"bin/{one.name}", site=kubectl().site, **common)
+            for one in programs()
+            if one.name in ("kubectl", "kube-scheduler", "kube-apiserver")
+        )
+        monkeypatch.setattr("conformance.cluster.assets.programs", lambda: packs)
+        monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", "/bin/true")
+        found = [store(tmp_path).resolve(one, silent) for one in packs]
+        assert site.asked.count("/server.tar.gz") == 1
+    assert [path.read_bytes() for path in found if path != Path("/bin/true")] == [b"3", b"1"]
+    assert not store(tmp_path).path(packs[1]).exists() and packs[1].name == "kube-scheduler"
 
 
 def test_what_is_not_pinned_is_built_without_a_question(tmp_path: Path) -> None:
@@ -147,7 +182,7 @@ def test_what_is_not_pinned_is_built_without_a_question(tmp_path: Path) -> None:
         def probe(self, urls: object) -> None:
             raise AssertionError("a site was asked")
 
-    built = Store(tmp_path, sites=NoSites(), build=quick).resolve(replace(kubectl(), sha256=""), silent)
+    built = Store(tmp_path, sites=NoSites(), build=quick).resolve(replace(kubectl(), digest=""), silent)
     assert built.read_text() == "#!/bin/sh\n"
 
 

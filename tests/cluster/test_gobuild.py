@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from conformance.cluster import gobuild, processes
+from conformance.cluster import gobuild, processes, progress
 from conformance.cluster.assets import programs
 from conformance.cluster.pins import Program
 from conformance.cluster.progress import silent
@@ -20,6 +22,9 @@ env > {folder}/environment
 echo "$@" > {folder}/arguments
 {build}
 """
+
+
+FAILS = "for n in 1 2 3 4 5 6 7; do echo line $n; echo k8s.io/package/v$n; done; exit 3"
 
 
 def kubectl() -> Program:
@@ -57,14 +62,46 @@ def test_a_build_is_pinned_marked_and_says_its_version(tmp_path: Path, monkeypat
     assert environment[processes.BUILD] == "mine"
 
 
+def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    packages = "echo go: downloading example.com/x v1.0.0; echo k8s.io/api/core/v1; echo sigs.k8s.io/yaml"
+    fake_go(tmp_path, monkeypatch, build=packages)
+    told: list[str] = []
+    (tmp_path / "scratch").mkdir()
+    gobuild.build(
+        kubectl(),
+        tmp_path / "scratch" / "kubectl",
+        marker="m",
+        cache=tmp_path,
+        report=lambda *step: told.append(step[1]),
+    )
+    assert "building 1.36.3 from source with Go 1.99.1" in told[0]
+    assert re.fullmatch(r"building for \d s, 2 packages compiled", told[-1])
+
+
+def test_another_version_than_that_of_the_module_folder_is_not_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_go(tmp_path, monkeypatch)
+    other = replace(kubectl(), group=replace(kubectl().group, version="1.36.4"))
+    with pytest.raises(UsageError, match=r"assets.yaml: kubectl 1.36.4 cannot be built: .* has another version"):
+        gobuild.build(other, tmp_path / "kubectl", marker="m", cache=tmp_path, report=silent)
+
+
 def test_a_failed_build_shows_the_end_of_the_output_on_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_go(tmp_path, monkeypatch, build="for n in 1 2 3 4 5 6 7; do echo line $n; done; exit 3")
+    fake_go(tmp_path, monkeypatch, build=FAILS)
     with pytest.raises(HarnessError) as caught:
         build(tmp_path)
     message = str(caught.value)
-    assert "exit code 3" in message and "line 7" in message and "line 1" not in message and "\n" not in message
+    assert (
+        "exit code 3" in message
+        and "line 7" in message
+        and "line 1" not in message
+        and "k8s.io/package" not in message
+        and "\n" not in message
+    )
 
 
 @pytest.mark.parametrize("version", ["1.9.7", "", "devel"])

@@ -1,0 +1,75 @@
+"""Take programs out of an official image: index, manifest and layer, each verified by its digest.
+
+OCI distribution API, without any other program. Pure, except `fetch`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from conformance.cluster import archives
+from conformance.cluster.pins import Program
+from conformance.cluster.sites import Unavailable
+from conformance.cluster.transfer import Transfers
+
+INDEX = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json"
+MANIFEST = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
+_DIGEST = re.compile("sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
+
+
+def fetch(program: Program, members: Mapping[str, Path], platform: str, transfers: Transfers) -> None:
+    """Write members of the image of `program` (path in the image → file to write). Raises Unavailable or
+    ChecksumMismatch."""
+    scratch = next(iter(members.values())).with_name("download")
+
+    def document(digest: str, kinds: str) -> Any:
+        transfers.fetch(f"{program.repository}/manifests/{digest}", scratch, digest, kinds)
+        try:
+            return json.loads(scratch.read_bytes())
+        except ValueError as error:
+            raise Unavailable(f"{program.repository}: {digest} is not JSON") from error
+
+    manifest = document(manifest_digest(document(program.digest, INDEX), platform), MANIFEST)
+    missing = dict(members)
+    for digest in layer_digests(manifest):
+        transfers.fetch(f"{program.repository}/blobs/{digest}", scratch, digest)
+        for member in archives.extract(scratch, missing):
+            del missing[member]
+        scratch.unlink()
+        if not missing:
+            return
+    raise Unavailable(f"{program.repository}: no layer contains a file {min(missing)}")
+
+
+def manifest_digest(index: Any, platform: str) -> str:
+    """Return the digest of the manifest for a platform such as `linux-amd64`. Raises Unavailable."""
+    for entry in _list(index, "manifests"):
+        about = entry.get("platform")
+        if isinstance(about, dict) and f"{about.get('os')}-{about.get('architecture')}" == platform:
+            return _digest(entry)
+    raise Unavailable(f"the index of the image has no manifest for {platform}")
+
+
+def layer_digests(manifest: Any) -> Iterator[str]:
+    """Yield the digests of the layers, the uppermost first: that is where an image has its program. Raises
+    Unavailable."""
+    for entry in reversed(_list(manifest, "layers")):
+        yield _digest(entry)
+
+
+def _list(document: Any, key: str) -> list[dict[str, Any]]:
+    found = document.get(key) if isinstance(document, dict) else None
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise Unavailable(f"a document of the image has no list `{key}`")
+    return found
+
+
+def _digest(entry: dict[str, Any]) -> str:
+    digest = str(entry.get("digest"))
+    if not _DIGEST.fullmatch(digest):
+        raise Unavailable(f"a document of the image has the digest {digest[:80]!r}")
+    return digest

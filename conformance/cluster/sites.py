@@ -1,0 +1,75 @@
+"""Which release sites answer.
+
+Without a network, PATIENCE is spent once: all sites are probed at the same time, in threads (a name server that does
+not answer cannot be timed out otherwise), and a site that failed is not asked again by this process.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+
+from conformance.cluster.pins import Site
+
+PATIENCE = 2.4
+"""Seconds within which a site must answer. A bad network costs at most twice this in total."""
+
+
+class Unavailable(Exception):
+    """No verified official file is available; `str()` says why. The caller builds the program instead."""
+
+
+class Sites:
+    """Which release sites answer. Results are kept for the lifetime of this object."""
+
+    def __init__(self) -> None:
+        self._failed: dict[str, str] = {}
+        self._answered: set[str] = set()
+
+    def probe(self, sites: Iterable[Site]) -> None:
+        """Probe every unknown site, all at once. Returns after PATIENCE seconds at the latest."""
+        roots = {site.root for site in sites} - self._answered - self._failed.keys()
+        threads = [threading.Thread(target=self._ask, args=(root,), daemon=True) for root in roots]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + PATIENCE
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        for root in roots - self._answered:
+            self._failed.setdefault(root, f"no answer within {PATIENCE:g} s")
+
+    def require(self, site: Site) -> None:
+        """Raise Unavailable if the site is known to fail."""
+        if reason := self._failed.get(site.root):
+            raise Unavailable(f"{site.root}: {reason}")
+
+    def give_up(self, site: Site, reason: object) -> Unavailable:
+        """Note that the site fails, and return the error to raise."""
+        self._failed[site.root] = str(reason)
+        return Unavailable(f"{site.root}: {reason}")
+
+    def _ask(self, root: str) -> None:
+        request = urllib.request.Request(root + "/", method="HEAD")  # noqa: S310 - pins.py lets only http(s) pass
+        try:
+            with _OPENER.open(request, timeout=PATIENCE):
+                pass
+        except urllib.error.HTTPError:
+            pass  # "not found" and "elsewhere" are answers too
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self._failed[root] = str(getattr(error, "reason", error))
+            return
+        self._answered.add(root)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The front page of a site may be on another host, which need not answer."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)

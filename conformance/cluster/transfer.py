@@ -1,0 +1,135 @@
+"""Download one file by HTTP and verify it by its digest.
+
+Follows redirects, and gets the anonymous token that a registry may ask for: a site, a mirror or whoever redirects need
+not be trusted, because nothing is used whose digest is not the expected one.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import json
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlencode
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from conformance.cluster import pins
+from conformance.cluster.pins import Program
+from conformance.cluster.progress import Every, Report
+from conformance.cluster.sites import Sites, Unavailable
+from conformance.errors import HarnessError
+
+STALL = 15.0
+"""Seconds without a byte after which an attempt is aborted."""
+ATTEMPTS = 3
+PAUSE = 1.0
+"""Seconds before the second attempt. Each further pause is twice as long."""
+_CHUNK = 1 << 20
+_MB = 1_000_000
+
+
+class _Passing(Exception):
+    """A transient error: another attempt may succeed."""
+
+
+class ChecksumMismatch(HarnessError):
+    """A file does not have the pinned digest. This never falls back to another source."""
+
+
+class Transfers:
+    """Transfers of files for one program."""
+
+    def __init__(self, program: Program, sites: Sites, report: Report) -> None:
+        self._program, self._sites, self._report = program, sites, report
+
+    def fetch(self, url: str, into: Path, digest: str, accept: str = "*/*") -> None:
+        """Write the body of `url` to the file `into`, which exists afterwards only if it has the digest.
+
+        Raises Unavailable or ChecksumMismatch. Errors of the local disk are raised as OSError.
+        """
+        site = self._program.site
+        self._sites.require(site)
+        attempts = Retrying(
+            retry=retry_if_exception_type(_Passing),
+            wait=wait_exponential(multiplier=PAUSE, max=10),
+            stop=stop_after_attempt(ATTEMPTS),
+            reraise=True,
+        )
+        try:
+            found = attempts(self._stream, url, into, digest.partition(":")[0], accept)
+        except _Passing as error:
+            raise self._sites.give_up(site, error) from error
+        if found != digest:
+            into.unlink()
+            raise ChecksumMismatch(
+                f"wrong checksum, so {self._program.name} is not installed: expected {digest}, found {found}",
+                where=url,
+                hint=f"a site or a proxy changed the file, or the pin in {pins.source()} is wrong; set {site.variable} "
+                f"to another site, or to {pins.NOT_DOWNLOADED} to build from source",
+            )
+
+    def _stream(self, url: str, into: Path, algorithm: str, accept: str) -> str:
+        """Write the body of `url` to a file and return its digest."""
+        digest = hashlib.new(algorithm)
+        every = Every(self._report)
+        try:
+            with _open(url, accept) as response, into.open("wb") as file:
+                length = int(response.headers.get("Content-Length") or -1)
+                whole = f" of {length / _MB:.0f}" if length >= 0 else ""
+                while chunk := response.read(_CHUNK):
+                    digest.update(chunk)
+                    file.write(chunk)
+                    every(self._program.name, f"downloaded {file.tell() / _MB:.0f}{whole} MB")
+                if length not in (-1, file.tell()):
+                    raise _Passing(f"cut off after {file.tell()} of {length} bytes")
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code in (408, 429) or error.code >= 500:
+                raise _Passing(f"HTTP {error.code}") from error
+            raise Unavailable(f"{url}: HTTP {error.code}") from error
+        except urllib.error.URLError as error:  # it never answered
+            raise self._sites.give_up(self._program.site, error.reason) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                raise
+            raise _Passing(str(error) or type(error).__name__) from error
+        return f"{algorithm}:{digest.hexdigest()}"
+
+
+def _open(url: str, accept: str) -> http.client.HTTPResponse:
+    """Open a URL, and once more with an anonymous token if a registry wants one."""
+    headers = {"Accept": accept}
+    try:
+        return _urlopen(urllib.request.Request(url, headers=headers))  # noqa: S310 - pins.py lets only http(s) pass
+    except urllib.error.HTTPError as error:
+        token = _token(error.headers.get("WWW-Authenticate", "")) if error.code == 401 else ""
+        if not token or error.url is None:
+            raise
+        # Whoever asked for the token gets it, perhaps after a redirect, and no host to which that one redirects.
+        request = urllib.request.Request(error.url, headers=headers)  # noqa: S310 - redirects lead to http(s) only
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
+        return _urlopen(request)
+
+
+def _token(challenge: str) -> str:
+    """Return the anonymous token for a challenge of a registry, or nothing if it wants something else."""
+    fields = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
+    realm = fields.get("realm", "")
+    if not challenge.lower().startswith("bearer ") or not re.match("https?://", realm):
+        return ""
+    query = urlencode({key: fields[key] for key in ("service", "scope") if key in fields})
+    with _urlopen(urllib.request.Request(f"{realm}?{query}")) as response:  # noqa: S310 - http(s), see above
+        answer = json.loads(response.read(_CHUNK))
+    token = answer.get("token") or answer.get("access_token") if isinstance(answer, dict) else ""
+    return token if isinstance(token, str) and re.fullmatch("[!-~]+", token) else ""
+
+
+def _urlopen(request: urllib.request.Request) -> http.client.HTTPResponse:
+    response = urllib.request.urlopen(request, timeout=STALL)  # noqa: S310
+    assert isinstance(response, http.client.HTTPResponse)
+    return response

@@ -1,0 +1,138 @@
+"""A server on loopback that is all release sites at once: files, and images in a registry."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+SITES = ("KUBERNETES", "REGISTRY", "KWOK", "ETCD")
+OCI = "application/vnd.oci.image"
+
+
+class ReleaseSite:
+    """Serves `files` (path → bytes). `moved` are redirects (path → URL), the paths that begin with `guarded` need the
+    token that `/token` hands out, and the first answers are `faults`."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.kinds: dict[str, str] = {}
+        """Media types of those files that are only given to a client that accepts them."""
+        self.moved: dict[str, str] = {}
+        self.guarded = ""
+        self.asked: list[str] = []
+        self.authorizations: list[str] = []
+        self.faults: list[str] = []
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.asked.append(self.path)
+                site.authorizations.append(self.headers.get("Authorization", ""))
+                if self.path in site.moved:
+                    self.answer(307, Location=site.moved[self.path])
+                elif self.path.startswith("/token?"):
+                    self.answer(200, json.dumps({"token": "anonymous"}).encode())
+                elif site.guarded and self.path.startswith(site.guarded) and not site.authorizations[-1]:
+                    challenge = f'Bearer realm="{site.url}/token",service="a registry",scope="pull"'
+                    self.answer(401, **{"WWW-Authenticate": challenge})
+                else:
+                    self.serve()
+
+            def serve(self) -> None:
+                body = site.files.get(self.path)
+                wanted = site.kinds.get(self.path, "")
+                if body is None or wanted not in self.headers.get("Accept", ""):
+                    self.answer(404)
+                    return
+                fault = site.faults.pop(0) if site.faults else ""
+                self.answer(503 if fault == "503" else 200, body, more=fault == "cut")
+
+            def answer(self, code: int, body: bytes = b"", *, more: bool = False, **headers: str) -> None:
+                self.send_response(code)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body) + more))
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
+
+            do_HEAD = do_GET  # noqa: N815 - the name is the library's
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        return Handler
+
+    def add_image(self, name: str, layers: list[bytes], platforms: tuple[str, ...] = ("linux-amd64",)) -> str:
+        """Serve an image that is the same for each platform; return the digest of its index."""
+        descriptors = [self._blob(name, layer) for layer in layers]
+        manifest = json.dumps({"config": {"digest": "none"}, "layers": descriptors}).encode()
+        entries = []
+        for platform in platforms:
+            os, architecture = platform.split("-")
+            digest = self._manifest(name, manifest, f"{OCI}.manifest.v1+json")
+            entries.append({"digest": digest, "platform": {"os": os, "architecture": architecture}})
+        other = {"digest": "sha256:0", "platform": {"os": "unknown", "architecture": "unknown"}}
+        return self._manifest(name, json.dumps({"manifests": [other, *entries]}).encode(), f"{OCI}.index.v1+json")
+
+    def _blob(self, name: str, content: bytes) -> Mapping[str, object]:
+        self.files[f"/v2/{name}/blobs/{sha256(content)}"] = content
+        return {"digest": sha256(content), "size": len(content)}
+
+    def _manifest(self, name: str, content: bytes, kind: str) -> str:
+        path = f"/v2/{name}/manifests/{sha256(content)}"
+        self.files[path], self.kinds[path] = content, kind
+        return sha256(content)
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@contextmanager
+def serving() -> Iterator[ReleaseSite]:
+    """A site that ends with the block."""
+    site = ReleaseSite()
+    try:
+        yield site
+    finally:
+        site.close()
+
+
+def use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every release site be the one at `url`."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    for name in SITES:
+        monkeypatch.setenv(f"GROVE_CONFORMANCE_RELEASES_{name}", url)
+
+
+def sha256(content: bytes) -> str:
+    """Return the digest as pins and registries write it."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def archive(members: Mapping[str, bytes]) -> bytes:
+    """Return a tar archive in gzip's format, not compressed."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755
+            tar.addfile(entry, io.BytesIO(content))
+    return gzip.compress(buffer.getvalue(), compresslevel=0)

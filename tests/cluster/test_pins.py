@@ -1,0 +1,83 @@
+"""The file with the pins: ours and one of the user's own, sites and mirrors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import pins
+from conformance.cluster.pins import PINS, Program
+from conformance.errors import UsageError
+
+PLATFORMS = ("linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64")
+
+
+def program(name: str, platform: str = "linux-arm64") -> Program:
+    return next(program for program in pins.load(platform) if program.name == name)
+
+
+def test_kubernetes_comes_as_images_and_a_file_and_etcd_in_an_archive() -> None:
+    assert program("kube-scheduler").url.startswith("https://registry.k8s.io/v2/kube-scheduler/manifests/sha256:")
+    assert program("kubectl").url == "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kubectl"
+    assert program("etcd").url.endswith("/v3.6.14/etcd-v3.6.14-linux-arm64.tar.gz")
+    assert program("etcd").member == "etcd-v3.6.14-linux-arm64/etcd"
+
+
+def test_on_macos_kubernetes_is_built() -> None:
+    assert not program("kube-apiserver", "darwin-arm64").digest and program("kwok", "darwin-arm64").digest
+
+
+def test_a_mirror_of_images_may_have_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROVE_CONFORMANCE_RELEASES_REGISTRY", "http://127.0.0.1:5000/some/mirror/")
+    url = program("kube-apiserver").url
+    assert url.startswith("http://127.0.0.1:5000/v2/some/mirror/kube-apiserver/manifests/sha256:")
+    assert program("kube-apiserver").site.root == "http://127.0.0.1:5000"
+    assert program("kubectl").url.startswith("https://dl.k8s.io/")
+
+
+def test_what_comes_from_no_site_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROVE_CONFORMANCE_RELEASES_REGISTRY", "none")
+    assert not program("kube-apiserver").digest and program("kubectl").digest
+
+
+@pytest.mark.parametrize("site", ["mirror.example.com", "file:///etc", "http://", "ftp://example.com"])
+def test_a_mirror_that_is_no_http_address_is_the_users_error(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROVE_CONFORMANCE_RELEASES_KWOK", site)
+    with pytest.raises(UsageError, match=r"GROVE_CONFORMANCE_RELEASES_KWOK: .* http:// or https:// URL, or none"):
+        program("kwok")
+
+
+def test_the_user_may_have_pins_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text((PINS / "assets.yaml").read_text("utf-8").replace("1.36.3", "1.36.9"), "utf-8")
+    monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(own))
+    assert program("kubectl").group.version == "1.36.9" and "v1.36.9" in program("kubectl").url
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("      kwokctl:", "      kwokctrl:", r"kwokctrl"),
+        ("      kubectl:\n        file: ", "      kubectl:\n        fiel: ", r"kubectl"),
+        (
+            "linux-amd64: sha256:ebbd",
+            "linux-amd64: ebbd",
+            r"own.yaml:\d+: .*digests.linux-amd64: .* sha256:HEX or sha512:HEX",
+        ),
+        ("        site: registry\n", "        site: registri\n", "its site is not one of"),
+        ("  registry: https:", "  registry: ftp:", r"own.yaml:\d+: sites.registry: .* an http:// or https:// URL"),
+        ("  etcd:\n    version: 3.6.14", "  etcd:\n    version: v3.6.14", "MAJOR.MINOR.PATCH"),
+    ],
+)
+def test_a_mistake_in_them_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, told: str
+) -> None:
+    text = (PINS / "assets.yaml").read_text("utf-8")
+    assert old in text
+    own = tmp_path / "own.yaml"
+    own.write_text(text.replace(old, new), "utf-8")
+    monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(own))
+    with pytest.raises(UsageError, match=told) as caught:
+        pins.load("linux-amd64")
+    assert "own.yaml:" in str(caught.value) and "\n" not in str(caught.value)

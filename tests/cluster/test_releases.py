@@ -1,0 +1,96 @@
+"""From an empty cache to a control plane by downloads alone: registry and sites on loopback, no Go, real programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.cluster import pins
+from conformance.cluster.assets import RECEIPT, resolve_all
+from conformance.cluster.state import State
+from conformance.errors import Exit
+from tests.cluster.release_sites import ReleaseSite, archive, serving, sha256
+
+pytestmark = [pytest.mark.cluster, pytest.mark.skipif(sys.platform != "linux", reason="images are for Linux only")]
+STARTED_WITHIN = 60.0
+"""Seconds from the last download to a cluster with nodes and the reference."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReleaseSite, Path]]:
+    """All programs of this machine as official releases, and the file with their pins."""
+    text = (pins.PINS / "assets.yaml").read_text("utf-8")
+    assets = resolve_all()
+    with serving() as site:
+        for program in pins.load(pins.platform_name()):
+            content = getattr(assets, program.name.replace("-", "_")).read_bytes()
+            packed = archive({program.member: content}) if program.member else content
+            if program.image:
+                digest = site.add_image(program.file, [archive({"go-runner": b""}), packed], (pins.platform_name(),))
+            else:
+                site.files[f"/{program.file}"], digest = packed, sha256(packed)
+            text = text.replace(program.digest, digest)
+        own = tmp_path_factory.mktemp("pins") / "own.yaml"
+        own.write_text(re.sub(r"(?m)^(  \w+: )https://.*$", rf"\g<1>{site.url}", text), "utf-8")
+        yield site, own
+
+
+def grove_conformance(own: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with an empty cache and without any program on PATH."""
+    empty = cache / "bin"
+    empty.mkdir(parents=True)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("GROVE_CONFORMANCE_")}
+    state = {"GROVE_CONFORMANCE_STATE": os.environ["GROVE_CONFORMANCE_STATE"]}
+    mine = {
+        "XDG_CACHE_HOME": str(cache),
+        "PATH": str(empty),
+        "GROVE_CONFORMANCE_PINS": str(own),
+        "no_proxy": "127.0.0.1",
+    }
+    command = [sys.executable, "-m", "conformance.cli", *arguments]
+    return subprocess.run(command, env=kept | state | mine, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_a_cluster_starts_from_an_empty_cache_without_go(
+    site: tuple[ReleaseSite, Path], state: State, tmp_path: Path
+) -> None:
+    sites, own = site
+    nodes = ("--nodes", "tiny:3", "--implementation", "reference")
+    begin = time.monotonic()
+    done = grove_conformance(own, tmp_path, "cluster", "up", "fresh", *nodes)
+    took = time.monotonic() - begin
+    assert done.returncode == 0, done.stderr
+    assert "building" not in done.stderr and "no official release" not in done.stderr
+    receipts = [json.loads(path.read_text()) for path in tmp_path.glob(f"grove-conformance/assets/**/{RECEIPT}")]
+    assert len(receipts) == len(pins.load(pins.platform_name()))
+    assert all(receipt["source"].startswith(sites.url) and receipt["pinned"] for receipt in receipts)
+    downloads = [float(at) for at in re.findall(r"\[ *([\d.]+) s\] \S+: downloading ", done.stderr)]
+    assert len(downloads) == len(receipts)
+    assert took - max(downloads) < STARTED_WITHIN
+
+
+def test_a_wrong_checksum_is_refused_in_one_line_and_nothing_is_built(
+    site: tuple[ReleaseSite, Path], state: State, tmp_path: Path
+) -> None:
+    sites, own = site
+    path = next(path for path in sites.files if path.startswith("/v2/kube-apiserver/blobs/"))
+    good = sites.files[path]
+    sites.files[path] = good[:-1] + bytes([good[-1] ^ 1])
+    try:
+        done = grove_conformance(own, tmp_path, "cluster", "up", "fresh")
+    finally:
+        sites.files[path] = good
+    *steps, line = done.stderr.splitlines()
+    assert done.returncode == Exit.HARNESS and done.stdout == ""
+    assert f"{path}: wrong checksum, so kube-apiserver is not installed: expected sha256:" in line
+    assert "GROVE_CONFORMANCE_RELEASES_REGISTRY" in line and str(own) in line
+    assert len(steps) == 1 and "downloading" in steps[0]
+    assert not list(tmp_path.glob("grove-conformance/assets/**/*"))
