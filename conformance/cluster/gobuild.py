@@ -98,8 +98,10 @@ def run(
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         try:
-            while reader.is_alive():
+            alive = True
+            while alive:
                 reader.join(1.0)
+                alive = reader.is_alive()
                 meanwhile(output)
             process.wait()
         except BaseException:  # Ctrl-C included
