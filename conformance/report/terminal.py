@@ -39,8 +39,10 @@ _MARK = {
 TEXT = "report.txt"
 """The file with everything that `--verbose` shows, next to the report."""
 _GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
-MOST_LINES, FEW_LINES = 24, 3
+MOST_LINES, FEW_LINES = 24, 2
 """Lines of a value that are shown, with `--verbose` and without. The whole value is in the report and the bundle."""
+FEW_FAILED = 4
+"""How many requirements that failed for a cause are shown with what is wrong."""
 IN_FULL, IN_SHORT = 2, 5
 """Without `--verbose`: how many causes are shown in full, and how many more as one line each."""
 FEW_IDS = 8
@@ -175,8 +177,8 @@ def _selected(profile: Profile) -> Counter[Outcome]:
 
 
 def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: Console, *, verbose: bool) -> None:
-    """Print why requirements were not judged: each reason once, with the ids. What a failure holds up is shown with
-    it."""
+    """Print why requirements were not judged: each reason once, with the ids, that of most requirements first. What a
+    failure holds up is shown with it."""
     reasons: dict[tuple[Outcome, str], list[Result]] = {}
     for result in report.results:
         if (
@@ -191,7 +193,9 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
             )
         ):
             reasons.setdefault((result.outcome, result.reason), []).append(result)
-    shown = list(reasons.items()) if verbose else list(reasons.items())[:IN_SHORT]
+    order = list(Outcome)
+    listed = sorted(reasons.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
+    shown = listed if verbose else listed[:IN_SHORT]
     for (outcome, reason), results in shown:
         _print(console, _line(f"{outcome}: {reason} ({_ids(results, verbose=verbose)})", _MARK[outcome][1]))
         if bundle := next((result.bundle for result in results if result.bundle), ""):
@@ -203,13 +207,17 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
 def _causes(found: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
     """Print what made requirements fail; the causes that hold up most come first."""
     if found:
-        count = len({result.requirement.id for cause in found for result in cause.results})
+        failed = _plural(sum(len(cause.failed) for cause in found), "requirement")
+        held_up = len({result.requirement.id for cause in found for result in cause.held_up})
+        also = f", {held_up} held up" if held_up else ""
         console.print()
-        _print(console, _line(f"{_plural(len(found), 'cause')} of failures, {_plural(count, 'requirement')} held up:"))
+        _print(console, _line(f"{_plural(len(found), 'cause')} of failures: {failed} failed{also}"))
     for number, cause in enumerate(found, 1):
         if verbose or number <= IN_FULL:
             _cause(number, cause, report, folder, console, verbose=verbose)
         elif number <= IN_FULL + IN_SHORT:
+            if number == IN_FULL + 1:
+                console.print()
             alike = f"; like {cause.defects[0]}" if cause.defects else ""
             _print(console, _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)}{alike})"))
     if not verbose and len(found) > IN_FULL + IN_SHORT:
@@ -225,7 +233,7 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Con
     for result in shown:
         _requirement(result, console)
     if rest := cause.failed[len(shown) :]:
-        _print(console, _block("failed too", _violations(rest, FEW_LINES)))
+        _print(console, _block("failed too", _violations(rest, FEW_FAILED)))
     if cause.held_up:
         _print(console, _block("held up", _ids(cause.held_up, verbose=verbose)))
     if cause.defects:
@@ -246,8 +254,8 @@ def _violations(results: Sequence[Result], most: int) -> str:
 def _alike(ids: Sequence[str]) -> str:
     """Return the defect of the specification that is the likeliest, and the ids of the others."""
     row = defects.known()[ids[0]]
-    others = f"\nor: {', '.join(ids[1:])}" if len(ids) > 1 else ""
-    return f"{row.id} {brief(defects.fact(row), 160)}{others}"
+    others = f"\nor {', '.join(ids[1:])}" if len(ids) > 1 else ""
+    return f"upstream's defect {row.id}: {brief(defects.fact(row), 160)}{others}"
 
 
 def _requirement(result: Result, console: Console) -> None:
@@ -280,6 +288,8 @@ def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:
 
 def _value(value: object, most: int) -> str:
     """Return a value for people, in at most `most` lines."""
+    if most == FEW_LINES and not isinstance(value, str):
+        return brief(value)
     whole = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     lines = whole.splitlines() or [""]
     if len(lines) > most:

@@ -56,10 +56,10 @@ def test_what_was_not_asked_for_is_one_line(how: dict[str, object]) -> None:
 
 def test_a_failure_says_all_that_is_needed() -> None:
     text = shown(EVENTS)
-    block = text[text.index("1 cause of failures, 1 requirement held up:") :]
+    block = text[text.index("1 cause of failures: 1 requirement failed") :]
     for words in (
         "1. AA-002 is violated\n",
-        "looks like: CHG-DF12 Headless Services of replicas that a scale-in removed are left behind.",
+        "looks like: upstream's defect CHG-DF12: Headless Services of replicas that a scale-in",
         "✗ AA-002 Text of AA-002.",
         "test:       t.py::test_one",
         'expected:   [\n                  "ä",',
@@ -79,6 +79,19 @@ def test_a_failure_says_that_its_requirement_rests_on_a_seed(monkeypatch: pytest
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", seeded)  # type: ignore[arg-type]
     text = " ".join(shown(EVENTS).split())
     assert "Text of AA-002. (rests on pull request 1, reverted by 2, and not on upstream's contract)" in text
+
+
+def test_what_fails_with_it_says_what_is_wrong_and_values_are_one_line() -> None:
+    both = [
+        msgspec.structs.replace(e, outcome="failed", what="the names", expected={"a": [1, 2]}, seen={"a": [1, 3]})
+        if isinstance(e, ledger.Check)
+        else e
+        for e in EVENTS
+    ]
+    lines = shown(both, verbose=False).splitlines()
+    assert "1 cause of failures: 2 requirements failed" in lines
+    assert "    failed too: AA-002 AA-002 is violated" in lines
+    assert '    expected:   {"a":[1,2]}' in lines and '    seen:       {"a":[1,3]}' in lines
 
 
 @pytest.mark.parametrize(
@@ -155,7 +168,7 @@ def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model
         console = Console(file=out, width=100, highlight=False)
         terminal.show(report, Path("reports/r1/report.yaml"), console, verbose=verbose)
     assert len(page.getvalue().splitlines()) <= 60
-    assert ("… 40 more lines in the report" in page.getvalue()) is bool(report.counts[model.Outcome.FAILED])
+    assert ("… 41 more lines in the report" in page.getvalue()) is bool(report.counts[model.Outcome.FAILED])
     assert "report: reports/r1/report.yaml" in page.getvalue().splitlines()[-1]
     assert sum(line.startswith(("  ✓", "  ✗")) for line in everything.getvalue().splitlines()) == 330
 
