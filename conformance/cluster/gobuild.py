@@ -47,7 +47,7 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
     go, version = find_go(program.group.module, cache, report)
     report(program.name, f"building {program.group.version} from source with Go {version}")
     command = [
-        *(go, "build", "-v", "-C", str(program.group.module), "-mod=readonly", "-trimpath", "-buildvcs=false"),
+        *(go, "build", "-C", str(program.group.module), "-v", "-mod=readonly", "-trimpath", "-buildvcs=false"),
         *("-ldflags", f"-s -w {program.group.ldflags}".strip(), "-o", str(into), program.package),
     ]
     environment = {key: value for key, value in os.environ.items() if key not in ("GOOS", "GOARCH")}
