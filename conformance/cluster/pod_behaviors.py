@@ -19,6 +19,8 @@ from conformance.errors import UsageError
 
 PREFIX = "conformance.grove.io/"
 BEHAVIOR = PREFIX + "behavior"
+IMPLIED = "realistic"
+"""The behavior of a pod that names none but has one of its parameters."""
 
 _FORMS = {"seconds": "[0-9]{1,6}s", "count": "[0-9]{1,7}", "code": "[0-9]{1,3}"}
 _WORDS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code": "an exit code"}
@@ -80,6 +82,11 @@ def read(path: Path) -> Behaviors:
     return Behaviors(behaviors, forms, tuple(data["holds"]))
 
 
+def implying() -> tuple[str, ...]:
+    """Return the annotations that imply a behavior."""
+    return tuple(PREFIX + name for name in known().behaviors[IMPLIED].parameters)
+
+
 def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
     """Return the annotations that give a pod a behavior, e.g. `annotated("crash-loop", restart_after="2s",
     restarts=3)`.
@@ -111,7 +118,7 @@ def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
             yield UsageError("unknown annotation", where=key, hint=hint)
         elif not re.fullmatch(_FORMS[behaviors.forms[name]], value):
             yield UsageError(f"{value!r} has the wrong form", where=key, hint=f"give {_WORDS[behaviors.forms[name]]}")
-        elif behavior is None and BEHAVIOR not in found:
+        elif BEHAVIOR not in found and key not in implying():
             yield UsageError("has no effect without a behavior", where=key, hint=f"add {BEHAVIOR}")
         elif behavior is not None and name not in behavior.parameters:
             hint = documents.suggestion(name, behavior.parameters)

@@ -27,14 +27,16 @@ class ClusterSettings:
     """Settings of a cluster.
 
     scheduler: whether kube-scheduler runs. scheduler_name: the name of its profile, so that a gang scheduler can serve
-    `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. audit: whether writes are logged; reads: whether
-    reads are, too, so that requests without any effect are known; bodies: whether writes to namespaced objects are
-    logged with their bodies. apiserver_port: a port of the user's choice; 0 takes one of the cluster's block.
+    `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. pods: the behavior of pods that ask for none; if
+    it is empty, they are Ready at once. audit: whether writes are logged; reads: whether reads are, too, so that
+    requests without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
+    apiserver_port: a port of the user's choice; 0 takes one of the cluster's block.
     """
 
     scheduler: bool = True
     scheduler_name: str = DEFAULT_SCHEDULER
     stages: str = "fast"
+    pods: str = ""
     audit: bool = True
     reads: bool = False
     bodies: bool = False
@@ -139,7 +141,7 @@ def kwokctl_configuration(
                 "enablePodsOnNodeSyncListPager": True,
             },
         },
-        *stages.load(settings.stages),
+        *stages.load(settings.stages, settings.pods),
     ]
 
 

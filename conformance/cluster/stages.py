@@ -2,14 +2,17 @@
 
 Checks what KWOK itself reports unclearly or does not survive (docs/spec/fake-cluster.md, section 2). Beyond what KWOK
 accepts, a list of behaviors in `matchAnnotations` creates a stage for each of them, and `${…}` stands for values of
-`kwok-profiles/behaviors.yaml` (`behavior`, the default of a parameter, `patterns`).
+`kwok-profiles/behaviors.yaml`: `behavior`, the default of a parameter, `patterns`, and the annotations that ask for a
+behavior (`asked` in jq: the first that there is; `asking` in templates: all). `unnamed` is the behavior of pods that
+ask for none, and empty if they are Ready at once.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +30,18 @@ _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _VALUED = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
-def load(name: str) -> list[Stage]:
-    """Return all stages of the set `name`, in the order of file names. Raises UsageError."""
+def load(name: str, unnamed: str = "") -> list[Stage]:
+    """Return all stages of the set `name`, in the order of file names. Pods that ask for no behavior have the
+    behavior `unnamed`; if that is empty, they are Ready at once. Raises UsageError."""
     sets = folder("kwok-profiles") / "stages"
     files = sorted((sets / name).glob("*.yaml"))
     if not files:
         known = (entry.name for entry in sets.iterdir() if entry.is_dir())
         raise UsageError(f"unknown set of stages {name!r}", hint=documents.suggestion(name, known))
-    return [stage for path in files for stage in load_file(path)]
+    return [stage for path in files for stage in load_file(path, unnamed)]
 
 
-def load_file(path: Path) -> list[Stage]:
+def load_file(path: Path, unnamed: str = "") -> list[Stage]:
     """Return the stages of one file, expanded. Raises UsageError with file, line of the document, and field."""
     text = path.read_text("utf-8")
     try:
@@ -53,17 +57,24 @@ def load_file(path: Path) -> list[Stage]:
         line = node.start_mark.line + 1
         documents.check(Document(path, document, {(): line}), schema)
         _check(document["spec"], f"{path}:{line}")
-        stages += _written_out(document, f"{path}:{line}")
+        stages += _written_out(document, unnamed, f"{path}:{line}")
     return stages
 
 
-def _written_out(stage: Stage, where: str) -> Iterator[Stage]:
+def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
     """Yield a stage for each behavior that it names, or just itself, with `${…}` replaced."""
     known = pod_behaviors.known()
     patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in known.patterns().items())
     named = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)
     if not isinstance(named, list):
-        yield _filled(stage, {"patterns": patterns}, where)
+        asking = (pod_behaviors.BEHAVIOR, *pod_behaviors.implying())
+        words = {
+            "patterns": patterns,
+            "unnamed": unnamed,
+            "asked": _asked(asking),
+            "asking": " ".join(map(json.dumps, asking)),
+        }
+        yield _filled(stage, words, where)
         return
     for name in named:
         if name not in known.behaviors:
@@ -73,6 +84,26 @@ def _written_out(stage: Stage, where: str) -> Iterator[Stage]:
         behavior["metadata"] = {**behavior["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
         behavior["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
         yield behavior
+        if name == (unnamed or pod_behaviors.IMPLIED):
+            yield _of_unnamed(behavior, bool(unnamed))
+
+
+def _of_unnamed(stage: Stage, every: bool) -> Stage:
+    """Return the stage of a behavior for pods that do not name it: for every one, or for those with a parameter of
+    it."""
+    found = copy.deepcopy(stage)
+    found["metadata"]["name"] += "-unnamed"
+    selector = found["spec"]["selector"]
+    del selector["matchAnnotations"]
+    which = '"every"' if every else _asked(pod_behaviors.implying())
+    key = f'.metadata.annotations | select(.["{pod_behaviors.BEHAVIOR}"] == null) | {which}'
+    selector["matchExpressions"] = [{"jq": {"key": key, "operator": "Exists"}}, *selector["matchExpressions"]]
+    return found
+
+
+def _asked(annotations: Iterable[str]) -> str:
+    """Return the jq for the first of these annotations that a pod has, given all annotations."""
+    return " // ".join(f'.["{key}"]' for key in annotations)
 
 
 def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:

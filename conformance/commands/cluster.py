@@ -9,15 +9,16 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from conformance import documents
 from conformance.cluster import assets as programs
-from conformance.cluster import fleets, nodes, progress
+from conformance.cluster import fleets, nodes, pod_behaviors, progress
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.cluster.state import Owner, State, known_roots
+from conformance.commands import output
 from conformance.errors import UsageError
 from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.descriptor import Descriptor
@@ -48,6 +49,9 @@ def up(
     apiserver_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the API server; 0 chooses a free one.")
     ] = 0,
+    pods: Annotated[
+        str, typer.Option(metavar="BEHAVIOR", help="Behavior of pods that name none, for example realistic.")
+    ] = "",
     scheduler: Annotated[bool, typer.Option(help="Run kube-scheduler.")] = True,
     scheduler_name: Annotated[
         str,
@@ -71,9 +75,13 @@ def up(
     wanted = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
     if len({manifest["metadata"]["name"] for manifest in wanted}) < len(wanted):
         raise UsageError("duplicate profile", where="--nodes", hint="add the counts up")
+    if pods and pods not in (known := pod_behaviors.known().behaviors):
+        raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, known))
     playing = _playing(implementation, setting or [], scheduler_name if scheduler else "")
     scheduler_name = scheduler_name or (scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER)
-    settings = ClusterSettings(scheduler=scheduler, scheduler_name=scheduler_name, apiserver_port=apiserver_port)
+    settings = ClusterSettings(
+        scheduler=scheduler, scheduler_name=scheduler_name, pods=pods, apiserver_port=apiserver_port
+    )
     with progress.terminal(f"cluster {name}") as report:
         # This process owns the cluster until the nodes exist, so that a killed command leaves nothing behind.
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
@@ -136,7 +144,7 @@ def list_(
         folder = [str(cluster.directory)] if everywhere else []
         playing = record.implementation or "-"
         table.add_row(cluster.name, _state(cluster), cluster.server, playing, owner, record.created, *folder)
-    Console().print(table)
+    output.console().print(table)
 
 
 def _state(cluster: Cluster) -> str:

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 
 from conformance import disk
 from conformance.cluster import progress
 from conformance.cluster.assets import programs
+from conformance.commands import output
 from conformance.errors import Exit
 from conformance.lab import curves, playing, results
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, chosen
@@ -56,7 +56,7 @@ def coherent(
     except playing.TrialFailed as failure:
         typer.echo(f"not updated: {failure}", err=True)
         return Exit.NOT_CONFORMANT
-    results.show(found, Console())
+    results.show(found, output.console())
     for path in files.write(found, _command(layout, workload, course, runs)):
         typer.echo(f"result: {path}")
     return Exit.CONFORMANT

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from conformance import disk
 from conformance.cluster import progress
+from conformance.commands import output
 from conformance.commands.scale_compare import Binder, compare
 from conformance.commands.scale_trend import trend
 from conformance.errors import Exit, UsageError
@@ -73,7 +73,7 @@ def scale(
         results.write(document, path)
         if upstream_result is not None:
             results.write(upstream.result_file(document, NAMESPACE), upstream_result)
-        tables.show(document, Console())
+        tables.show(document, output.console())
         typer.echo(f"result: {path}")
 
     try:

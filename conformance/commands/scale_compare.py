@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import orjson
 import typer
-from rich.console import Console
 
 from conformance import disk, documents
 from conformance.cluster import assets, progress
+from conformance.commands import output
 from conformance.errors import UsageError
 from conformance.implementation import loading
 from conformance.implementation.parameters import assignments
@@ -125,7 +125,7 @@ def compare(
         names = (plan.base.name, plan.head.name)
     document = comparison.compare(played, question, names, warnings)
     _write(document, folder)
-    tables.show(document, Console())
+    tables.show(document, output.console())
     typer.echo(f"comparison: {folder / 'comparison.html'}, comparison.md and comparison.json")
     return comparison.exit_code(document)
 

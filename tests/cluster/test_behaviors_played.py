@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.cluster.pod_behaviors import PREFIX
+from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import State
 from conformance.data import PROJECT
 from kube.client import Client
@@ -175,6 +177,26 @@ def test_every_life_is_as_its_file_says(cluster: Cluster) -> None:
                     assert instant(after) - instant(before) >= state.get("after", 0), (name, state)
 
     asyncio.run(play())
+
+
+def test_a_cluster_gives_a_life_to_pods_that_name_none(tmp_path: Path) -> None:
+    async def play(cluster: Cluster) -> None:
+        async with watching(cluster) as watched:
+            await watched.create("plain", {}, {})
+            await watched.create("own", {"behavior": "never-ready"}, {})
+            await watched.create("late", {"ready-after": "1s", "running-after": "4s"}, {})
+            await watched.until(lambda: ready(watched.now["plain"]) and ready(watched.now["late"]))
+            for name, seconds in (("plain", 5), ("late", 5)):
+                assert [state["phase"] for state in watched.states[name]] == ["Pending", "Running", "Running"], name
+                assert instant(watched.states[name][2]) - instant(watched.states[name][0]) >= seconds
+            assert watched.now["own"]["status"]["phase"] == "Running" and not ready(watched.now["own"])
+
+    settings = ClusterSettings(pods="realistic")
+    cluster = Cluster.up("lives", settings=settings, state=State(tmp_path / "root"))
+    try:
+        asyncio.run(play(cluster))
+    finally:
+        cluster.down()
 
 
 def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster) -> None:

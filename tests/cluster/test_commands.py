@@ -73,6 +73,10 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["cluster", "up", "x", "--nodes", "tiny:many"], "--nodes"),
         (["cluster", "up", "x", "--nodes", "tiny:1", "--nodes", "tiny:2"], "duplicate"),
         (["cluster", "up", "x", "--set", "a=b"], "--implementation"),
+        (
+            ["cluster", "up", "x", "--pods", "realistc"],
+            "--pods: unknown behavior 'realistc' — did you mean \"realistic\"?",
+        ),
         (["cluster", "up", "x", "--implementation", "referense"], "reference"),
         (
             ["cluster", "up", "x", "--implementation", "reference", "--scheduler-name", "grove-gang-scheduler"],
@@ -111,6 +115,16 @@ def test_prune_names_what_lives(state: State) -> None:
     state.add(Record(name="mine", uid="mine", creator=me, owner=me))
     done = grove_conformance("cluster", "prune")
     assert done.stdout == f"kept cluster mine: it ends with process {me.pid}, which is alive\n"
+
+
+def test_a_list_of_clusters_has_whole_lines_in_a_pipe(state: State) -> None:
+    me = Owner.this_process()
+    long = {"name": "a-cluster-with-quite-a-long-name", "implementation": "an-implementation-with-a-long-name-as-well"}
+    state.add(Record(uid="mine", creator=me, owner=me, created="2026-11-24T11:12:00+00:00", **long))
+    lines = grove_conformance("cluster", "list", "--all").stdout.splitlines()
+    (line,) = (line for line in lines if long["name"] in line)
+    whole = ("starting", long["implementation"], f"process {me.pid}", str(state.directory(long["name"])))
+    assert all(text in line for text in whole)
 
 
 def test_the_data_files_are_valid() -> None:

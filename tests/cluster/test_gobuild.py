@@ -51,6 +51,7 @@ def test_a_build_is_pinned_marked_and_says_its_version(tmp_path: Path, monkeypat
     monkeypatch.setenv("GOWORK", "/somewhere/go.work")
     assert "Go 1.99.1" in build(tmp_path)
     arguments = (tmp_path / "arguments").read_text()
+    assert arguments.startswith("build -C ")  # Go accepts it as the first flag only
     assert "-mod=readonly -trimpath" in arguments and arguments.endswith("k8s.io/kubernetes/cmd/kubectl\n")
     for package in ("component-base/version", "client-go/pkg/version"):
         assert f"-X k8s.io/{package}.gitVersion=v{kubectl().group.version}" in arguments

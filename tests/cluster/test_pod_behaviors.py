@@ -31,7 +31,8 @@ def test_annotations_of_a_life_are_spelled_out() -> None:
         ({"behavior": "slow", "ready-after": "3"}, "ready-after: '3' has the wrong form — give whole seconds"),
         ({"behavior": "crash-loop", "restarts": "3s"}, "restarts: '3s' has the wrong form"),
         ({"behavior": "never-ready", "ready-after": "3s"}, "has no effect with the behavior never-ready"),
-        ({"ready-after": "3s"}, "has no effect without a behavior"),
+        ({"exit-after": "3s"}, "has no effect without a behavior"),
+        ({"ready-after": "3"}, "ready-after: '3' has the wrong form — give whole seconds"),
     ],
 )
 def test_a_mistake_is_told(annotations: dict[str, str], told: str) -> None:
@@ -51,6 +52,7 @@ def test_a_manifest_of_a_wrong_shape_is_left_to_the_api_server(spec: object) -> 
 def test_what_is_right_or_not_ours_is_no_mistake() -> None:
     other = {"example.org/behavior": "long", PREFIX + "hold-deletion": ""}
     assert not list(pod_behaviors.mistakes(other | pod_behaviors.annotated("exit", exit_code=3)))
+    assert not list(pod_behaviors.mistakes({PREFIX + "ready-after": "3s"}))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_a_wrong_file_of_stages_is_refused(tmp_path: Path, old: str, new: str, t
 
 
 def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None:
-    made = stages.load_file(STAGES)
+    made = [stage for stage in stages.load_file(STAGES) if not unnamed(stage)]
     texts: dict[str, str] = {}
     for stage in made:
         behavior = stage["spec"]["selector"]["matchAnnotations"][BEHAVIOR]
@@ -105,15 +107,42 @@ def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None
             assert f"{PREFIX}{parameter}" in texts[name] and f'"{default}"' in texts[name].replace("\\", "")
 
 
-def test_pods_without_a_life_are_asked_nothing_more_than_before() -> None:
-    """KWOK compares annotations before it runs any jq: the stages of behaviors cost other pods nothing."""
-    plain = [stage for stage in stages.load("fast") if stage["spec"]["resourceRef"]["kind"] == "Pod"]
+def unnamed(stage: stages.Stage) -> bool:
+    return str(stage["metadata"]["name"]).endswith("-unnamed")
+
+
+def test_pods_without_a_life_are_asked_little_more_than_before() -> None:
+    """KWOK compares annotations before it runs any jq, and runs no jq after one that does not match: the stages of
+    behaviors cost other pods nothing, but for the two that look whether a parameter asks for one."""
     asked = {
         stage["metadata"]["name"]: len(stage["spec"]["selector"]["matchExpressions"])
-        for stage in plain
-        if "matchAnnotations" not in stage["spec"]["selector"]
+        for stage in stages.load("fast")
+        if stage["spec"]["resourceRef"]["kind"] == "Pod" and "matchAnnotations" not in stage["spec"]["selector"]
     }
-    assert asked == {"pod-ready": 5, "pod-starts": 5, "pod-delete": 3}
+    assert {name: count for name, count in asked.items() if not name.endswith("-unnamed")} == {
+        "pod-ready": 5,
+        "pod-starts": 5,
+        "pod-delete": 3,
+    }
+    looking = {name for name in asked if name.endswith("-unnamed")}
+    assert looking == {"pod-runs-realistic-unnamed", "pod-becomes-ready-realistic-unnamed"}
+
+
+@pytest.mark.parametrize("behavior", sorted(pod_behaviors.known().behaviors))
+def test_pods_that_name_no_life_have_every_stage_of_that_of_the_cluster(behavior: str) -> None:
+    made = stages.load("fast", behavior)
+    named = [stage for stage in made if stage["metadata"]["name"].endswith(f"-{behavior}")]
+    assert [stage["metadata"]["name"] + "-unnamed" for stage in named] == [
+        stage["metadata"]["name"] for stage in made if unnamed(stage)
+    ]
+    first = [stage["spec"]["selector"]["matchExpressions"][0]["jq"] for stage in made if unnamed(stage)]
+    assert {(jq["key"], jq["operator"]) for jq in first} == {
+        (f'.metadata.annotations | select(.["{BEHAVIOR}"] == null) | "every"', "Exists")
+    }
+    (ready,) = (stage for stage in made if stage["metadata"]["name"] == "pod-ready")
+    keys = [expression["jq"]["key"] for expression in ready["spec"]["selector"]["matchExpressions"]]
+    assert any(f'("{behavior}" | select(. != ""))' in key for key in keys)
+    assert "${" not in yaml.safe_dump_all(made)
 
 
 def test_the_page_has_every_annotation_with_its_defaults() -> None:

@@ -1,0 +1,13 @@
+"""Where commands print tables."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+WHOLE_LINES = 10_000
+
+
+def console() -> Console:
+    """Return standard output, as wide as the terminal. In a pipe or a file, no line is cut off or wrapped."""
+    found = Console()
+    return found if found.is_terminal else Console(width=WHOLE_LINES)
