@@ -1,0 +1,86 @@
+"""What the pages tell a newcomer to do works: the commands of README.md, and the samples that they apply."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from conformance.cluster import pod_behaviors
+from conformance.data import PROJECT
+from tests.reference import apiserver
+
+PROGRAM = ".venv/bin/grove-conformance"
+README = PROJECT / "README.md"
+E2E = PROJECT / "docs" / "your-own-e2e-tests.md"
+SAMPLES = sorted((PROJECT / "docs" / "examples").glob("*.yaml"))
+
+
+def commands(page: Path, heading: str) -> list[str]:
+    """Return the commands of the first block below a heading."""
+    section = page.read_text("utf-8").split(f"\n## {heading}\n")[1]
+    block = re.search(r"(?:^    .+\n)+", section, re.M)
+    assert block is not None
+    return [line.strip() for line in block[0].splitlines()]
+
+
+def sample(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
+    found["metadata"]["namespace"] = "default"
+    return found
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_sample_is_a_set_that_is_accepted(path: Path) -> None:
+    reply = apiserver.ask(sample(path))
+    assert reply.status == 201, reply.message
+    assert not list(pod_behaviors.mistakes_of_set(sample(path)))
+
+
+def test_the_playground_applies_a_sample() -> None:
+    applied = re.findall(r"apply -f (\S+)", "\n".join(commands(README, "A cluster to play with")))
+    assert applied and {PROJECT / name for name in applied} <= set(SAMPLES)
+
+
+def test_a_set_for_the_scheduler_of_the_e2e_page_needs_what_the_page_says() -> None:
+    page = E2E.read_text("utf-8")
+    (scheduler,) = re.findall(r"--set schedulerName=(\S+)", page)
+    (label,) = re.findall(r"the label\s+`(\S+/queue)`", page)
+    pcs = sample(SAMPLES[0])
+    for clique in pcs["spec"]["template"]["cliques"]:
+        clique["spec"]["podSpec"]["schedulerName"] = scheduler
+    refused = apiserver.ask(pcs)
+    (told,) = re.findall(r"refuses the set \(`([^`…]+)…`\)", page)
+    assert refused.status == 403 and " ".join(told.split()) in refused.message
+    pcs["metadata"]["labels"] = {label: "any"}
+    assert apiserver.ask(pcs).status == 201
+
+
+def run(command: str, state: Path) -> str:
+    assert command.startswith(PROGRAM)
+    words = [sys.executable, "-m", "conformance.cli", *command.removeprefix(PROGRAM).split()]
+    environment = os.environ | {"GROVE_CONFORMANCE_STATE": str(state)}
+    done = subprocess.run(words, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.cluster
+def test_the_playground_of_the_readme_shows_a_set_with_its_gangs_and_running_pods(tmp_path: Path) -> None:
+    up, apply, get, down = commands(README, "A cluster to play with")
+    run(up, tmp_path)
+    try:
+        run(apply, tmp_path)
+        until = Retrying(retry=retry_if_result(lambda shown: shown.count("1/1") < 8), wait=wait_fixed(0.5))
+        shown = until.copy(stop=stop_after_delay(60))(run, get, tmp_path)
+        for name in ("podcliqueset.grove.io/serving", "podgang.scheduler.grove.io/serving-0", "pod/serving-0-router"):
+            assert name in shown
+    finally:
+        run(down, tmp_path)
