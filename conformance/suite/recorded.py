@@ -239,7 +239,9 @@ def _state(history: History, step: Step) -> View:
 
 
 def _nearest(seen: str) -> str:
-    """Return the nearest miss of a wait that timed out."""
+    """Return the nearest miss of a wait that timed out; before it comes what ended the wait, such as a process that has
+    exited."""
     lines = seen.splitlines()
+    waited = next((number for number, line in enumerate(lines) if line.startswith("not seen within ")), 0)
     near = [line for line in lines if line.startswith("nearest: ")]
-    return near[0] if near else lines[0] if lines else ""
+    return lines[0] if waited else near[0] if near else lines[0] if lines else ""

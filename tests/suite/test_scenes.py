@@ -128,6 +128,16 @@ def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_block
     assert "evidence: " in ran.out + ran.err and (ran.folder / "bundles" / "one").is_dir()
 
 
+def test_what_is_blocked_by_a_process_that_exited_says_so(faked: Faked) -> None:
+    write(faked)
+    place = faked.folder / "tests" / "test_fake.py"
+    seen = "mine: the operator exited with code 7\\nnot seen within 1 s: second\\nnearest: no pod"
+    text = place.read_text().replace('env.wait_for("second", True)', f'raise SceneEnded("second", "{seen}", 1.5)')
+    place.write_text("from conformance.suite.scene import SceneEnded\n" + text)
+    reasons = {r.get("reason") for r in faked.run().report["verdict"]["requirements"] if r["outcome"] == "blocked"}
+    assert reasons == {'the scene ended in waiting for "second": mine: the operator exited with code 7'}
+
+
 def test_a_refused_write_blocks_whoever_needs_a_later_step(faked: Faked) -> None:
     write(faked, second="env.refused()")
     ran = faked.run()
