@@ -8,8 +8,8 @@ import msgspec
 from test_model import DONE, TODAY, begin, check, entry, registry, started
 from test_model import ended as ended_test
 
-from conformance.report import causes, model
-from conformance.suite import ledger
+from conformance.report import causes, defects, model
+from conformance.suite import ledger, requirement
 from conformance.suite.requirement import Level, Requirement
 
 HAD = "cliques that each name has had"
@@ -19,7 +19,7 @@ nearest: availableReplicas is {seen} of {wanted}, observedGeneration None of gen
 last state:
   podcliquesets/{set}: 0 available of {wanted}
 """
-DEFECTS = ("DF-1", "DF-2", "DF-3")
+KNOWN = ("DF-1", "DF-2", "DF-3")
 
 Tests = dict[str, tuple[str, ...]]
 
@@ -48,7 +48,7 @@ def ended(test: str, outcome: str = "failed", *, by: str = "", scene: str = "") 
 
 
 def found(
-    tests: Tests, *events: ledger.AnyEvent, entries: tuple[Requirement, ...] = (), defects: tuple[str, ...] = DEFECTS
+    tests: Tests, *events: ledger.AnyEvent, entries: tuple[Requirement, ...] = (), known: tuple[str, ...] = KNOWN
 ) -> list[causes.Cause]:
     """The causes of a run of these tests, which all end, with these events."""
     listed = {id: of(id) for ids in tests.values() for id in ids} | {each.id: each for each in entries}
@@ -56,7 +56,7 @@ def found(
     begun = [started(test, *ids) for test, ids in tests.items()]
     closing = [ended(test) for test in tests if test not in ends]
     report = model.judge(registry(*listed.values()), [begin(tests), *begun, *events, *closing, DONE], TODAY)
-    return causes.of(report, defects)
+    return causes.of(report, known)
 
 
 def groups(listed: list[causes.Cause]) -> list[list[str]]:
@@ -191,3 +191,31 @@ def test_each_different_failure_of_a_cause_is_kept_once() -> None:
     checks = [failed(test, id, "x", {"a": 1}, {"a": 2}) for test in ("t", "u") for id in both]
     [cause] = found({"t": both, "u": both}, *checks, entries=entries)
     assert [failure.test for failure in cause.failures] == cause.tests == ["t", "u"]
+
+
+APART = ("TERM-004 TERM-011 TERM-021", "RES-054 RES-091 RES-093", "UPD-015 UPD-016", "LIFE-010 TERM-020")
+TOGETHER = (
+    "NODE-001 NODE-002 NODE-003 TERM-014",
+    "UPD-042 UPD-043",
+    "CORE-016 CORE-017 CORE-027 GANG-008",
+    "TMPL-001 TMPL-002 TMPL-009 TMPL-012",
+    "SCALE-003 SCALE-004",
+    "RES-050 START-009",
+    "CORE-028 TERM-004 TERM-005",
+)
+
+
+def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None:
+    """These failed on upstream's operator, for defects whose cause is known."""
+    real = requirement.load()
+    listed = sorted({id for group in APART + TOGETHER for id in group.split()})
+    tests: Tests = {id: (id,) for id in listed}
+    entries = registry(*(replace(real.requirements[id], profile="core", roles=("operator",)) for id in listed))
+    events = [event for id in listed for event in (started(id, id), failed(id, id, HAD, 2, 3), ended(id))]
+    report = model.judge(entries, [begin(tests), *events, DONE], TODAY)
+    found = [{result.requirement.id for result in cause.failed} for cause in causes.of(report, defects.known())]
+    cause_of = {id: number for number, group in enumerate(found) for id in group}
+    assert {group: len({cause_of[id] for id in group.split()}) for group in TOGETHER} == dict.fromkeys(TOGETHER, 1)
+    assert {group: len({cause_of[id] for id in group.split()}) for group in APART} == {
+        group: len(group.split()) for group in APART
+    }
