@@ -17,16 +17,25 @@ from conformance.history.record import Record
 from conformance.invariants import coherent
 from conformance.invariants.base_bound_first import BaseBoundFirst
 from conformance.invariants.base_gang_first import BaseGangFirst
+from conformance.invariants.clique_sizes import RecreatedSizes
+from conformance.invariants.cordoned_nodes import NothingOnCordonedNodes
+from conformance.invariants.counted_pods import CountedPods
 from conformance.invariants.deletion_cause import DeletionHasCause
+from conformance.invariants.gang_before_pods import GangBeforePods
+from conformance.invariants.gang_references import ReferencesToPods
+from conformance.invariants.gate_at_creation import GateAtCreation
 from conformance.invariants.gate_until_initialized import GateUntilInitialized
 from conformance.invariants.gate_until_referenced import GateUntilReferenced
 from conformance.invariants.invariant import Invariant
 from conformance.invariants.node_capacity import WithinNodeCapacity
 from conformance.invariants.ownership import Ownership
+from conformance.invariants.pod_indices import OnePodPerIndex
 from conformance.invariants.result import RuleResult
 from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
 from conformance.invariants.startup_order import ParentsReadyFirst
 from conformance.invariants.status_at_rest import NoStatusWritesAtRest
+from conformance.invariants.transition_times import TransitionTimes
+from conformance.invariants.update_counters import UpdateCounters
 
 RELEVANT = frozenset(
     {"pods", "podgangs", "podgangmaps", "podcliques", "podcliquescalinggroups", "podcliquesets", "nodes"}
@@ -50,6 +59,15 @@ def rules(
         BaseBoundFirst(),
         DeletionHasCause(excused),
         WithinNodeCapacity(),
+        GangBeforePods(),
+        GateAtCreation(),
+        ReferencesToPods(),
+        OnePodPerIndex(),
+        CountedPods(),
+        TransitionTimes(),
+        RecreatedSizes(),
+        UpdateCounters(),
+        NothingOnCordonedNodes(),
         *coherent.rules(excused),
     ]
 

@@ -17,6 +17,7 @@ from typing import Literal
 
 import pytest
 
+from conformance import invariants
 from conformance.errors import HarnessError
 from conformance.suite import hooks, ledger, others, outputs, repeated, requirement, settings
 from conformance.suite.checks import Blocked, CheckFailed, Checks
@@ -33,7 +34,7 @@ from conformance.suite.scenes import (
     scene_of,
     together,
 )
-from conformance.suite.selection import INVARIANT, not_claimed, scope
+from conformance.suite.selection import not_claimed, scope
 
 NAME = "conformance-judge"
 
@@ -127,11 +128,11 @@ class Judge:
         """Return the scenes that this worker plays."""
         if self._scenes is None:
             assert self._ledger is not None
-            run = self.run
-            claimed = (r for r in self.registry.requirements.values() if not not_claimed(r, run.roles, run.features))
-            invariants = [entry.id for entry in claimed if entry.id.startswith(INVARIANT)]
+            run, known = self.run, self.registry.requirements
+            claimed = {id for id in known if not not_claimed(known[id], run.roles, run.features)}
+            judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
             others_ended = partial(others.wait_until_ended, self.run.ledger, self.worker)
-            self._scenes = Scenes(self.environment, self._ledger, self.worker, invariants, others_ended)
+            self._scenes = Scenes(self.environment, self._ledger, self.worker, judged, others_ended)
         return self._scenes
 
     def recorded(self, item: pytest.Item) -> Recorded[Scene]:

@@ -10,7 +10,7 @@ from conformance.errors import UsageError
 from conformance.suite.requirement import Registry, Requirement
 
 INVARIANT = "INV-"
-"""The prefix of ids of invariants, which hold in every test."""
+"""The prefix of ids that invariants alone judge. (Some invariants judge requirements that have tests of their own.)"""
 
 
 @dataclass(frozen=True)

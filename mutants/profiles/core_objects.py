@@ -226,25 +226,6 @@ def _groups_late() -> None:
     _changed(gangs, "manifest", lambda manifest: manifest["spec"].update(podgroups=[]))
 
 
-@mutant("pods-before-gang", "operator", "creates pods without waiting for their gang", "GANG-024")
-def _pods_before_gang() -> None:
-    right, create = CliqueReconciler.reconcile, Writer.create
-
-    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
-        clique = self._cache.cliques.get(*key)
-        if clique is not None and clique.metadata.deletion_timestamp is None:
-            await self._balance(clique, self._cache.set_of(clique))
-        return await right(self, key)
-
-    async def create_late(self: Writer, informer: Any, manifest: Manifest) -> Any:
-        if manifest["kind"] == "PodGang":
-            await asyncio.sleep(0.5)
-        return await create(self, informer, manifest)
-
-    replace(CliqueReconciler, "reconcile", reconcile)
-    replace(Writer, "create", create_late)
-
-
 @mutant("gates-wait-for-ready", "operator", "ungates scaled gangs only once their base gang is ready", "GANG-008")
 def _gates_wait_for_ready() -> None:
     def ready_pods(self: Cache, namespace: str, name: str) -> int:

@@ -83,6 +83,7 @@ class Story:
         clique: str = "",
         gated: bool = False,
         node: str = "",
+        host: str = "",
         extra: Mapping[str, str] | None = None,
         owner: tuple[str, str] | None = None,
         terminating: bool = False,
@@ -96,6 +97,8 @@ class Story:
         spec: dict[str, Any] = {"schedulingGates": [{"name": labels.GATE}]} if gated else {}
         if node:
             spec["nodeName"] = node
+        if host:
+            spec["hostname"] = host
         if priority:
             spec["priority"] = priority
         if asks:
@@ -110,11 +113,20 @@ class Story:
         status |= {"phase": phase} if phase else {}
         return self.tell("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
 
-    def node(self, name: str, *, ready: bool = True, tags: Mapping[str, str] | None = None, **has: str) -> Record:
+    def node(
+        self,
+        name: str,
+        *,
+        ready: bool = True,
+        cordoned: bool = False,
+        tags: Mapping[str, str] | None = None,
+        **has: str,
+    ) -> Record:
         """`has`: what is allocatable; `gpus` for nvidia.com/gpu."""
         allocatable = {("nvidia.com/gpu" if resource == "gpus" else resource): n for resource, n in has.items()}
         status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": allocatable}
-        return self.tell("nodes", name, {"metadata": {"labels": dict(tags or {})}, "status": status})
+        spec = {"unschedulable": True} if cordoned else {}
+        return self.tell("nodes", name, {"metadata": {"labels": dict(tags or {})}, "spec": spec, "status": status})
 
     def gang(
         self,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.grove import labels, pods
+from conformance.grove import labels
 from conformance.grove.expected import Expected
 from conformance.grove.fields import at, condition_is, items, label, number, text
-from conformance.history.record import DELETED
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.comparison import Comparison, of
@@ -71,43 +70,5 @@ def first_groups(span: Span) -> dict[str, object]:
     return found
 
 
-def early_references(span: Span) -> list[str]:
-    """References of gangs to pods that did not exist yet."""
-    created = _created(span, "pods")
-    return sorted(
-        {
-            f"{record.name}: {_spelled(pod)}"
-            for record in span.records(GANGS)
-            for group in items(record.object, "spec", "podgroups")
-            for pod in items(group, "podReferences")
-            if record.kind != DELETED and record.revision < created.get(text(pod, "name"), record.revision + 1)
-        }
-    )
-
-
-def before_their_gang(span: Span) -> list[str]:
-    """Pods that were created while the gang of their label did not exist."""
-    gangs = _created(span, GANGS)
-    first = {record.name: record for record in reversed(span.records("pods"))}
-    of_pod = {pod: gangs.get(label(record.object, labels.GANG), 0) for pod, record in first.items()}
-    return sorted(pod for pod, record in first.items() if record.revision < of_pod[pod])
-
-
-def created_ungated(span: Span) -> list[str]:
-    """Names of the pods that had no gate in the very first record of them."""
-    known: set[str] = set()
-    found = set()
-    for record in span.records("pods"):
-        if record.uid not in known and not pods.gated(record.object):
-            found.add(record.name)
-        known.add(record.uid)
-    return sorted(found)
-
-
 def _spelled(reference: object) -> str:
     return f"{text(reference, 'namespace')}/{text(reference, 'name')}"
-
-
-def _created(span: Span, resource: str) -> dict[str, int]:
-    """By name: the revision at which each object first existed."""
-    return {record.name: record.revision for record in reversed(span.records(resource))}

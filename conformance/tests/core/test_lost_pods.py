@@ -115,7 +115,7 @@ def test_a_gang_refers_to_the_replacement_and_stays_initialized(run: Recorded[Po
     run.expect("states in which the gang was no longer Initialized", [], _initialized_lost(records))
 
 
-@invariants("INV-001", "INV-004", "INV-005", "INV-007")
+@invariants("INV-001", "INV-004", "INV-005", "INV-007", "INV-025")
 def test_invariants(run: Recorded[PodsLostOneByOne], invariant: str) -> None:
     """What MUST hold at every moment of any history."""
     run.invariant()

@@ -47,8 +47,11 @@ LOOSE_LOST = tuple(f"loose-0-g-0-{clique}" for clique in "bc")
 """The cliques of each set that are recreated."""
 TERMINATED_GROUPS = ("pair-1-g", "strict-0-g", "torn-0-g")
 """The scaling groups of set replicas that are terminated."""
-SCALED: Mapping[str, int] = {"strict-0-a": 2, "strict-0-g-1-b": 1, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
-"""Cliques that are recreated, some of them scaled by hand before, and their pods by their template."""
+RECREATED: Mapping[str, int] = {
+    **{name: {"a": 2, "b": 1, "c": 2}[name[-1]] for name in (*STRICT_LOST, *TORN_LOST, *LOOSE_LOST)},
+    **dict(zip(PAIR_LOST, (2, 1, 1), strict=True)),
+}
+"""Cliques that are recreated, and their pods by their template. One, strict-0-g-1-b, was scaled by hand before."""
 
 
 class LostGangs(Scene):
@@ -90,7 +93,7 @@ class LostGangs(Scene):
         env.wait_for("sets available again", available([*shapes, "never"]))
         groups = _groups(env, [*shapes, "never"])
         env.settle("terminations no longer in progress", disruption.flagged(groups, ""), 60)
-        env.settle("recreated cliques have their pods", pods_are(SCALED), 60)
+        env.settle("recreated cliques have their pods", pods_are(RECREATED), 60)
         env.quiet(1)
         env.mark("recovered")
         self._lose_more_pods(env)

@@ -13,7 +13,7 @@ from conformance.tests.termination.scenes import (
     LAST,
     LOOSE_LOST,
     PAIR_LOST,
-    SCALED,
+    RECREATED,
     SECONDS,
     STRICT_LOST,
     TERMINATED_GROUPS,
@@ -132,12 +132,13 @@ def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs
 
 @requirement("TERM-012", reaches="recreated cliques have their pods")
 def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGangs]) -> None:
-    """Recreated cliques of a group MUST have the Pods of their template, and the group MUST keep its replicas."""
+    """Recreated cliques MUST have the Pods of their template, and their groups MUST keep their replicas."""
+    run.invariant()
     run.given("scaled group and clique have their pods")
     view = run.at("recovered")
     run.expect("replicas of the scaled group", 3, number(view.get(GROUPS, "strict-0-g"), "spec", "replicas"))
-    indices = {n: sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(view, n)) for n in SCALED}
-    right = {name: [str(index) for index in range(size)] for name, size in SCALED.items()}
+    indices = {n: sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(view, n)) for n in RECREATED}
+    right = {name: [str(index) for index in range(size)] for name, size in RECREATED.items()}
     run.same("indices of the pods of recreated cliques", right, indices)
 
 

@@ -85,6 +85,7 @@ def test_totals_of_a_set(run: Recorded[SetUpdatedThreeTimes], change: str) -> No
     counts = updates.counts(update.span.view().get(SETS, "s"))
     for _, total in updates.COUNTERS:
         run.expect(f"{total} in the end", TOTALS[total], counts[total])
+    run.invariant()
 
 
 @requirement("UPD-008")
@@ -103,6 +104,7 @@ def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> N
             end = updates.counts(span.view().get(GROUPS, each))
             seen = [end["updatedPodCliquesCount"], end["totalPodCliquesCount"]]
             run.expect(f"updated cliques of {each}, and all", [total, total], seen)
+    run.invariant()
 
 
 @requirement("UPD-009")

@@ -1,0 +1,56 @@
+"""TERM-012: recreated cliques have a size that somebody has asked for (CHG-GT-22, CHG-GT-25, CHG-DF24)."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.grove.fields import count, items, label, text
+from conformance.history.gangs import Gangs
+from conformance.history.record import Record
+from conformance.invariants.creations import Creations
+from conformance.invariants.invariant import Invariant
+
+
+class RecreatedSizes(Invariant):
+    """TERM-012. Whether a clique that is recreated for another reason than a termination keeps the replicas that it was
+    scaled to is open, so those are accepted as well; so is what the template said at any time."""
+
+    id = "TERM-012"
+    what = "a recreated clique has the replicas of its template, or those of the clique before it"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._creations = Creations()
+        self._sizes: dict[tuple[str, str], set[int]] = {}
+        """Set and clique of its template → replicas that the template has said."""
+        self._before: dict[str, Record] = {}
+        """The last record of each clique, by name."""
+        self._judged = 0
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        """Note sizes; judge the creation of cliques."""
+        if record.resource == "podcliquesets":
+            for clique in items(record.object, "spec", "template", "cliques"):
+                sizes = self._sizes.setdefault((record.name, text(clique, "name")), set())
+                sizes.add(count(clique, "spec", "replicas"))
+        if record.resource != "podcliques":
+            return
+        before, self._before[record.name] = self._before.get(record.name), record
+        asked = self._sizes.get((label(record.object, labels.PART_OF), _template(record)))
+        if not self._creations.shows(record) or before is None or asked is None:
+            return
+        self._judged += 1
+        size, had = count(record.object, "spec", "replicas"), count(before.object, "spec", "replicas")
+        if size not in {*asked, had}:
+            wanted = " or ".join(map(str, sorted({*asked, had})))
+            reason = f"clique {record.name} was recreated with {size} replicas instead of {wanted}"
+            self._violate(reason, before, record)
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "no clique was recreated"
+
+
+def _template(clique: Record) -> str:
+    """Return the name of the template's clique."""
+    group, set_name = label(clique.object, labels.GROUP), label(clique.object, labels.PART_OF)
+    owner, index = (group, labels.GROUP_INDEX) if group else (set_name, labels.SET_INDEX)
+    return clique.name.removeprefix(f"{owner}-{label(clique.object, index)}-")

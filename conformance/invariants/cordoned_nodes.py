@@ -1,0 +1,49 @@
+"""SCHED-042: no pod is bound to a cordoned node."""
+
+from __future__ import annotations
+
+from conformance.grove import pods
+from conformance.grove.fields import items, text, truth
+from conformance.history.gangs import Gangs
+from conformance.history.record import ADDED, DELETED, Record
+from conformance.invariants.creations import STALE
+from conformance.invariants.invariant import Invariant
+
+TAINT = "node.kubernetes.io/unschedulable"
+
+
+class NothingOnCordonedNodes(Invariant):
+    """SCHED-042. Judged at each binding. A scheduler may act on what it knew before the node was cordoned."""
+
+    id = "SCHED-042"
+    what = f"no pod is bound to a node that has been cordoned for {STALE:g} s, unless it tolerates that"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cordoned: dict[str, Record] = {}
+        self._bound: set[str] = set()
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        """Note cordoned nodes; judge bindings."""
+        if record.resource == "nodes":
+            if record.kind != DELETED and truth(record.object, "spec", "unschedulable"):
+                self._cordoned.setdefault(record.name, record)
+            else:
+                self._cordoned.pop(record.name, None)
+        node = pods.node(record.object) if record.resource == "pods" else ""
+        if not node or record.uid in self._bound:
+            return
+        self._bound.add(record.uid)
+        since = self._cordoned.get(node)
+        if since is None or record.kind in (ADDED, DELETED) or record.listed or _tolerant(record):
+            return
+        if record.at - since.at > STALE:
+            reason = f"pod {record.name} was bound to {node}, which had been cordoned for {record.at - since.at:.1f} s"
+            self._violate(reason, since, record)
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._bound else "no pod was bound"
+
+
+def _tolerant(pod: Record) -> bool:
+    return any(text(each, "key") in ("", TAINT) for each in items(pod.object, "spec", "tolerations"))

@@ -1,0 +1,21 @@
+"""Shared by the invariants about what holds when an object is created."""
+
+from __future__ import annotations
+
+from conformance.history.record import ADDED, Record
+
+STALE = 5.0
+"""Seconds for which an operator may act on an earlier state: watches deliver changes with a delay."""
+
+
+class Creations:
+    """Finds the records that show the creation of an object."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def shows(self, record: Record) -> bool:
+        """Return whether the object was created with this record. The first list may show an object of any age."""
+        new = record.uid not in self._known
+        self._known.add(record.uid)
+        return new and record.kind == ADDED and not record.listed

@@ -1,0 +1,37 @@
+"""GANG-024: the PodGang exists before its pods (GREP-375, OBJ-372)."""
+
+from __future__ import annotations
+
+from conformance.grove import labels
+from conformance.grove.fields import label
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.invariants.creations import STALE, Creations
+from conformance.invariants.invariant import Invariant
+
+
+class GangBeforePods(Invariant):
+    """GANG-024. A gang that somebody has just deleted still counts as existing."""
+
+    id = "GANG-024"
+    what = "a pod is created while its PodGang exists"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._creations = Creations()
+        self._gone: dict[str, float] = {}
+        self._judged = 0
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge the creation of pods."""
+        if record.resource == "podgangs" and record.kind == DELETED:
+            self._gone[record.name] = record.at
+        name = label(record.object, labels.GANG) if record.resource == "pods" else ""
+        if not name or not self._creations.shows(record):
+            return
+        self._judged += 1
+        if not gangs[name].exists and record.at - self._gone.get(name, float("-inf")) > STALE:
+            self._violate(f"pod {record.name} was created while its gang {name} did not exist", record)
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "no pod of a gang was created"

@@ -1,0 +1,45 @@
+"""INV-025: no two active pods of a clique have one index (OBJ-260)."""
+
+from __future__ import annotations
+
+from conformance.grove import expected_pods, pods
+from conformance.grove.fields import controller, terminating, text
+from conformance.history.gangs import Gangs
+from conformance.history.record import DELETED, Record
+from conformance.invariants.invariant import Invariant
+
+Place = tuple[str, int]
+"""The UID of a clique, and an index in it."""
+
+
+class OnePodPerIndex(Invariant):
+    """INV-025. A pod that terminates or has ended occupies no index, and a recreated clique is another clique."""
+
+    id = "INV-025"
+    what = "no two pods of a clique that neither terminate nor have ended have the same index"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._holders: dict[Place, dict[str, Record]] = {}
+        """The active pods at a place, by UID."""
+        self._judged = 0
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        """Note the index of active pods; judge it when it is taken."""
+        index = expected_pods.index(record.object) if record.resource == "pods" else None
+        clique = text(controller(record.object), "uid")
+        if index is None or not clique or not pods.of_grove(record.object):
+            return
+        holders = self._holders.setdefault((clique, index), {})
+        if record.kind == DELETED or terminating(record.object) or pods.ended(record.object):
+            holders.pop(record.uid, None)
+            return
+        if record.uid in holders:
+            return
+        self._judged += 1
+        for other in holders.values():
+            self._violate(f"pods {other.name} and {record.name} both have the index {index}", other, record)
+        holders[record.uid] = record
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "no pod of a clique has an index"

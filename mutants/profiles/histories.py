@@ -1,0 +1,83 @@
+"""Mutants whose mistakes small scenes don't show: rules about every history catch them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kube.objects import Key
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.api.pods import Pod
+from reference_impl.control.podclique import CliqueReconciler
+from reference_impl.control.writer import Writer
+from reference_impl.plan import gangs, labels, pods
+from reference_impl.plan.children import Manifest
+
+
+def _pods_first(least: int) -> None:
+    """Create the pods of replicas from index `least` on without waiting for their gangs, which come late."""
+    right, create = CliqueReconciler.reconcile, Writer.create
+
+    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
+        clique = self._cache.cliques.get(*key)
+        alive = clique is not None and clique.metadata.deletion_timestamp is None
+        if clique is not None and alive and int(clique.metadata.label(labels.REPLICA_INDEX)) >= least:
+            await self._balance(clique, self._cache.set_of(clique))
+        return await right(self, key)
+
+    async def create_late(self: Writer, informer: Any, manifest: Manifest) -> Any:
+        if manifest["kind"] == "PodGang" and int(manifest["metadata"]["labels"][labels.REPLICA_INDEX]) >= least:
+            await asyncio.sleep(0.5)
+        return await create(self, informer, manifest)
+
+    replace(CliqueReconciler, "reconcile", reconcile)
+    replace(Writer, "create", create_late)
+
+
+@mutant("pods-before-gang", "operator", "creates pods without waiting for their gang", "GANG-024")
+def _pods_before_gang() -> None:
+    _pods_first(0)
+
+
+@mutant("new-pods-before-gang", "operator", "creates pods of added replicas without waiting for their gang", "GANG-024")
+def _new_pods_before_gang() -> None:
+    _pods_first(1)
+
+
+@mutant("references-made-up", "operator", "refers to pods by names that they do not have yet", "GANG-023")
+def _references_made_up() -> None:
+    right = gangs.manifest
+
+    def manifest(*arguments: Any, **named: Any) -> Manifest:
+        result: Manifest = right(*arguments, **named)
+        for group in result["spec"]["podgroups"]:
+            own = {"namespace": result["metadata"]["namespace"], "name": f"{group['name']}-first"}
+            group["podReferences"] = [own]
+        return result
+
+    replace(gangs, "manifest", manifest)
+
+
+@mutant("index-by-count", "operator", "gives a new pod the number of existing pods as its index", "INV-025")
+def _index_by_count() -> None:
+    def free_indices(active: list[Pod], count: int) -> list[int]:
+        return list(range(len(active), len(active) + count))
+
+    replace(pods, "free_indices", free_indices)
+
+
+@mutant("recreated-empty", "operator", "recreates standalone cliques with 0 replicas", "TERM-012")
+def _recreated_empty() -> None:
+    create, known = Writer.create, set[str]()
+
+    async def again(self: Writer, informer: Any, manifest: Manifest) -> Any:
+        metadata = manifest["metadata"]
+        if manifest["kind"] == "PodClique" and labels.SCALING_GROUP not in metadata["labels"]:
+            key = f"{metadata['namespace']}/{metadata['name']}"
+            if key in known:
+                manifest = {**manifest, "spec": {**manifest["spec"], "replicas": 0}}
+            known.add(key)
+        return await create(self, informer, manifest)
+
+    replace(Writer, "create", again)

@@ -1,0 +1,181 @@
+"""What holds when objects are created (GANG-005, GANG-023, GANG-024, INV-025, TERM-012), each seen true, false and
+unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import invariants
+from conformance.grove import labels
+from conformance.history.record import DELETED
+from conformance.invariants.creations import STALE
+from conformance.invariants.result import RuleResult
+
+A = {"gang": "s-0", "clique": "s-0-a"}
+SET, CLIQUE = ("podcliquesets", "s"), ("podcliques", "s-0-a")
+
+
+def verdict(story, id: str) -> RuleResult:
+    [found] = invariants.judge(story.history, only=[id])
+    return found
+
+
+# -- GANG-024 -------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_created_after_its_gang_is_right(story):
+    story.gang("s-0", {"s-0-a": (1, [])})
+    story.pod("a1", **A, gated=True)
+    assert verdict(story, "GANG-024").holds is True
+
+
+def test_a_pod_that_is_created_before_its_gang_is_wrong_in_any_history(story):
+    story.gang("s-0", {"s-0-a": (1, [])})
+    story.pod("a1", **A, gated=True)
+    early = story.pod("b1", gang="s-1", clique="s-1-a", gated=True)
+    story.gang("s-1", {"s-1-a": (1, [])})
+    found = verdict(story, "GANG-024")
+    assert found.holds is False
+    assert found.records == (early,)
+    assert found.reason == "pod b1 was created while its gang s-1 did not exist"
+
+
+def test_the_order_of_the_server_counts_for_gangs_and_pods(story):
+    story.pod("a1", **A, gated=True, revision=9)
+    story.gang("s-0", {"s-0-a": (1, [])}, revision=5)
+    assert verdict(story, "GANG-024").holds is True
+
+
+@pytest.mark.parametrize(("after", "holds"), [(STALE - 1, True), (STALE + 1, False)])
+def test_a_gang_that_somebody_has_just_deleted_counts_for_a_while(story, after, holds):
+    story.gang("s-0", {"s-0-a": (1, [])})
+    story.gone("podgangs", "s-0")
+    story.pod("a1", **A, gated=True, after=after)
+    assert verdict(story, "GANG-024").holds is holds
+
+
+def test_pods_of_any_age_and_pods_without_a_gang_say_nothing(story):
+    story.pod("a1", **A, gated=True, listed=True)
+    story.pod("a1", **A)
+    story.pod("other")
+    assert verdict(story, "GANG-024").holds is None
+
+
+# -- GANG-005 -------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_is_created_with_the_gate(story):
+    story.pod("stranger")
+    story.pod("old", **A, listed=True)
+    assert verdict(story, "GANG-005").holds is None
+    story.pod("a1", **A, gated=True)
+    story.pod("a1", **A)
+    assert verdict(story, "GANG-005").holds is True
+    story.pod("a2", **A)
+    assert verdict(story, "GANG-005").reason == "pod a2 was created without the gate"
+
+
+# -- GANG-023 -------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_refers_to_pods_that_exist_or_have_existed(story):
+    story.gang("s-0", {"s-0-a": (1, [])})
+    assert verdict(story, "GANG-023").holds is None
+    story.pod("a1", **A, gated=True)
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.gone("pods", "a1")
+    story.gang("s-0", {"s-0-a": (2, ["a1"])})
+    assert verdict(story, "GANG-023").holds is True
+
+
+def test_a_gang_that_refers_to_a_pod_that_was_not_created_is_wrong(story):
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a1", **A, gated=True)
+    assert verdict(story, "GANG-023").reason == "gang s-0 refers to pods that have not been created: a1"
+
+
+# -- INV-025 --------------------------------------------------------------------------------------------------------
+
+
+def indexed(story, name: str, index: int, owner: tuple[str, str] = CLIQUE, **how) -> None:
+    story.pod(name, **A, owner=owner, host=f"{owner[1]}-{index}", **how)
+
+
+@pytest.fixture
+def clique(story):
+    story.owned(*SET, None)
+    story.owned(*CLIQUE, SET)
+    return story
+
+
+def test_two_active_pods_of_a_clique_with_one_index_are_wrong(clique):
+    assert verdict(clique, "INV-025").holds is None
+    indexed(clique, "a1", 0)
+    indexed(clique, "a2", 1)
+    assert verdict(clique, "INV-025").holds is True
+    indexed(clique, "a3", 1)
+    assert verdict(clique, "INV-025").reason == "pods a2 and a3 both have the index 1"
+
+
+@pytest.mark.parametrize("former", [{"terminating": True}, {"phase": "Failed"}, {"phase": "Succeeded"}])
+def test_a_pod_that_terminates_or_has_ended_leaves_its_index_to_another(clique, former):
+    indexed(clique, "a1", 0)
+    indexed(clique, "a1", 0, **former)
+    indexed(clique, "a2", 0)
+    clique.gone("pods", "a2")
+    indexed(clique, "a3", 0)
+    assert verdict(clique, "INV-025").holds is True
+
+
+def test_a_recreated_clique_has_indices_of_its_own(clique):
+    indexed(clique, "a1", 0)
+    clique.gone(*CLIQUE)
+    clique.owned(*CLIQUE, SET)
+    indexed(clique, "a2", 0)
+    assert verdict(clique, "INV-025").holds is True
+
+
+# -- TERM-012 -------------------------------------------------------------------------------------------------------
+
+
+def a_set(story, replicas: int) -> None:
+    cliques = [{"name": "a", "spec": {"replicas": replicas}}, {"name": "w", "spec": {"replicas": 3}}]
+    story.tell(*SET, {"spec": {"template": {"cliques": cliques}}})
+
+
+def a_clique(story, replicas: int, **how) -> None:
+    tags = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
+    story.tell(*CLIQUE, {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, **how)
+
+
+@pytest.mark.parametrize(
+    ("template", "scaled", "recreated", "holds"),
+    [
+        ([2], 2, 2, True),
+        ([2], 5, 2, True),  # the template's
+        ([2], 5, 5, True),  # what it was scaled to
+        ([2, 4], 2, 4, True),  # the template's after a change
+        ([2, 4], 4, 2, True),  # the template's before a change that the operator has not seen
+        ([2], 2, 0, False),
+        ([2], 2, 3, False),
+    ],
+)
+def test_a_recreated_clique_has_a_size_that_somebody_has_asked_for(story, template, scaled, recreated, holds):
+    for replicas in template:
+        a_set(story, replicas)
+    a_clique(story, template[0])
+    a_clique(story, scaled)
+    assert verdict(story, "TERM-012").holds is None
+    a_clique(story, scaled, kind=DELETED)
+    a_clique(story, recreated)
+    found = verdict(story, "TERM-012")
+    assert found.holds is holds
+    assert holds or f"clique s-0-a was recreated with {recreated} replicas instead of 2" in found.reason
+
+
+def test_a_clique_of_a_group_has_the_size_of_its_own_template(story):
+    a_set(story, 2)
+    tags = {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.GROUP: "s-0-g", labels.GROUP_INDEX: "1"}
+    for replicas, kind in ((3, ""), (3, DELETED), (2, "")):
+        story.tell("podcliques", "s-0-g-1-w", {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, kind=kind)
+    assert "s-0-g-1-w was recreated with 2 replicas instead of 3" in verdict(story, "TERM-012").reason

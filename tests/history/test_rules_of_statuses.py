@@ -1,0 +1,96 @@
+"""What statuses say (CORE-018, CORE-019, UPD-008) and where pods are bound (SCHED-042), each seen true, false and
+unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import invariants
+from conformance.invariants.creations import STALE
+from conformance.invariants.result import RuleResult
+
+
+def verdict(story, id: str) -> RuleResult:
+    [found] = invariants.judge(story.history, only=[id])
+    return found
+
+
+def a_clique(story, *conditions: tuple[str, str, str], **status: int) -> None:
+    told = [{"type": kind, "status": is_so, "lastTransitionTime": since} for kind, is_so, since in conditions]
+    story.tell("podcliques", "s-0-a", {"status": {**status, **({"conditions": told} if told else {})}})
+
+
+@pytest.mark.parametrize(
+    ("status", "holds"),
+    [
+        ({}, None),
+        ({"replicas": 2, "readyReplicas": 1, "scheduleGatedReplicas": 1}, True),
+        ({"replicas": 0}, True),
+        ({"replicas": 2, "readyReplicas": 2, "scheduleGatedReplicas": 1}, False),
+        ({"replicas": 1, "readyReplicas": 2}, False),
+    ],
+)
+def test_ready_and_gated_pods_are_at_most_all_pods(story, status, holds):
+    a_clique(story, **status)
+    a_clique(story, **status)
+    assert verdict(story, "CORE-018").holds is holds
+
+
+def test_a_transition_time_that_moves_alone_is_wrong(story):
+    a_clique(story, ("B", "True", "1"))
+    assert verdict(story, "CORE-019").holds is None
+    a_clique(story, ("B", "False", "1"))  # within the same second
+    a_clique(story, ("B", "False", "1"), ("P", "True", "1"))
+    a_clique(story, ("B", "True", "2"), ("P", "True", "1"))
+    assert verdict(story, "CORE-019").holds is True
+    a_clique(story, ("B", "True", "3"), ("P", "True", "1"))
+    assert "B=True of podcliques/s-0-a: 2 → 3" in verdict(story, "CORE-019").reason
+
+
+def test_a_condition_that_comes_back_has_a_new_time(story):
+    a_clique(story, ("B", "True", "1"))
+    a_clique(story)
+    a_clique(story, ("B", "True", "2"))
+    assert verdict(story, "CORE-019").holds is not False
+
+
+@pytest.mark.parametrize("resource", ["podcliquesets", "podcliquescalinggroups"])
+def test_a_counter_above_its_total_is_wrong(story, resource):
+    story.tell(resource, "s", {"status": {"updateProgress": {"updatedPodCliquesCount": 2}}})
+    assert verdict(story, "UPD-008").holds is None
+    progress = {"updateStartedAt": "2026-01-01T00:00:00Z", "totalPodCliquesCount": 2, "updatedPodCliquesCount": 2}
+    story.tell(resource, "s", {"status": {"updateProgress": progress}})
+    assert verdict(story, "UPD-008").holds is True
+    story.tell(resource, "s", {"status": {"updateProgress": {**progress, "updatedPodCliquesCount": 3}}})
+    assert "updatedPodCliquesCount is 3 and totalPodCliquesCount is 2" in verdict(story, "UPD-008").reason
+
+
+# -- SCHED-042 ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("after", "holds"), [(STALE - 1, True), (STALE + 1, False)])
+def test_a_pod_that_is_bound_to_a_cordoned_node_is_wrong_soon(story, after, holds):
+    story.node("n1", gpus="8")
+    story.pod("a1")
+    assert verdict(story, "SCHED-042").holds is None
+    story.node("n1", gpus="8", cordoned=True)
+    story.pod("a1", node="n1", after=after)
+    assert verdict(story, "SCHED-042").holds is holds
+
+
+def test_a_node_that_is_uncordoned_again_takes_pods(story):
+    story.node("n1", gpus="8", cordoned=True)
+    story.node("n1", gpus="8")
+    story.pod("a1", after=STALE + 1)
+    story.pod("a1", node="n1")
+    story.node("n1", gpus="8", cordoned=True)
+    story.pod("a1", node="n1", ready=True, after=STALE + 1)
+    assert verdict(story, "SCHED-042").holds is True
+
+
+def test_a_pod_that_tolerates_it_may_be_bound_to_a_cordoned_node(story):
+    story.node("n1", gpus="8", cordoned=True)
+    spec = {"tolerations": [{"operator": "Exists"}]}
+    story.tell("pods", "a1", {"spec": spec})
+    story.tell("pods", "a1", {"spec": {**spec, "nodeName": "n1"}}, after=STALE + 1)
+    assert verdict(story, "SCHED-042").holds is True
