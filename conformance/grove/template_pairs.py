@@ -32,6 +32,7 @@ class Pairs:
     pods must be replaced. `notations`: an amount as the API machinery writes it, and in another notation;
     `foreign_notations`: in a notation that it does not rewrite."""
 
+    base: Spec
     keyed: list[Pair]
     ordered: list[Pair]
     changed: list[Pair]
@@ -48,7 +49,8 @@ def read(path: Path | None = None) -> Pairs:
     """Read a file of pairs. Raises UsageError with file, line and field."""
     found = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
     notations = (list(_notations(found["base"], found[kind])) for kind in ("notations", "foreignNotations"))
-    return Pairs(*(list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "changed")), *notations)
+    pairs = (list(_pairs(found["base"], found[kind])) for kind in ("keyed", "ordered", "changed"))
+    return Pairs(found["base"], *pairs, *notations)
 
 
 def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
@@ -68,6 +70,15 @@ def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterato
     for number, (resource, *notations) in enumerate(entries):
         name = f"{resource}-{number}"
         yield Pair(name, *(template(name, _requesting(base, resource, each)) for each in notations))
+
+
+def notations_by_chance(chance: random.Random, base: Spec, name: str) -> Pair:
+    """Return a clique that asks for a random amount of CPU, as Kubernetes' library writes it and as a decimal number
+    (HASH-069)."""
+    hundredths = chance.randint(1, 250)
+    written = str(hundredths // 100) if hundredths % 100 == 0 else f"{hundredths * 10}m"
+    sides = (template(name, _requesting(base, "cpu", each)) for each in (written, f"{hundredths / 100:.2f}"))
+    return Pair(name, *sides)
 
 
 def _requesting(base: Spec, resource: str, amount: object) -> Spec:

@@ -52,6 +52,13 @@ def become(env: SceneEnvironment, wanted: Object) -> None:
     env.patch(SETS, name(wanted), {"spec": wanted["spec"]})
 
 
+def pods_of_replica(workload: Object) -> int:
+    """Return the number of pods in a replica of a set that `made` has returned, whose cliques have one pod each."""
+    template = workload["spec"]["template"]
+    grouped = {name for group in template.get("podCliqueScalingGroups", ()) for name in group["cliqueNames"]}
+    return sum(2 if clique["name"] in grouped else 1 for clique in template["cliques"])
+
+
 def generation(view: View, set_name: str) -> str:
     """Return the generation hash in a set's status."""
     return text(view.get(SETS, set_name), "status", "currentGenerationHash")

@@ -7,7 +7,7 @@ from typing import Any
 
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.plan import notation
+from reference_impl.plan import defaults, notation
 from reference_impl.plan.hashing.schemes import CANONICAL
 from reference_impl.plan.hashing.window import Policy
 from reference_impl.runtime import configuration
@@ -38,6 +38,18 @@ def _as_sent() -> None:
 @mutant("quantities-as-sent-later", "operator", "stores quantities as sent, unlike its earlier version", "UPG-010")
 def _as_sent_later() -> None:
     _stores_as_sent(unless_legacy=True)
+
+
+@mutant("quantities-as-sent-if-complete", "operator", "stores quantities as sent if nothing is defaulted", "TMPL-013")
+def _as_sent_if_complete() -> None:
+    right = defaults.patch
+
+    def patch(pcs: dict[str, Any], stored: Any = None) -> list[notation.Operation]:
+        found = right(pcs, stored)
+        grouped = bool(pcs["spec"]["template"].get("podCliqueScalingGroups"))
+        return [] if grouped and len(found) == len(list(notation.patch(pcs, stored))) else found
+
+    replace(defaults, "patch", patch)
 
 
 @mutant("quantities-rewritten", "operator", "rewrites quantities on update as on create", "TMPL-014")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -364,18 +365,30 @@ def _service_conflict_hidden() -> None:
     replace(LastErrors, "tell", tell)
 
 
-@mutant("levels-in-any-order", "operator", "lists missing topology levels in random order", "RES-092")
-def _levels_in_any_order() -> None:
-    right, number = topology.condition, itertools.count()
+def _levels_turned(turned: Callable[[str], bool]) -> None:
+    """List several missing levels in reverse where `turned`, asked for the UID of the set, says so."""
+    right = topology.condition
 
     def condition(pcs: Any, *rest: Any) -> Any:
         found = right(pcs, *rest)
         if found is None:
             return None
-        head, bracket, domains = found.message.partition("[")
-        if bracket and next(number) % 2:
-            turned = " ".join(reversed(domains.rstrip("]").split()))
-            return msgspec.structs.replace(found, message=f"{head}[{turned}]")
+        head, bracket, listed = found.message.partition("[")
+        domains = listed.rstrip("]").split()
+        if bracket and len(domains) > 1 and turned(pcs.metadata.uid):
+            return msgspec.structs.replace(found, message=f"{head}[{' '.join(reversed(domains))}]")
         return found
 
     replace(topology, "condition", condition)
+
+
+@mutant("levels-in-any-order", "operator", "lists missing topology levels in random order", "RES-092")
+def _levels_in_any_order() -> None:
+    number = itertools.count()
+    _levels_turned(lambda uid: next(number) % 2 == 1)
+
+
+@mutant("levels-turned-at-first", "operator", "first lists missing topology levels in another order", "RES-092")
+def _levels_turned_at_first() -> None:
+    known: set[str] = set()
+    _levels_turned(lambda uid: uid not in known and not known.add(uid))  # type: ignore[func-returns-value]

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from conformance.grove import template_pairs
-from conformance.testing import incarnations, sets
+from conformance.grove.admission.defaults import defaulted
+from conformance.suite.api import Object
+from conformance.testing import incarnations, predicates, sets
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
+
+USUAL = ("usual", "complete", "chance-0", "chance-1", "chance-2")
+"""Sets with notations that Kubernetes writes in the same way."""
+DEFAULTED = ("cliqueStartupType", "headlessServiceConfig", "podCliqueScalingGroups", "terminationDelay")
 
 
 class QuantitiesInAnotherNotation(Scene):
-    """Room for all pods, and two sets whose quantities are rewritten: of `usual` in notations that Kubernetes writes in
-    the same way, of `foreign` in those that it keeps apart. With them each set gets a second replica."""
+    """Room for all pods, and sets whose quantities are rewritten: of `foreign` in notations that Kubernetes keeps
+    apart, of the others in those that it writes in the same way. An operator may look at quantities only if there is
+    something to default (HASH-087): there is in `usual` and `foreign`, perhaps in those by chance, and not in
+    `complete`. With the rewriting each set gets a second replica."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
-        pairs = template_pairs.read()
-        usual, foreign = pairs.notations, pairs.foreign_notations
-        env.create(sets.made(env, "usual", [pair.before for pair in usual]))
-        env.wait_for("usual has its pods, with hashes", sets.have_pods({"usual": len(usual)}))
-        env.create(sets.made(env, "foreign", [pair.before for pair in foreign]))
-        env.wait_for("foreign has its pods, with hashes", sets.have_pods({"foreign": len(foreign)}))
+        usual, foreign = {each: _pair(env, each) for each in USUAL}, {"foreign": _pair(env, "foreign")}
+        _create(env, usual)
+        env.wait_for("usual sets have their pods, with hashes", _have_pods(usual))
+        _create(env, foreign)
+        env.wait_for("foreign has its pods, with hashes", _have_pods(foreign))
         env.quiet(1)
         env.mark("quantities rewritten")
-        for name, notations in (("usual", usual), ("foreign", foreign)):
-            sets.become(env, sets.made(env, name, [pair.after for pair in notations], replicas=2))
+        for _, after in {**usual, **foreign}.values():
+            sets.become(env, after)
         # The second replica shows that the operator has reconciled the new spec.
-        env.wait_for("usual has its second replica", sets.have_second_replica(["usual"]))
-        env.wait_for("foreign has its second replica", sets.have_second_replica(["foreign"]))
+        env.wait_for("usual sets have their second replica", sets.have_second_replica(usual))
+        env.wait_for("foreign has its second replica", sets.have_second_replica(foreign))
         env.quiet(1.5)
         env.mark("nothing moves")
 
@@ -33,8 +40,9 @@ class QuantitiesInAnotherNotation(Scene):
 @requirement("TMPL-013")
 def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
     """A notation of the same amount that Kubernetes writes alike MUST NOT start an update or replace a Pod."""
-    run.given("usual has its pods, with hashes", "usual has its second replica")
-    _nothing_restarted(run, "usual")
+    run.given("usual sets have their pods, with hashes", "usual sets have their second replica")
+    for name in USUAL:
+        _nothing_restarted(run, name)
 
 
 @requirement("TMPL-014")
@@ -52,3 +60,34 @@ def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) ->
     own = {pod: uid for pod, uid in before.items() if pod.startswith(f"{name}-")}
     run.same(f"uids of the pods of {name}", own, {pod: now.get(pod, "") for pod in own})
     run.expect(f"updateProgress of {name}", None, sets.progress(view, name))
+
+
+def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
+    """Return a set as it is first and as it becomes."""
+    found = template_pairs.read()
+    pairs = found.foreign_notations if name == "foreign" else found.notations
+    if name.startswith("chance"):
+        pairs = [template_pairs.notations_by_chance(env.random, found.base, clique) for clique in "abc"]
+    plain = name in ("usual", "foreign")
+    groups = None if plain else {"g": [pair.name for pair in pairs[:2]]}
+    before = sets.made(env, name, [pair.before for pair in pairs], groups=groups)
+    after = sets.made(env, name, [pair.after for pair in pairs], groups=groups, replicas=2)
+    if plain:
+        return before, after
+    missing = [field for field in DEFAULTED if name != "complete" and env.random.random() < 0.25]
+    return _without(defaulted(before), missing), _without(defaulted(after), missing)
+
+
+def _without(workload: Object, fields: list[str]) -> Object:
+    for field in fields:
+        del workload["spec"]["template"][field]
+    return workload
+
+
+def _create(env: SceneEnvironment, pairs: dict[str, tuple[Object, Object]]) -> None:
+    for before, _ in pairs.values():
+        env.create(before)
+
+
+def _have_pods(pairs: dict[str, tuple[Object, Object]]) -> predicates.Predicate:
+    return sets.have_pods({name: sets.pods_of_replica(before) for name, (before, _) in pairs.items()})

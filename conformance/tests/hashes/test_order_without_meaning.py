@@ -30,7 +30,7 @@ class SetsReordered(Scene):
         pairs = {name: _pair(env, name) for name in NAMES}
         for before, _ in pairs.values():
             env.create(before)
-        counts = {name: _pods_of_replica(before) for name, (before, _) in pairs.items()}
+        counts = {name: sets.pods_of_replica(before) for name, (before, _) in pairs.items()}
         env.wait_for("every set has its pods, with hashes", sets.have_pods(counts))
         env.quiet(1)
         env.mark("sets changed")
@@ -106,13 +106,6 @@ def _set(env: SceneEnvironment, name: str, cliques: list[Object], *, replicas: i
         cliques[1]["spec"]["startsAfter"] = [cliques[0]["name"]]
     groups = {"g": ["a", "b"]} if "grouped" in name else None
     return sets.made(env, name, cliques, startup=STARTUP.get(name, ""), groups=groups, replicas=replicas)
-
-
-def _pods_of_replica(workload: Object) -> int:
-    cliques = workload["spec"]["template"]["cliques"]
-    groups = workload["spec"]["template"].get("podCliqueScalingGroups", ())
-    grouped = {name for group in groups for name in group["cliqueNames"]}
-    return sum(2 if clique["name"] in grouped else 1 for clique in cliques)
 
 
 def _without_current(stored: Mapping[str, str]) -> dict[str, str]:
