@@ -21,6 +21,7 @@ from conformance.invariants.clique_sizes import RecreatedSizes
 from conformance.invariants.cordoned_nodes import NothingOnCordonedNodes
 from conformance.invariants.counted_pods import CountedPods
 from conformance.invariants.deletion_cause import DeletionHasCause
+from conformance.invariants.finalizers_at_creation import FinalizersAtCreation
 from conformance.invariants.gang_before_pods import GangBeforePods
 from conformance.invariants.gang_references import ReferencesToPods
 from conformance.invariants.gate_at_creation import GateAtCreation
@@ -30,6 +31,7 @@ from conformance.invariants.invariant import Invariant
 from conformance.invariants.node_capacity import WithinNodeCapacity
 from conformance.invariants.ownership import Ownership
 from conformance.invariants.pod_indices import OnePodPerIndex
+from conformance.invariants.pod_names import PodNames
 from conformance.invariants.result import RuleResult
 from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
 from conformance.invariants.startup_order import ParentsReadyFirst
@@ -63,6 +65,8 @@ def rules(
         GateAtCreation(),
         ReferencesToPods(),
         OnePodPerIndex(),
+        PodNames(),
+        FinalizersAtCreation(),
         CountedPods(),
         TransitionTimes(),
         RecreatedSizes(),

@@ -1,5 +1,5 @@
-"""What holds when objects are created (GANG-005, GANG-023, GANG-024, INV-025, TERM-012), each seen true, false and
-unknown."""
+"""What holds when objects are created (CORE-005, CORE-007, GANG-005, GANG-023, GANG-024, INV-025, TERM-012), each seen
+true, false and unknown."""
 
 from __future__ import annotations
 
@@ -133,6 +133,38 @@ def test_a_recreated_clique_has_indices_of_its_own(clique):
     clique.owned(*CLIQUE, SET)
     indexed(clique, "a2", 0)
     assert verdict(clique, "INV-025").holds is True
+
+
+# -- CORE-005 and CORE-007 ------------------------------------------------------------------------------------------
+
+
+def test_cliques_and_groups_are_created_with_their_finalizer(story):
+    tags = {labels.MANAGED_BY: labels.OPERATOR}
+    story.tell("podcliques", "of-a-stranger", {})
+    assert verdict(story, "CORE-005").holds is None
+    story.tell(*CLIQUE, {"metadata": {"labels": tags, "finalizers": [labels.CLIQUE_FINALIZER]}})
+    story.tell(*CLIQUE, {"metadata": {"labels": tags}})  # removed later, for its deletion
+    assert verdict(story, "CORE-005").holds is True
+    story.tell("podcliquescalinggroups", "s-0-g", {"metadata": {"labels": tags}})
+    assert "podcliquescalinggroups/s-0-g was created without the finalizer" in verdict(story, "CORE-005").reason
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "subdomain", "holds"),
+    [
+        ("s-0-a-x7k2m", "s-0-a-1", "s-0", True),
+        ("a-x7k2m", "s-0-a-1", "s-0", False),
+        ("s-0-a-x7k2m", "s-0-b-1", "s-0", False),
+        ("s-0-a-x7k2m", "s-0-a", "s-0", False),
+        ("s-0-a-x7k2m", "s-0-a-1", "s", False),
+    ],
+)
+def test_a_pod_has_the_names_of_its_clique_and_index(clique, name, host, subdomain, holds):
+    assert verdict(clique, "CORE-007").holds is None
+    tags = {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.CLIQUE: "s-0-a"}
+    metadata = {"labels": tags, "ownerReferences": clique.owners(CLIQUE)}
+    clique.tell("pods", name, {"metadata": metadata, "spec": {"hostname": host, "subdomain": subdomain}})
+    assert verdict(clique, "CORE-007").holds is holds
 
 
 # -- TERM-012 -------------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
-"""What statuses say (CORE-018, CORE-019, UPD-008) and where pods are bound (SCHED-042), each seen true, false and
-unknown."""
+"""What statuses say (COHR-018, CORE-018, CORE-019, UPD-008) and where pods are bound (SCHED-042), each seen true, false
+and unknown."""
 
 from __future__ import annotations
 
 import pytest
 
 from conformance import invariants
+from conformance.grove import labels
 from conformance.invariants.creations import STALE
 from conformance.invariants.result import RuleResult
 
@@ -63,6 +64,26 @@ def test_a_counter_above_its_total_is_wrong(story, resource):
     assert verdict(story, "UPD-008").holds is True
     story.tell(resource, "s", {"status": {"updateProgress": {**progress, "updatedPodCliquesCount": 3}}})
     assert "updatedPodCliquesCount is 3 and totalPodCliquesCount is 2" in verdict(story, "UPD-008").reason
+
+
+def a_gang(story, name: str, *true: str) -> None:
+    metadata = {"labels": {labels.GENERATION_HASH: "h"}}
+    status = {"conditions": [{"type": kind, "status": "True"} for kind in true]}
+    story.tell("podgangs", name, {"metadata": metadata, "status": status})
+
+
+@pytest.mark.parametrize("strategy", ["Coherent", "RollingRecreate"])
+def test_a_gang_that_is_ready_before_it_was_scheduled_is_wrong_in_coherent_sets(story, strategy):
+    story.tell("podcliquesets", "s", {"spec": {"updateStrategy": {"type": strategy}, "template": {"cliques": []}}})
+    a_gang(story, "s-0-1", "Scheduled")
+    assert verdict(story, "COHR-018").holds is None
+    a_gang(story, "s-0-1", "Ready")
+    a_gang(story, "s-0-2", "Ready", "Scheduled")
+    judged = strategy == "Coherent"
+    assert verdict(story, "COHR-018").holds is (True if judged else None)
+    a_gang(story, "s-0-3", "Ready")
+    found = verdict(story, "COHR-018")
+    assert (found.holds is False, "gang s-0-3 was reported as Ready" in found.reason) == (judged, judged)
 
 
 # -- SCHED-042 ------------------------------------------------------------------------------------------------------

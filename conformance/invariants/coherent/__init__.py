@@ -7,6 +7,7 @@ from collections.abc import Collection
 from conformance.invariants.coherent.availability import Availability, ServingUnit
 from conformance.invariants.coherent.batches import AnchorsFirst, OneBatchAtATime
 from conformance.invariants.coherent.first_text import FirstText
+from conformance.invariants.coherent.gangs import ScheduledBeforeReady
 from conformance.invariants.coherent.maps import OneGangForAReplica, Partition
 from conformance.invariants.coherent.members import NoSurge, PodsFollowTheMap
 from conformance.invariants.coherent.rest import SteadyState
@@ -33,4 +34,5 @@ def rules(excused: Collection[str] = ()) -> list[CoherentRule]:
         OneGangForAReplica(state),
         SteadyState(state),
         FirstText(state),
+        ScheduledBeforeReady(state),
     ]

@@ -28,6 +28,7 @@ def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDis
         run.same(f"name and host of {name(pod.seen)}", {**right, "random": True}, found)
     stray = [name(pod) for pod in view.list("pods") if text(controller(pod), "name") not in cliques]
     run.expect("pods of no clique of the set", [], stray)
+    run.invariant()
 
 
 @requirement("CORE-008")

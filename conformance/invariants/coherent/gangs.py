@@ -1,0 +1,33 @@
+"""What the gangs of a PodGangMap report (COH-086, COH-087)."""
+
+from __future__ import annotations
+
+from conformance.grove.coherent import shapes
+from conformance.grove.fields import label
+from conformance.grove.labels import GENERATION_HASH
+from conformance.history.record import DELETED, Record
+from conformance.invariants.coherent.rule import CoherentRule
+from conformance.invariants.coherent.state import State
+
+
+class ScheduledBeforeReady(CoherentRule):
+    """COHR-018. Both conditions may come with one write."""
+
+    id = "COHR-018"
+    what = "a gang has been reported as scheduled when it is reported as Ready"
+    nothing = "no gang was reported as Ready"
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._scheduled: set[str] = set()
+
+    def look(self, record: Record) -> None:
+        """Judge the statuses of gangs."""
+        if record.resource != "podgangs" or record.kind == DELETED or not label(record.object, GENERATION_HASH):
+            return
+        if shapes.gang_scheduled(record.object):
+            self._scheduled.add(record.uid)
+        if shapes.gang_done(record.object):
+            self.judged += 1
+            if record.uid not in self._scheduled:
+                self._violate(f"gang {record.name} was reported as Ready and had not been as scheduled", record)

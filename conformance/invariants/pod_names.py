@@ -1,0 +1,41 @@
+"""CORE-007: what a pod is called follows from its clique and its index (OBJ-106, OBJ-251, OBJ-260)."""
+
+from __future__ import annotations
+
+from conformance.grove import expected_pods, labels, pods
+from conformance.grove.fields import controller, label, text
+from conformance.history.gangs import Gangs
+from conformance.history.record import Record
+from conformance.invariants.creations import Creations
+from conformance.invariants.invariant import Invariant
+
+
+class PodNames(Invariant):
+    """CORE-007."""
+
+    id = "CORE-007"
+    what = "a pod's name, hostname and subdomain are those of its clique, its index and its replica of the set"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._creations = Creations()
+        self._judged = 0
+
+    def see(self, record: Record, gangs: Gangs) -> None:
+        """Judge pods at their creation."""
+        if record.resource != "pods" or not pods.of_grove(record.object) or not self._creations.shows(record):
+            return
+        clique = text(controller(record.object), "name")
+        index, host = expected_pods.index(record.object), text(record.object, "spec", "hostname")
+        service = f"{label(record.object, labels.PART_OF)}-{label(record.object, labels.SET_INDEX)}"
+        self._judged += 1
+        if not record.name.startswith(f"{clique}-"):
+            self._violate(f"pod {record.name} is not named after its clique {clique}", record)
+        if index is None or host != f"{clique}-{index}":
+            self._violate(f"pod {record.name} of {clique} has the hostname {host!r}", record)
+        if text(record.object, "spec", "subdomain") != service:
+            what = f"the subdomain {text(record.object, 'spec', 'subdomain')!r} instead of {service!r}"
+            self._violate(f"pod {record.name} has {what}", record)
+
+    def _unknown(self, gangs: Gangs, now: float) -> str:
+        return "" if self._judged else "an operator created no pod"
