@@ -125,7 +125,7 @@ def test_a_set_without_constraints_lacks_no_level(run: Recorded[BindingThatLoses
 @requirement("RES-092")
 def test_missing_levels_are_named_in_one_order(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """A set that lacks several levels MUST name them in the same order each time, whatever words it uses."""
-    run.reached("set names all missing levels")
+    run.given("set names all missing levels")
     records = run.until("reconciled again and again").records("podcliquesets", "deep")
     messages = {text(condition(record.object, "TopologyLevelsUnavailable"), "message") for record in records}
     of_all = sorted(message for message in messages if all(domain in message for domain in LOST))
