@@ -82,10 +82,15 @@ def _by_hand(record: Record) -> bool:
 
 
 def judge(
-    history: History, only: Sequence[str] = (), excused: Collection[str] = (), settle: float = 0
+    history: History,
+    only: Sequence[str] = (),
+    excused: Collection[str] = (),
+    settle: float = 0,
+    others: Sequence[tuple[int, int | None]] = (),
 ) -> list[RuleResult]:
-    """Return the results of all rules, or of those in `only`, sorted by id. For `excused` and `settle`, see `rules`.
-    Raises HarnessError if a stream has not reached the present."""
+    """Return the results of all rules, or of those in `only`, sorted by id. For `excused` and `settle`, see `rules`;
+    `others` are the spans, by numbers of records, in which another operator ran than the judged one. Raises
+    HarnessError if a stream has not reached the present."""
     chosen = [rule for rule in rules(excused, history.unrest, settle) if not only or rule.id in only]
     records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
     ordered = server_order(records)
@@ -94,7 +99,9 @@ def judge(
         return [RuleResult(rule.id, rule.what, None, reason) for rule in chosen]
     gangs = Gangs()
     for record in ordered:
+        muted = any(since < record.seq and (until is None or record.seq <= until) for since, until in others)
         for rule in chosen:
+            rule.muted = muted and not rule.of_scheduler
             rule.see(record, gangs)
         gangs.apply(record)
     now = history.now()

@@ -17,6 +17,7 @@ class NothingOnCordonedNodes(Invariant):
 
     id = "SCHED-042"
     what = f"no pod is bound to a node that has been cordoned for {STALE:g} s, unless it tolerates that"
+    of_scheduler = True
 
     def __init__(self) -> None:
         super().__init__()

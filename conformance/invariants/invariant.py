@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from conformance.history.gangs import Gangs
 from conformance.history.record import Record
 from conformance.invariants.result import RuleResult
@@ -15,9 +17,13 @@ class Invariant:
 
     id: str
     what: str
+    of_scheduler: ClassVar[bool] = False
+    """Whether only a gang scheduler can break it."""
 
     def __init__(self) -> None:
         self._violation: Violation | None = None
+        self.muted = False
+        """Whether what happens now is only noted, because who does it is not judged."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge a record, with the state of the gangs before it."""
@@ -34,7 +40,7 @@ class Invariant:
 
     def _violate(self, reason: str, *records: Record) -> None:
         """Note a violation. Only the first one is kept."""
-        if self._violation is None:
+        if self._violation is None and not self.muted:
             self._violation = (reason, records)
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:

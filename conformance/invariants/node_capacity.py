@@ -22,6 +22,7 @@ class WithinNodeCapacity(Invariant):
 
     id = "INV-010"
     what = "the pods on a node never ask for more than it has"
+    of_scheduler = True
 
     def __init__(self) -> None:
         super().__init__()

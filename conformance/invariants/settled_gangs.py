@@ -19,6 +19,7 @@ class NoGangHeldBelowMinimum(Invariant):
 
     id = "INV-003"
     what = "a settled gang that was never admitted holds no bound pod"
+    of_scheduler = True
 
     def __init__(self, settle: float = 0) -> None:
         """`settle`: seconds that the gang scheduler may take to go on, if that is longer."""

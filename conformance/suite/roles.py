@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 
 from conformance.grove.fields import terminating
@@ -11,6 +12,9 @@ from conformance.history.record import DELETED
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import Driver, NotStarted
 from conformance.suite.checks import Blocked, Checks
+
+Numbers = tuple[int, int | None]
+"""A span of a history: after which record it begins, and with which it ends (None: it lasts)."""
 
 
 class Roles:
@@ -107,13 +111,19 @@ class Roles:
             self._starting(f"{judged.name} {judged.version}", lambda: self._driver.operators.become(judged))
         self._takeovers.append((self._history.mark(), False))
 
+    @property
+    def earlier(self) -> list[Numbers]:
+        """Return the spans in which an earlier version was the operator, which is not judged."""
+        ends = [since for since, _ in self._takeovers[1:]]
+        takeovers = itertools.zip_longest(self._takeovers, ends)
+        return [(since, until) for (since, earlier), until in takeovers if earlier]
+
     def went_earlier(self) -> set[str]:
-        """Return the names of the pods that were deleted under an earlier version, which is not judged: some earlier
-        versions consider all pods outdated that the judged one has written its hashes on."""
+        """Return the names of the pods that were deleted under an earlier version: some earlier versions consider all
+        pods outdated that the judged one has written its hashes on."""
         went: set[str] = set()
-        for number, (since, earlier) in enumerate(self._takeovers):
-            until = self._takeovers[number + 1][0] if number + 1 < len(self._takeovers) else None
-            for record in self._history.records("pods", since=since, until=until) if earlier else ():
+        for since, until in self.earlier:
+            for record in self._history.records("pods", since=since, until=until):
                 if record.kind == DELETED or terminating(record.object):
                     went.add(record.name)
         return went

@@ -329,9 +329,10 @@ class ClusterEnvironment:
         declared = running.checks.declared if finished else ()
         roles, features = self._settings.roles, self._settings.features
         settle = self.driver.descriptor.settle
-        verdicts = invariants.judge(case.history, excused=case.excused_pods(), settle=settle)
+        judge = partial(invariants.judge, settle=settle, others=case.roles.earlier)
+        verdicts = judge(case.history, excused=case.excused_pods())
         if case.neighbor is not None:
-            beside = invariants.judge(case.neighbor.history, excused=case.neighbor.excused_pods(), settle=settle)
+            beside = judge(case.neighbor.history, excused=case.neighbor.excused_pods())
             verdicts += [verdict for verdict in beside if verdict.holds is False]
         for verdict in verdicts:
             entry = self._registry.requirements.get(verdict.id)

@@ -61,6 +61,24 @@ def test_pods_of_any_age_and_pods_without_a_gang_say_nothing(story):
     assert verdict(story, "GANG-024").holds is None
 
 
+def test_what_another_operator_has_done_is_not_judged(story):
+    """A version that the judged one takes over from, or that it is put back to."""
+    begin = story.log.last_seq()
+    story.pod("a1", **A, gated=True)
+    until = story.log.last_seq()
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.pod("a2", **A, gated=True)
+
+    def judged(*others: tuple[int, int | None]) -> bool | None:
+        [found] = invariants.judge(story.history, only=["GANG-024"], others=others)
+        return found.holds
+
+    assert judged() is False
+    assert judged((begin, until)) is True
+    assert judged((begin, None)) is True
+    assert judged((until, None)) is False
+
+
 # -- GANG-005 -------------------------------------------------------------------------------------------------------
 
 
