@@ -13,8 +13,10 @@ from reference_impl.plan.hashing.window import Policy
 from reference_impl.runtime import configuration
 
 
-def _stores_as_sent(*, unless_legacy: bool) -> None:
-    right, configured = notation.patch, vars(configuration.Hashes)["policy"].fget
+def _stores_as_sent(*, unless_legacy: bool, if_complete: bool = False) -> None:
+    """Store quantities as sent: in any case, or only if nothing is defaulted."""
+    right, defaulted = notation.patch, defaults.patch
+    configured = vars(configuration.Hashes)["policy"].fget
     legacy = False
 
     def policy(self: configuration.Hashes) -> Policy:
@@ -26,8 +28,18 @@ def _stores_as_sent(*, unless_legacy: bool) -> None:
     def patch(pcs: Any, stored: Any) -> Iterator[notation.Operation]:
         yield from right(pcs, stored) if unless_legacy and legacy else ()
 
+    def whole_patch(pcs: dict[str, Any], stored: Any = None) -> list[notation.Operation]:
+        found = defaulted(pcs, stored)
+        kept = unless_legacy and legacy
+        complete = bool(pcs["spec"]["template"].get("podCliqueScalingGroups"))
+        nothing_else = len(found) == len(list(right(pcs, stored)))
+        return [] if complete and nothing_else and not kept else found
+
     replace(configuration.Hashes, "policy", property(policy))
-    replace(notation, "patch", patch)
+    if if_complete:
+        replace(defaults, "patch", whole_patch)
+    else:
+        replace(notation, "patch", patch)
 
 
 @mutant("quantities-as-sent", "operator", "stores quantities as sent", "TMPL-013", "TMPL-014", "UPG-011")
@@ -40,16 +52,25 @@ def _as_sent_later() -> None:
     _stores_as_sent(unless_legacy=True)
 
 
-@mutant("quantities-as-sent-if-complete", "operator", "stores quantities as sent if nothing is defaulted", "TMPL-013")
+@mutant(
+    "quantities-as-sent-if-complete",
+    "operator",
+    "stores quantities as sent if nothing is defaulted",
+    "TMPL-013",
+    "UPG-011",
+)
 def _as_sent_if_complete() -> None:
-    right = defaults.patch
+    _stores_as_sent(unless_legacy=False, if_complete=True)
 
-    def patch(pcs: dict[str, Any], stored: Any = None) -> list[notation.Operation]:
-        found = right(pcs, stored)
-        grouped = bool(pcs["spec"]["template"].get("podCliqueScalingGroups"))
-        return [] if grouped and len(found) == len(list(notation.patch(pcs, stored))) else found
 
-    replace(defaults, "patch", patch)
+@mutant(
+    "quantities-as-sent-later-if-complete",
+    "operator",
+    "stores quantities as sent if nothing is defaulted, unlike its earlier version",
+    "UPG-010",
+)
+def _as_sent_later_if_complete() -> None:
+    _stores_as_sent(unless_legacy=True, if_complete=True)
 
 
 @mutant("quantities-rewritten", "operator", "rewrites quantities on update as on create", "TMPL-014")

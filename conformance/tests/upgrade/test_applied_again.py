@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 from conformance.grove import template_pairs
+from conformance.grove.admission.defaults import defaulted
 from conformance.grove.template_hashes import LEGACY
 from conformance.history.view import View
 from conformance.testing import incarnations, predicates, sets
+from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.sets import Object
 from conformance.tests.upgrade import takeover
 
 NOTATIONS = template_pairs.read().notations
-PODS = len(NOTATIONS)
-AGAIN = "again"
-"""The set whose manifest is applied again."""
+AGAIN, WHOLE = "again", "whole"
+"""The sets whose manifests are applied again. In that of `whole` every default is written out."""
 
 
 class AppliedAgain(Scene):
-    """A set whose quantities the manifest has in other notations than those that are stored."""
+    """Two sets whose quantities the manifests have in other notations than those that are stored."""
 
     def complete(self, env: SceneEnvironment) -> None:
-        """Waits until the set is complete and at rest."""
-        env.wait_for("set has its pods", takeover.has_all_hashes(AGAIN, PODS))
-        env.wait_for("set available", predicates.available(AGAIN, 1))
+        """Waits until the sets are complete and at rest."""
+        pods = {each: sets.pods_of_replica(_sent(env, each)) for each in (AGAIN, WHOLE)}
+        env.wait_for("set has its pods", all_of(*(takeover.has_all_hashes(*each) for each in pods.items())))
+        env.wait_for("set available", all_of(*(predicates.available(each, 1) for each in pods)))
         env.quiet(1)
 
     def apply(self, env: SceneEnvironment) -> None:
-        """Applies the manifest, with a second replica. That one shows that the operator has reconciled the new spec."""
+        """Applies the manifests, with second replicas, which show that the operator has reconciled the new specs."""
         env.mark("before it is applied again")
-        sets.become(env, _sent(env, AGAIN, replicas=2))
-        env.wait_for("set has its second replica", sets.have_second_replica([AGAIN]))
+        for each in (AGAIN, WHOLE):
+            sets.become(env, _sent(env, each, replicas=2))
+        env.wait_for("set has its second replica", sets.have_second_replica([AGAIN, WHOLE]))
         env.quiet(2)
         env.mark("nothing moves")
 
 
 class AppliedAfterAnUpgrade(AppliedAgain):
-    """Room for all pods. The earlier version creates a set; the judged one takes over and is given an equal set. Then
-    the manifest is applied again."""
+    """Room for all pods. The earlier version creates the sets; the judged one takes over and is given an equal set.
+    Then the manifests are applied again."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         env.roles.downgrade(env.roles.upgrades[0])
         env.create(_sent(env, AGAIN))
+        env.create(_sent(env, WHOLE))
         self.complete(env)
         env.mark("before the take-over")
         env.roles.upgrade()
@@ -51,19 +55,21 @@ class AppliedAfterAnUpgrade(AppliedAgain):
 
 
 class AppliedAfterAGoOperator(AppliedAgain):
-    """Room for all pods, and a set as the webhook of a Go operator writes it. While no operator runs, it gets that
-    operator's hashes. The judged operator takes it over; then the manifest is applied again."""
+    """Room for all pods, and sets as the webhook of a Go operator writes them. While no operator runs, they get that
+    operator's hashes. The judged operator takes them over; then the manifests are applied again."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        env.create(sets.made(env, AGAIN, [pair.before for pair in NOTATIONS]))
+        for each in (AGAIN, WHOLE):
+            env.create(_made(env, each, [pair.before for pair in NOTATIONS]))
         self.complete(env)
-        own = takeover.everything(env.history.view(), AGAIN)
+        own = {each: takeover.everything(env.history.view(), each) for each in (AGAIN, WHOLE)}
         env.roles.stop("operator")
-        takeover.write_hashes(env, AGAIN, LEGACY[0])
+        for each in own:
+            takeover.write_hashes(env, each, LEGACY[0])
         env.mark("before the take-over")
         env.roles.restart("operator")
-        env.settle("hashes rewritten", takeover.has_hashes(AGAIN, own), 60)
+        env.settle("hashes rewritten", all_of(*(takeover.has_hashes(*each) for each in own.items())), 60)
         self.apply(env)
 
 
@@ -87,14 +93,22 @@ def _judge(run: Recorded[AppliedAgain]) -> None:
     before, now = _uids(run.at("before it is applied again")), _uids(run.at("nothing moves"))
     run.same("uids of pods", before, {pod: now.get(pod, "") for pod in before})
     span = run.between("before the take-over", "nothing moves")
-    run.expect("states of the set with an update", [], takeover.updates(span, AGAIN))
+    updates = [record for each in (AGAIN, WHOLE) for record in takeover.updates(span, each)]
+    run.expect("states of the sets with an update", [], updates)
 
 
 def _uids(view: View) -> dict[str, str]:
     found = incarnations.uids(view, "pods")
-    return {pod: uid for pod, uid in found.items() if pod.startswith(f"{AGAIN}-")}
+    return {pod: uid for pod, uid in found.items() if pod.startswith((f"{AGAIN}-", f"{WHOLE}-"))}
 
 
 def _sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:
     """A set with quantities as its user writes them."""
-    return sets.made(env, name, [pair.after for pair in NOTATIONS], replicas=replicas)
+    return _made(env, name, [pair.after for pair in NOTATIONS], replicas)
+
+
+def _made(env: SceneEnvironment, name: str, cliques: list[Object], replicas: int = 1) -> Object:
+    if name != WHOLE:
+        return sets.made(env, name, cliques, replicas=replicas)
+    groups = {"g": [clique["name"] for clique in cliques[:2]]}
+    return defaulted(sets.made(env, name, cliques, groups=groups, replicas=replicas))
