@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 
-from conformance import data, specification
+from conformance import data, invariants, specification
 from conformance.documents import suggestion
 from conformance.errors import UsageError
 from conformance.grove.admission import manifests
@@ -50,6 +50,9 @@ def _requirement(entry: Requirement) -> Iterator[str]:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     for test in checklist.tests_of(checklist.load(), entry.id):
         yield f"  test:    conformance/tests/{test}"
+    for rule in invariants.rules():
+        if rule.id == entry.id:
+            yield f"  rule:    {type(rule).__module__.replace('.', '/')}.py, in every history"
     if mutants := _mutants().get(entry.id):
         yield from _wrapped(f"mutants: {', '.join(mutants)}", deeper="         ")
     yield f"  run:     grove-conformance run --id {entry.id}"
