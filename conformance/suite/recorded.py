@@ -157,6 +157,13 @@ class Recorded(Generic[S]):
             raise HarnessError(f"the scene has no verdict on {self._id}", where=self._checks.test)
         return self._invariant(found)
 
+    def unbroken(self) -> None:
+        """Check, beside other checks, that the history does not break the rule of the requirement. If the scene ended
+        early, what it shows counts all the same; if there was nothing to judge, nothing is checked."""
+        found = self._played.verdicts.get(self._id)
+        if found is not None and found.holds is not None:
+            self._invariant(found)
+
     def judge_reaches(self) -> None:
         """Judge the steps that the requirement is about. The plugin calls this at the end of each test."""
         for step in self._reaches:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from conformance import documents
+from conformance import documents, invariants
 from conformance.errors import UsageError
 from conformance.suite.requirement import Registry, Requirement
 
 INVARIANT = "INV-"
-"""The prefix of ids that invariants alone judge. (Some invariants judge requirements that have tests of their own.)"""
+"""The prefix of ids that nothing but invariants judges."""
+RULES = frozenset(rule.id for rule in invariants.rules())
+"""All ids that invariants judge: of some requirements that have tests of their own, too."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Scope:
     def with_violated(self, registry: Registry, failed: Iterable[str]) -> Scope:
         """Return the selection with the invariants among the ids that failed: a violated invariant fails the test, so
         it counts, whatever was selected."""
-        violated = {id for id in failed if id.startswith(INVARIANT) and id in registry.requirements} - {*self.unclaimed}
+        violated = RULES.intersection(failed, registry.requirements) - {*self.unclaimed}
         profiles = {registry.requirements[id].profile for id in violated}
         return replace(self, profiles=tuple(sorted({*self.profiles, *profiles})), judged=self.judged | violated)
 

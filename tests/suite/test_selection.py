@@ -56,3 +56,11 @@ def test_what_does_not_hold_for_a_feature_is_not_judged_where_it_is_claimed() ->
     assert "CORE-001" in without.judged and without.takes(("CORE-001",))
     assert with_it.unclaimed["CORE-001"] == "doesn't hold where the feature other-names is claimed"
     assert not with_it.takes(("CORE-001",))
+
+
+def test_a_violated_rule_counts_whatever_was_selected() -> None:
+    """Every test judges it, and a test of something else may show the violation."""
+    found = chosen(profiles=("startup",)).with_violated(REGISTRY, ["GANG-024", "INV-004", "CORE-001"])
+    assert found.judged >= {"GANG-024", "INV-004"}
+    assert "CORE-001" not in found.judged
+    assert {"gang", "core"} <= set(found.profiles)

@@ -118,7 +118,7 @@ def test_standalone_minimums_are_released(run: Recorded[SetUpdatedFourTimes]) ->
 @requirement("COHR-018")
 def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourTimes]) -> None:
     """A PodGang MUST have been reported as scheduled before it is reported as Ready."""
-    run.invariant()
+    run.unbroken()
     run.given("deployed")
     reasons = set()
     for record in run.until("all: at rest").records(GANGS):

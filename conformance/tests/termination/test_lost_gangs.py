@@ -133,7 +133,7 @@ def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs
 @requirement("TERM-012", reaches="recreated cliques have their pods")
 def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGangs]) -> None:
     """Recreated cliques MUST have the Pods of their template, and their groups MUST keep their replicas."""
-    run.invariant()
+    run.unbroken()
     run.given("scaled group and clique have their pods")
     view = run.at("recovered")
     run.expect("replicas of the scaled group", 3, number(view.get(GROUPS, "strict-0-g"), "spec", "replicas"))
