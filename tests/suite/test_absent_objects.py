@@ -9,10 +9,11 @@ import pytest
 
 from conformance.grove import workloads
 from conformance.grove.expected import expected
+from conformance.invariants import judge
 from conformance.suite.checks import ABSENT, Blocked, CheckFailed, Checks
 from conformance.suite.recorded import Recorded
 from conformance.suite.requirement import MARK
-from conformance.suite.scene import Played, Step
+from conformance.suite.scene import Invariant, Played, Step
 from conformance.tests.core import test_gangs_of_a_set, test_managed_objects, test_pods_of_a_set, test_ready_statuses
 from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 from tests.history.story import SPACE, Story
@@ -64,7 +65,8 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
         self.wanted, self.set_name = expected(workload), str(workload["metadata"]["name"])
         last = story.tell("podcliquesets", self.set_name, {"metadata": {"finalizers": [SET_FINALIZER]}})
         steps = {step: Step(step, last.seq, None, last.at, unmet="it is not") for step in ("set available", READY)}
-        return Played("ready", self, story.history, steps, {})
+        verdicts = {each.id: Invariant(each.what, each.holds, str(each), None) for each in judge(story.history)}
+        return Played("ready", self, story.history, steps, verdicts)
 
 
 def judged(played: Played) -> Iterator[tuple[str, set[str]]]:

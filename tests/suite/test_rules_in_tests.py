@@ -1,0 +1,42 @@
+"""How a test asks for the rule of its requirement: alone (`invariant`), or beside other checks (`unbroken`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.suite.checks import Blocked, Checks
+from conformance.suite.recorded import Recorded
+from conformance.suite.scene import Invariant, Played, Scene, SceneEnded
+
+ENDED = SceneEnded("pods Ready", "not seen within 60 s", 1.0)
+
+
+def asked(way: str, holds: bool | None, ended: Exception | None = None) -> list[str]:
+    """The outcomes of the checks that a test makes."""
+    history = History(Log(), "space")
+    history.end()
+    checks = Checks("test", ["AA-001"], lambda check: None)
+    verdicts = {"AA-001": Invariant("a rule", holds, "seen", None)}
+    run = Recorded(Played("scene", Scene(), history, {}, verdicts, ended=ended), Scene(), checks)
+    getattr(run, way)()
+    return [check.outcome for check in checks.made]
+
+
+@pytest.mark.parametrize("ended", [None, ENDED])
+@pytest.mark.parametrize("way", ["invariant", "unbroken"])
+def test_a_violation_is_a_failure_although_the_scene_ended_early(way: str, ended: Exception | None) -> None:
+    assert asked(way, False, ended) == ["failed"]
+
+
+def test_a_rule_alone_is_judged_over_whole_scenes() -> None:
+    assert asked("invariant", True) == ["passed"]
+    assert asked("invariant", None) == ["unknown"]
+    with pytest.raises(Blocked, match="pods Ready"):
+        asked("invariant", True, ENDED)
+
+
+def test_a_rule_beside_other_checks_leaves_them_to_decide() -> None:
+    assert asked("unbroken", True) == asked("unbroken", True, ENDED) == ["passed"]
+    assert asked("unbroken", None) == asked("unbroken", None, ENDED) == []
