@@ -13,8 +13,10 @@ from conformance.invariants.invariant import Invariant
 REST = 10.0
 """Seconds without a change after which a set is at rest. An operator that looks every five seconds has looked twice by
 then."""
-JUDGED = ("podcliques", "podcliquescalinggroups", "podcliquesets")
-"""Statuses follow those of the resources before them. Gangs are left out: their status has two writers."""
+JUDGED = frozenset({"podcliques", "podcliquescalinggroups", "podcliquesets"})
+"""Gangs are left out: their status has two writers."""
+ORDER = ("podcliques", "podgangs", "podcliquescalinggroups", "podcliquesets")
+"""A status follows the statuses of the resources before its own."""
 
 
 class NoStatusWritesAtRest(Invariant):
@@ -51,7 +53,7 @@ class NoStatusWritesAtRest(Invariant):
             return
         before = self._objects.get(record.uid)
         if before is not None and _status_written(before, record):
-            if at_rest and record.uid in self._settled:
+            if at_rest and record.uid in self._settled and record.resource in JUDGED:
                 since = f"{record.at - self._stirred:.1f} s after anything had changed"
                 self._violate(f"the status of {record.resource}/{record.name} was written {since}", before, record)
             self._settled = {uid for uid in self._settled if not self._follows(uid, before, record)}
@@ -79,7 +81,7 @@ class NoStatusWritesAtRest(Invariant):
     def _follows(self, uid: str, before: Record, record: Record) -> bool:
         """Return whether a write of one status may be the reason to write that of the object `uid`: what is above
         counts what is below, and what is below follows the updates of what is above."""
-        below = JUDGED.index(record.resource) < JUDGED.index(self._objects[uid].resource)
+        below = ORDER.index(record.resource) < ORDER.index(self._objects[uid].resource)
         return below or _revision(before) != _revision(record)
 
     def _changed(self, record: Record) -> bool:
@@ -90,8 +92,8 @@ class NoStatusWritesAtRest(Invariant):
 
 
 def _status_written(before: Record, record: Record) -> bool:
-    """Return whether a record is a write of a judged status and of nothing that users write."""
-    if record.resource not in JUDGED or record.kind != MODIFIED or record.listed or terminating(record.object):
+    """Return whether a record is a write of a status and of nothing that users write."""
+    if record.resource not in ORDER or record.kind != MODIFIED or record.listed or terminating(record.object):
         return False
     return _given(before.object) == _given(record.object) and before.object.get("status") != record.object.get("status")
 

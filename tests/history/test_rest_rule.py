@@ -145,6 +145,18 @@ def test_a_status_follows_those_below_it(story):
     assert rested(story).holds is False
 
 
+def test_the_status_of_a_clique_does_not_follow_that_of_its_gang(story):
+    story.gang("s-0", {"s-0-a": (1, ["a1"])}, initialized=False)
+    written(*SET, story, {})
+    clique(story, {})
+    clique(story, {"replicas": 1})
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    written(*SET, story, {"replicas": 1}, after=REST + 1)
+    assert rested(story).holds is True
+    clique(story, {"replicas": 2}, after=REST + 1)
+    assert rested(story).holds is False
+
+
 def test_a_status_follows_the_update_of_those_above_it(story):
     clique(story, {"replicas": 1})
     written(*SET, story, {"currentGenerationHash": "b"})
