@@ -6,7 +6,8 @@ import copy
 from typing import Any
 
 from mutants.registry import variant
-from mutants.replacement import replace
+from mutants.replacement import replace, replace_data
+from reference_impl.plan import pods
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
 
@@ -34,3 +35,8 @@ def _literal_variables() -> None:
         return manifest
 
     replace(PodBuilder, "pod", pod)
+
+
+@variant("unknown-goes-first", "operator", "deletes excess pods of phase Unknown before pending ones", "SCALE-010")
+def _unknown_goes_first() -> None:
+    replace_data(pods, "_PHASES", {"Unknown": -1, "Running": 2}, read_by=(pods, "worth"))
