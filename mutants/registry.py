@@ -47,6 +47,10 @@ class Variant(Switch):
     passes: tuple[str, ...]
     time_scale: float | None = None
     """Time scale of its proof, if that of mutants is too short for what it does."""
+    profiles: tuple[str, ...] = ()
+    """Profiles that must let it through as a whole, beside the requirements that it names."""
+    exempt: tuple[str, ...] = ()
+    """Requirements about what is different on purpose, which may fail."""
 
 
 AnySwitch = TypeVar("AnySwitch", bound=Switch)
@@ -115,12 +119,18 @@ def mutant(name: str, role: Role, text: str, *caught_by: str, blocks: tuple[str,
 
 
 def variant(
-    name: str, role: Role, text: str, *passes: str, time_scale: float | None = None
+    name: str,
+    role: Role,
+    text: str,
+    *passes: str,
+    time_scale: float | None = None,
+    profiles: tuple[str, ...] = (),
+    exempt: tuple[str, ...] = (),
 ) -> Callable[[Apply], Apply]:
-    """Register the function as a variant. `passes` are requirement ids, see `Variant`."""
+    """Register the function as a variant. `passes` and `exempt` are requirement ids, see `Variant`."""
 
     def register(apply: Apply) -> Apply:
-        VARIANTS.add(Variant(name, role, text, apply, passes, time_scale))
+        VARIANTS.add(Variant(name, role, text, apply, passes, time_scale, profiles, exempt))
         return apply
 
     return register

@@ -140,9 +140,9 @@ def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
         arguments += ["--fail-fast"]
     if trial.kind != "reference":
         arguments += ["--set", f"{trial.kind}={trial.name}"]
-    for identity in trial.ids:
-        arguments += ["--id", identity]
-    return arguments
+    if trial.profiles:
+        return [*arguments, *(word for profile in trial.profiles for word in ("--profile", profile))]
+    return [*arguments, *(word for identity in trial.ids for word in ("--id", identity))]
 
 
 def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int | None) -> dict[str, str]:
@@ -150,8 +150,9 @@ def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int |
     outcomes = {entry["id"]: entry["outcome"] for entry in requirements}
     wrong = {i: outcomes.get(i, "not in the report") for i in trial.ids if outcomes.get(i) != trial.right(i)}
     if trial.kind != "mutant":
-        # Any failure counts here, whatever requirement it is of.
-        return wrong | {i: outcome for i, outcome in outcomes.items() if outcome == "failed"}
+        # Any failure counts here, whatever requirement it is of; in whole profiles, so does what was not judged.
+        bad = ("failed", "blocked") if trial.profiles else ("failed",)
+        return wrong | {i: outcome for i, outcome in outcomes.items() if outcome in bad and i not in trial.exempt}
     # A SHOULD decides no verdict: if nothing else was selected, the run ends as one that judged nothing.
     decides = any(entry["level"] == "MUST" for entry in requirements if entry["id"] in trial.ids)
     codes = (1,) if decides else (1, 5)

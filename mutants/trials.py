@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +34,10 @@ class Trial:
     time_scale: str = TIME_SCALE
     blocked: tuple[str, ...] = ()
     """Those of the ids that a test which ends early must leave without a verdict."""
+    profiles: tuple[str, ...] = ()
+    """Profiles that are run as a whole; none of their requirements may be open, either."""
+    exempt: tuple[str, ...] = ()
+    """Requirements whose outcome does not matter."""
 
     def right(self, identity: str) -> str:
         """Return the outcome that a requirement must have."""
@@ -50,7 +54,9 @@ class Trial:
     @classmethod
     def of_variant(cls, variant: Variant) -> Trial:
         """Return the trial of a variant."""
-        return cls("variant", variant.name, variant.text, variant.passes, str(variant.time_scale or TIME_SCALE))
+        scale = str(variant.time_scale or TIME_SCALE)
+        of_variant = cls("variant", variant.name, variant.text, variant.passes, scale)
+        return replace(of_variant, profiles=variant.profiles, exempt=variant.exempt)
 
 
 def controls(chosen: Sequence[Mutant], runs: int) -> list[Trial]:

@@ -44,12 +44,13 @@ def test_each_can_be_applied_and_notes_what_it_replaces(catalog: Catalog) -> Non
     assert done.returncode == 0, done.stderr
 
 
-def test_each_names_requirements_that_exist() -> None:
-    known = set(requirement.load().requirements)
+def test_each_names_requirements_and_profiles_that_exist() -> None:
+    known, profiles = set(requirement.load().requirements), set(requirement.load().profiles)
     claims = {name: {*mutant.caught_by, *mutant.blocks} for name, mutant in MUTANTS.all().items()}
-    claims |= {name: set(variant.passes) for name, variant in VARIANTS.all().items()}
+    claims |= {name: {*variant.passes, *variant.exempt} for name, variant in VARIANTS.all().items()}
     assert {name: ids for name, ids in claims.items() if not ids or ids - known} == {}
     assert all(mutant.caught_by for mutant in MUTANTS.all().values())
+    assert {profile for variant in VARIANTS.all().values() for profile in variant.profiles} <= profiles
 
 
 def test_each_requirement_has_been_seen_failing() -> None:

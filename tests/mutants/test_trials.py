@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from threading import Timer
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from mutants import prove, runs
-from mutants.registry import MUTANTS, VARIANTS, Mutant
+from mutants.registry import MUTANTS, VARIANTS, Mutant, Variant
 from mutants.runs import Proof
 from mutants.trials import Trial, controls, longest_first, remember
 
@@ -71,6 +72,23 @@ def test_a_variant_must_pass_and_a_mutant_must_fail() -> None:
     variant = Trial.of_variant(VARIANTS.all()["another-column"])
     assert (variant.kind, variant.right("CRD-002"), variant.ids) == ("variant", "passed", ("CRD-002",))
     assert Trial.of_mutant(MUTANTS.all()["column-missing"]).right("CRD-002") == "failed"
+
+
+def test_a_variant_of_whole_profiles_may_fail_only_where_it_is_exempt() -> None:
+    made = Variant("odd", "operator", "is odd", lambda: None, ("AA-001",), profiles=("one", "two"), exempt=("AA-002",))
+    trial = Trial.of_variant(made)
+    arguments = runs._arguments(trial, Path("folder"), "config")
+    assert arguments[-4:] == ["--profile", "one", "--profile", "two"] and "--id" not in arguments
+    outcomes = {
+        "AA-001": "passed",
+        "AA-002": "failed",
+        "AA-003": "blocked",
+        "AA-004": "failed",
+        "AA-005": "not-claimed",
+    }
+    entries = [{"id": id, "outcome": outcome} for id, outcome in outcomes.items()]
+    assert runs._wrong(trial, entries, 1) == {"AA-003": "blocked", "AA-004": "failed"}
+    assert runs._wrong(replace(trial, profiles=()), entries, 1) == {"AA-004": "failed"}
 
 
 KILLED = Trial.of_mutant(mutant("AA-001"))
