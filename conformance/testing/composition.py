@@ -1,21 +1,96 @@
-"""PodGangs that are known by what they hold."""
+"""PodGangs that are known by what they hold: where gangs come from a map, their names say nothing
+(docs/decisions/019-coherent-updates.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from conformance.grove.expected import Expected
-from conformance.grove.fields import items, name, text
+from conformance.grove import labels
+from conformance.grove.expected import Clique, Expected
+from conformance.grove.fields import Document, condition_is, items, name, text
+from conformance.history.query import Unmet
 from conformance.history.view import View
+from conformance.testing.predicates import Predicate
+
+GANGS = "podgangs"
+
+
+def cliques_of(gang: Document | None) -> list[str]:
+    """Return the PodCliques that a gang has PodGroups for, sorted."""
+    return sorted(text(group, "name") for group in items(gang, "spec", "podgroups"))
+
+
+def gang_of(view: View, clique: str) -> Document | None:
+    """Return the PodGang that has a PodGroup for a PodClique; None if there is none."""
+    return next((gang for gang in view.list(GANGS) if clique in cliques_of(gang)), None)
+
+
+def all_held(cliques: Collection[str]) -> Predicate:
+    """Each of these PodCliques is in a PodGang."""
+
+    def seen(view: View) -> bool | Unmet:
+        loose = sorted(set(cliques) - _held(view))
+        return not loose or Unmet(f"no gang has a PodGroup for {', '.join(loose)}")
+
+    return seen
+
+
+def none_held(cliques: Collection[str]) -> Predicate:
+    """None of these PodCliques is in a PodGang."""
+
+    def seen(view: View) -> bool | Unmet:
+        held = sorted(set(cliques) & _held(view))
+        return not held or Unmet(f"gangs still have PodGroups for {', '.join(held)}")
+
+    return seen
+
+
+def initialized(clique: str, status: str = "True") -> Predicate:
+    """The PodGang of a PodClique has this status of the condition Initialized."""
+
+    def seen(view: View) -> bool | Unmet:
+        reported = condition_is(gang_of(view, clique), "Initialized")
+        return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
+
+    return seen
 
 
 def by_composition(wanted: Expected, view: View) -> Expected:
-    """The same objects, with each gang under the name of the gang that holds its cliques: names of gangs of a
-    PodGangMap say nothing. A gang that does not exist keeps its name."""
-    named = {frozenset(text(group, "name") for group in items(found, "spec", "podgroups")): name(found)
-             for found in view.list("podgangs")}  # fmt: skip
-    gangs = {}
-    for gang in wanted.gangs.values():
-        found = named.get(frozenset(gang.minimums), gang.name)
-        gangs[found] = replace(gang, name=found)
-    return replace(wanted, gangs=gangs)
+    """Return the same objects, with each gang under the name of the gang that holds its cliques, or most of them. A
+    gang that does not exist keeps its name."""
+    named = _names(wanted, view)
+    gangs = [replace(gang, name=named.get(gang.name, gang.name)) for gang in wanted.gangs.values()]
+    cliques = {clique.name: _renamed(clique, named) for clique in wanted.cliques.values()}
+    return replace(wanted, gangs={gang.name: gang for gang in gangs}, cliques=cliques)
+
+
+def _names(wanted: Expected, view: View) -> dict[str, str]:
+    """Return the name that each expected gang has, for those that exist. Gangs that are most alike find each other
+    first."""
+    found: dict[str, str] = {}
+    for _, _, expected, actual in sorted(_pairs(wanted, view), reverse=True):
+        if expected not in found and actual not in found.values():
+            found[expected] = actual
+    return found
+
+
+def _pairs(wanted: Expected, view: View) -> list[tuple[float, bool, str, str]]:
+    held = {name(gang): set(cliques_of(gang)) for gang in view.list(GANGS)}
+    return [
+        (len(both) / len(own | gang.minimums.keys()), gang.name == actual, gang.name, actual)
+        for gang in wanted.gangs.values()
+        for actual, own in held.items()
+        if (both := own & gang.minimums.keys())
+    ]
+
+
+def _renamed(clique: Clique, named: Mapping[str, str]) -> Clique:
+    tags = {key: named.get(value, value) if key in (labels.GANG, labels.BASE_GANG) else value
+            for key, value in clique.labels.items()}  # fmt: skip
+    gang, base_gang = (named.get(gang, gang) for gang in (clique.gang, clique.base_gang))
+    return replace(clique, labels=tags, gang=gang, base_gang=base_gang)
+
+
+def _held(view: View) -> set[str]:
+    return {clique for gang in view.list(GANGS) for clique in cliques_of(gang)}

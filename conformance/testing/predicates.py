@@ -10,7 +10,7 @@ from typing import Any
 
 from conformance.grove import pods
 from conformance.grove.expected import Clique, Expected, Gang
-from conformance.grove.fields import condition_is, controller, number, terminating, text
+from conformance.grove.fields import controller, number, terminating, text
 from conformance.grove.kinds import PODCLIQUES
 from conformance.history.query import Unmet
 from conformance.history.view import View
@@ -120,16 +120,6 @@ def available(set_name: str, replicas: int) -> Predicate:
         return Unmet(
             f"availableReplicas is {reported} of {replicas}, observedGeneration {observed} of generation {generation}"
         )
-
-    return seen
-
-
-def initialized(gang: str) -> Predicate:
-    """The gang is Initialized."""
-
-    def seen(view: View) -> bool | Unmet:
-        found = condition_is(view.get("podgangs", gang), "Initialized")
-        return found == "True" or Unmet(f"podgangs/{gang}: Initialized is {found or 'absent'}")
 
     return seen
 

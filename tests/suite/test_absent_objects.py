@@ -62,7 +62,8 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
     def play(self) -> Played:  # type: ignore[override]
         story, workload = Story(), dict(workloads.load("disaggregated", {}))
         self.namespace, self.scheduler = SPACE, "s"
-        self.wanted, self.set_name = expected(workload), str(workload["metadata"]["name"])
+        self.named = self.wanted = expected(workload)
+        self.set_name = str(workload["metadata"]["name"])
         last = story.tell("podcliquesets", self.set_name, {"metadata": {"finalizers": [SET_FINALIZER]}})
         steps = {step: Step(step, last.seq, None, last.at, unmet="it is not") for step in ("set available", READY)}
         verdicts = {each.id: Invariant(each.what, each.holds, str(each), None) for each in judge(story.history)}

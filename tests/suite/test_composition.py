@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from conformance.grove import labels
 from conformance.grove.expected import expected
+from conformance.grove.fields import name
 from conformance.grove.workloads import load
 from conformance.history.view import View
-from conformance.testing.composition import by_composition
+from conformance.testing.composition import all_held, by_composition, cliques_of, gang_of, initialized, none_held
 from tests.history.story import Story
 
 WANTED = expected(dict(load("disaggregated", {})))
 
 
-def view(names: dict[str, str]) -> View:
-    """The expected gangs with other names."""
+def view(names: dict[str, str], *, without: str = "") -> View:
+    """The expected gangs with other names, and without the PodGroup of one clique."""
     story = Story()
     for gang in WANTED.gangs.values():
         if gang.name in names:
-            groups = [{"name": each, "minReplicas": 0} for each in sorted(gang.minimums, reverse=True)]
+            held = sorted(gang.minimums.keys() - {without}, reverse=True)
+            groups = [{"name": each, "minReplicas": 0} for each in held]
             story.tell("podgangs", names[gang.name], {"metadata": {}, "spec": {"podgroups": groups}})
     found = View()
     for record in story.history.records():
@@ -37,3 +40,44 @@ def test_a_gang_that_is_not_there_keeps_its_name() -> None:
     first, *rest = WANTED.gangs
     found = by_composition(WANTED, view({first: "other"}))
     assert set(found.gangs) == {"other", *rest}
+
+
+def test_a_gang_that_lacks_a_clique_is_found_by_the_others() -> None:
+    first, *rest = WANTED.gangs
+    lost = min(WANTED.gangs[first].minimums)
+    names = {first: "other", **{gang: gang for gang in rest}}
+    assert set(by_composition(WANTED, view(names, without=lost)).gangs) == {"other", *rest}
+
+
+def test_one_gang_does_not_count_for_two() -> None:
+    story = Story()
+    every = [{"name": each, "minReplicas": 0} for each in WANTED.cliques]
+    story.tell("podgangs", "all", {"metadata": {}, "spec": {"podgroups": every}})
+    found = by_composition(WANTED, story.history.view())
+    assert len(found.gangs) == len(WANTED.gangs) > 1 and "all" in found.gangs
+
+
+def test_cliques_name_the_gangs_that_hold_them() -> None:
+    names = {name: f"other-{number}" for number, name in enumerate(WANTED.gangs)}
+    found = by_composition(WANTED, view(names)).cliques
+    for clique in WANTED.cliques.values():
+        now = found[clique.name]
+        assert now.gang == now.labels[labels.GANG] == names[clique.gang]
+        assert now.base_gang == now.labels.get(labels.BASE_GANG, "") == names.get(clique.base_gang, "")
+        assert {**now.labels, labels.GANG: "", labels.BASE_GANG: ""} == {
+            **clique.labels,
+            labels.GANG: "",
+            labels.BASE_GANG: "",
+        }
+
+
+def test_a_gang_is_found_by_a_clique() -> None:
+    first, *rest = WANTED.gangs
+    seen = view({first: "other"})
+    held, loose = sorted(WANTED.gangs[first].minimums), sorted(WANTED.gangs[rest[0]].minimums)
+    assert name(gang_of(seen, held[0])) == "other" and cliques_of(gang_of(seen, held[0])) == held
+    assert gang_of(seen, loose[0]) is None and cliques_of(None) == []
+    assert all_held(held)(seen) is True and none_held(loose)(seen) is True
+    assert str(all_held([*held, loose[0]])(seen)) == f"no gang has a PodGroup for {loose[0]}"
+    assert str(none_held([held[0], *loose])(seen)) == f"gangs still have PodGroups for {held[0]}"
+    assert str(initialized(held[0])(seen)) == f"gang of {held[0]}: Initialized is absent"

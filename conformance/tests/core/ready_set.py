@@ -16,29 +16,29 @@ READY = "statuses at rest"
 
 class ReadyDisaggregatedSet(Scene):
     """A disaggregated inference set and four nodes. The workers need 24 of the 32 GPUs: there is room for them however
-    a scheduler spreads them."""
+    a scheduler spreads them. `named` are the expected objects with the names of the naming scheme, `wanted` the same
+    with the names that their gangs have."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
         workload = env.workload("disaggregated")
         self.namespace, self.scheduler = env.namespace, env.implementation.scheduler_name
-        self.wanted, self.set_name = expected(workload), name(workload)
-        mapped = "gang-maps" in env.implementation.features
+        self.named, self.set_name = expected(workload), name(workload)
+        self.wanted = self.named
         env.create(workload)
         # An operator that does not report it is still judged by everything else.
         env.settle("set available", predicates.available(self.set_name, 1), 60)
-        env.settle(READY, _caught_up(self.wanted, self.set_name, mapped), 60)
-        if mapped:
-            self.wanted = composition.by_composition(self.wanted, env.history.view())
+        view = env.settle(READY, _caught_up(self.named, self.set_name), 60)
+        self.wanted = composition.by_composition(self.named, view)
 
 
-def _caught_up(wanted: Expected, set_name: str, mapped: bool) -> predicates.Predicate:
+def _caught_up(named: Expected, set_name: str) -> predicates.Predicate:
     """Statuses and references of gangs are those of a ready set: it is available as soon as its scaling group has
     minAvailable replicas, and the rest follows."""
 
     def seen(view: View) -> bool | Unmet:
-        there = composition.by_composition(wanted, view) if mapped else wanted
-        compared = [*statuses.every(there, view, set_name), gang_objects.references(there, view)]
+        wanted = composition.by_composition(named, view)
+        compared = [*statuses.every(wanted, view, set_name), gang_objects.references(wanted, view)]
         return all(right == found for right, found in compared) or Unmet("statuses or references are behind")
 
     return seen

@@ -14,12 +14,12 @@ from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.status_at_rest import REST
 from conformance.testing import disruption, predicates
+from conformance.testing.composition import gang_of
 from conformance.testing.disruption import BREACHED, CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
 
-GANG = "s-0"
 TOO_FEW = {"PodCliqueScheduled": ["False", "InsufficientScheduledPods"], BREACHED: reports.TOO_FEW_SCHEDULED}
 WRITTEN = frozenset({SETS, GROUPS, CLIQUES, GANGS, "pods", "services"})
 
@@ -40,7 +40,7 @@ class PodsLostOneByOne(Scene):
         env.delete("pods", name(before["1"]))
         env.wait_for("deleted pod replaced", _replaced(clique, uid(before["1"]), "1"))
         self.after = after = _by_index(env.history.view(), clique)
-        env.wait_for("gang refers to the new pod", _refers(GANG, sorted(name(pod) for pod in after.values())))
+        env.wait_for("gang refers to the new pod", _refers(clique, sorted(name(pod) for pod in after.values())))
         env.wait_for("all pods ready again", pods_are({clique: 3}, ready=True))
         env.wait_for("clique reports all pods ready again", reports.counts(clique, {"readyReplicas": 3}))
 
@@ -111,7 +111,8 @@ def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLost
 @requirement("GANG-009", reaches="gang refers to the new pod")
 def test_a_gang_refers_to_the_replacement_and_stays_initialized(run: Recorded[PodsLostOneByOne]) -> None:
     """When a Pod is replaced, podReferences MUST name the new Pod, and Initialized MUST stay True."""
-    records = run.until("clique reports all pods ready again").records(GANGS, GANG)
+    gang = gang_of(run.at("gang refers to the new pod"), run.scene.clique)
+    records = run.until("clique reports all pods ready again").records(GANGS, name(gang))
     run.expect("states in which the gang was no longer Initialized", [], _initialized_lost(records))
 
 
@@ -135,13 +136,13 @@ def _replaced(clique: str, lost: str, index: str) -> predicates.Predicate:
     return seen
 
 
-def _refers(gang: str, wanted: list[str]) -> predicates.Predicate:
-    """The podReferences of a gang are these pods."""
+def _refers(clique: str, wanted: list[str]) -> predicates.Predicate:
+    """The podReferences of the gang of a clique are these pods."""
 
     def seen(view: View) -> bool | Unmet:
-        groups = items(view.get(GANGS, gang), "spec", "podgroups")
+        groups = items(gang_of(view, clique), "spec", "podgroups")
         found = [text(reference, "name") for group in groups for reference in items(group, "podReferences")]
-        return found == wanted or Unmet(f"{gang} refers to {found}, not to {wanted}")
+        return found == wanted or Unmet(f"the gang of {clique} refers to {found}, not to {wanted}")
 
     return seen
 

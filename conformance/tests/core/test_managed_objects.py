@@ -17,7 +17,7 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 def test_exactly_the_expected_objects_exist(run: Recorded[ReadyDisaggregatedSet]) -> None:
     """The operator MUST create exactly the PodCliques, scaling groups, PodGangs and Services that the set requires."""
     view = run.at(READY)
-    for resource, wanted in objects.managed(run.scene.wanted).items():
+    for resource, wanted in objects.managed(run.scene.named).items():
         run.expect(f"{resource} by name", sorted(wanted), view.names(resource))
 
 

@@ -11,13 +11,13 @@ from conformance.grove.fields import condition_is, items, name, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import predicates
+from conformance.testing.composition import all_held, gang_of
 from conformance.testing.disruption import GANGS
 from conformance.testing.observed import all_of
 from conformance.testing.quotas import limit_pods
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.core import reports
 
-GANG = "s-0"
 FOREIGN: Mapping[str, Any] = {
     "type": "example.com/Noted",
     "status": "True",
@@ -40,16 +40,19 @@ class PodsOverQuota(Scene):
         env.create(workload)
         lacking = env.wait_for("clique reports the refusal", reports.quota_error(self.cliques))
         env.wait_for("pods within the quota exist", _exist(self.cliques, 3))
-        env.settle("gang not initialized", _initialized("False"), 60)
+        first = self.cliques[0]
+        env.settle("gang not initialized", _initialized(first, "False"), 60)
         env.quiet(1, of=("pods", GANGS))  # cliques report each attempt
         env.mark("gang incomplete")
 
-        gang = env.history.view().get(GANGS, GANG)
+        env.wait_for("gang exists", all_held([first]))
+        gang = gang_of(env.history.view(), first)
+        self.gang = name(gang)
         status = {"phase": text(gang, "status", "phase"), "conditions": [*items(gang, "status", "conditions"), FOREIGN]}
         env.mark("before the foreign condition")
-        env.patch(GANGS, GANG, {"status": status}, subresource="status")
+        env.patch(GANGS, self.gang, {"status": status}, subresource="status")
         env.delete("resourcequotas", "few")
-        env.settle("gang initialized", _initialized("True"), 60)
+        env.settle("gang initialized", _initialized(first, "True"), 60)
         ready = [reports.counts(clique.name, {"readyReplicas": clique.template.replicas}) for clique in cliques]
         env.settle("all pods ready", all_of(*ready), 60)
         env.settle("clique reports no refusal", reports.no_errors(lacking), 60)
@@ -80,7 +83,7 @@ def test_a_gang_is_initialized_once_it_is_complete(run: Recorded[PodsOverQuota])
 @requirement("GANG-022")
 def test_conditions_of_others_survive(run: Recorded[PodsOverQuota]) -> None:
     """When the operator writes its own conditions to a PodGang, conditions of other writers MUST survive."""
-    records = run.between("before the foreign condition", "clique reports no refusal").records(GANGS, GANG)
+    records = run.between("before the foreign condition", "clique reports no refusal").records(GANGS, run.scene.gang)
     since = next((number for number, record in enumerate(records) if _foreign(record.object)), 0)
     lost = [str(record) for record in records[since:] if not _foreign(record.object)]
     run.expect("states in which the gang has lost the condition", [], lost)
@@ -96,15 +99,15 @@ def _foreign(gang: Mapping[str, Any] | None) -> bool:
     return condition_is(gang, str(FOREIGN["type"])) == "True"
 
 
-def _initialized(status: str) -> predicates.Predicate:
-    """The gang's condition Initialized has this status, and its status has a phase."""
+def _initialized(clique: str, status: str) -> predicates.Predicate:
+    """The gang of a clique has this status of the condition Initialized, and a phase."""
 
     def seen(view: View) -> bool | Unmet:
-        found = view.get(GANGS, GANG)
+        found = gang_of(view, clique)
         reported, phase = condition_is(found, "Initialized"), text(found, "status", "phase")
         if reported == status and phase:
             return True
-        return Unmet(f"{GANG}: Initialized is {reported or 'absent'}, phase {phase!r}")
+        return Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}, phase {phase!r}")
 
     return seen
 

@@ -12,9 +12,8 @@ from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, condition_is, number, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.testing import predicates
+from conformance.testing import composition, predicates
 from conformance.testing.comparison import of
-from conformance.testing.observed import there
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 Statuses = dict[str, dict[str, object]]
@@ -44,7 +43,7 @@ class BaseGangShortOfNodes(Scene):
         self.scaled = [clique for gang in self.wanted.scaled_gangs for clique in self.wanted.of_gang(gang.name)]
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist([*self.based, *self.scaled]))
-        env.settle("all gangs exist", there("podgangs", self.wanted.gangs))
+        env.settle("all gangs exist", composition.all_held(self.wanted.cliques))
         env.wait_for("base gang ungated", predicates.all_ungated(self.based))
 
         # A later set that becomes bound proves that operator and scheduler have gone on working.
@@ -66,7 +65,9 @@ class BaseGangShortOfNodes(Scene):
 @requirement("GANG-001")
 def test_each_replica_above_the_minimum_has_its_own_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
     """Replicas of a scaling group below minAvailable MUST be in the base gang, and each further one in its own gang."""
-    run.expect("gangs by name", sorted(run.scene.wanted.gangs), run.at("all gangs exist").names("podgangs"))
+    right = sorted(sorted(gang.minimums) for gang in run.scene.wanted.gangs.values())
+    seen = sorted(map(composition.cliques_of, run.at("all gangs exist").list("podgangs")))
+    run.expect("PodCliques of each gang", right, seen)
 
 
 @requirement("GANG-006", reaches="base gang ungated")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove.expected import Clique, Expected, expected
-from conformance.testing import predicates
+from conformance.testing import composition, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 GPUS = 8
@@ -32,7 +32,7 @@ class GangLargerThanThePool(Scene):
         [self.gang] = wanted.gangs.values()
         self.large = wanted.of_gang(self.gang.name)
         env.create(large)
-        env.wait_for("large gang initialized", predicates.initialized(self.gang.name))
+        env.wait_for("large gang initialized", composition.initialized(self.large[0].name))
         env.wait_for("large gang ungated", predicates.all_ungated(self.large))
 
         # A gang that comes later and fits proves that the scheduler is at work, and has tried the large one.

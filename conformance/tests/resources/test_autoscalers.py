@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from itertools import chain
 
 from conformance.grove.expected import expected
-from conformance.grove.fields import items, name, number, text
+from conformance.grove.fields import name, number, text
 from conformance.grove.selectors import normal
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import observed, predicates
+from conformance.testing.composition import all_held, cliques_of, gang_of, none_held
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources.manifests import trigger
 
 SCALERS = "horizontalpodautoscalers"
 MEMBERS = {"p-0-sg-3-ld": 1, "p-0-sg-3-wk": 2}
 """The cliques of the replica that is added to the scaling group, with their pods."""
-SCALED_GANGS = [f"p-0-sg-{number}" for number in range(3)]
-"""The gangs of the replicas 1 to 3 of the scaling group: the first replica is in the base gang."""
+SCALED = [[f"p-0-sg-{number}-ld", f"p-0-sg-{number}-wk"] for number in (1, 2, 3)]
+"""The cliques of the replicas 1 to 3 of the scaling group, which have gangs of their own: the first replica is in the
+base gang."""
 REMOVED_CLAIMS = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link", "p-0-sg-3-gpu"]
 KEPT_CLAIMS = ["p-0-cache", "p-0-sg-0-gpu", "p-0-sg-2-gpu", "p-0-sg-all-link", "p-all-fabric"]
 
@@ -48,7 +51,7 @@ class SetScaledByOthers(Scene):
         }
         env.wait_for("scaled clique has its pods", _pods({"p-0-fe": 3}))
         env.wait_for("scaled group has its cliques and pods", _pods(MEMBERS))
-        env.wait_for("each scaled replica of the group has a gang", observed.there("podgangs", SCALED_GANGS))
+        env.wait_for("each scaled replica of the group has a gang", all_held([*chain(*SCALED)]))
 
     def _change_template(self, env: SceneEnvironment) -> None:
         """An unrelated field, and the template's own replicas: neither says anything about the live replicas."""
@@ -68,8 +71,8 @@ class SetScaledByOthers(Scene):
         removed = observed.gone(SCALERS, ["p-0-fe", "p-1-fe", "p-1-sg"])
         env.settle("autoscalers of the removed config and replica are deleted", removed, 60)
         env.settle("claims of removed replicas are deleted", observed.gone("resourceclaims", REMOVED_CLAIMS), 60)
-        removed = observed.gone("podgangs", ["p-1", "p-1-sg-0", "p-1-sg-1", SCALED_GANGS[-1]])
-        env.settle("gangs of removed replicas are deleted", removed, 60)
+        cliques = [clique for clique in self.wanted.cliques if clique.startswith("p-1-")]
+        env.settle("gangs of removed replicas are deleted", none_held([*cliques, *SCALED[-1]]), 60)
         env.quiet(1)
         env.mark("nothing moves after the removal")
 
@@ -97,8 +100,8 @@ def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]
     """The operator MUST create pods and cliques for the live replicas, and MUST NOT write that field itself."""
     run.given("all pods exist")
     scaled = "each scaled replica of the group has a gang"
-    groups = [text(g, "name") for g in items(run.at(scaled).get("podgangs", SCALED_GANGS[-1]), "spec", "podgroups")]
-    run.expect("PodGroups of the gang of the last replica", sorted(MEMBERS), sorted(groups))
+    last = cliques_of(gang_of(run.at(scaled), SCALED[-1][0]))
+    run.expect("PodCliques of the gang of the last replica", sorted(MEMBERS), last)
     run.given("operator has observed the update")
     view = run.at("nothing moves after the update")
     replicas = {
@@ -123,8 +126,9 @@ def test_autoscalers_of_removed_configs_are_deleted(run: Recorded[SetScaledByOth
 @requirement("RES-034", reaches="gangs of removed replicas are deleted")
 def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
     """The operator MUST delete the gangs of removed replicas of a set or scaling group, and no others."""
-    gangs = run.at("nothing moves after the removal").names("podgangs")
-    run.expect("gangs that are still needed", ["p-0", *SCALED_GANGS[:-1]], gangs)
+    [base] = (gang for gang in run.scene.wanted.base_gangs if gang.name == "p-0")
+    gangs = sorted(map(cliques_of, run.at("nothing moves after the removal").list("podgangs")))
+    run.expect("PodCliques of the gangs that are still needed", sorted([sorted(base.minimums), *SCALED[:-1]]), gangs)
 
 
 @requirement("RES-047", reaches="claims of removed replicas are deleted")

@@ -11,6 +11,7 @@ from conformance.history.view import View
 from conformance.suite.checks import ABSENT, Absent
 from conformance.testing import observed, predicates
 from conformance.testing.comparison import carried, of
+from conformance.testing.composition import by_composition
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources import judging
 from conformance.tests.resources.manifests import OTHER_SPEC, claim_template
@@ -122,7 +123,8 @@ def test_standalone_cliques_exist_first(run: Recorded[FullFeaturedSet]) -> None:
 @requirement("RES-020")
 def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeaturedSet]) -> None:
     """A gang MUST carry the labels and annotations of its set that are not Grove's own, and MUST NOT take Grove's."""
-    workload, wanted, view = run.scene.workload, run.scene.wanted, run.at(PRESENT)
+    workload, view = run.scene.workload, run.at(PRESENT)
+    wanted = by_composition(run.scene.wanted, view)
     for kind in ("labels", "annotations"):
         right = dict.fromkeys(wanted.gangs, mirrored(workload, kind))
         run.same(f"{kind} of the set on its gangs", right, _on_gangs(workload, wanted, view, kind))
@@ -137,7 +139,8 @@ def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeature
 def test_labels_and_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
     """Labels and annotations of a clique template MUST be on its cliques and pods, except grove.io/topology-name, and
     Grove's own labels MUST take precedence; annotations of a group template MUST be on its scaling groups."""
-    wanted, view = run.scene.wanted, run.at(PRESENT)
+    view = run.at(PRESENT)
+    wanted = by_composition(run.scene.wanted, view)
     for clique in wanted.cliques.values():
         pods = predicates.pods_of(view, clique.name)
         for what, found in ((clique.name, view.get("podcliques", clique.name)), *((name(p), p) for p in pods)):
@@ -255,8 +258,13 @@ def _on_gangs(workload: Document, wanted: Expected, view: View, kind: str) -> di
 
 
 def _mirrored(workload: Document, wanted: Expected) -> predicates.Predicate:
-    right = dict.fromkeys(wanted.gangs, mirrored(workload, "labels"))
-    return lambda view: _on_gangs(workload, wanted, view, "labels") == right
+    right = mirrored(workload, "labels")
+
+    def seen(view: View) -> bool:
+        found = _on_gangs(workload, by_composition(wanted, view), view, "labels")
+        return all(tags == right for tags in found.values())
+
+    return seen
 
 
 def _token(set_name: str) -> predicates.Predicate:
@@ -271,7 +279,7 @@ def _token(set_name: str) -> predicates.Predicate:
 
 def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
     """Scaling groups and gangs of a replica that existed before all of its standalone cliques."""
-    wanted = run.scene.wanted
+    wanted = by_composition(run.scene.wanted, run.at(PRESENT))
     first: dict[tuple[str, str], int] = {}
     for record in run.until(PRESENT).records():
         first.setdefault((record.resource, record.name), record.revision)

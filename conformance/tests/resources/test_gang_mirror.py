@@ -6,7 +6,7 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import at, mapping, name, number, text, texts
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.testing import observed, predicates
+from conformance.testing import composition, observed, predicates
 from conformance.testing.comparison import of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources.manifests import trigger
@@ -24,20 +24,22 @@ class GangsThatSomebodyChanges(Scene):
         wanted = expected(workload)
         self.reservation = {"namespace": env.namespace, "name": "kept"}
         env.create(workload)
-        env.wait_for("gangs exist", observed.there("podgangs", wanted.gangs))
-        observed.rest(env, wanted)
+        env.wait_for("gangs exist", composition.all_held(wanted.cliques))
+        view = observed.rest(env, wanted)
+        self.gang = gang = name(composition.gang_of(view, "p-0-fe"))
+        gangs = composition.by_composition(wanted, view).gangs
 
         for key in ("grove.io/by-hand", "example.com/by-hand"):
-            env.patch("podgangs", "p-0", {"metadata": {"annotations": {key: "x"}}})
+            env.patch("podgangs", gang, {"metadata": {"annotations": {key: "x"}}})
         spec = {"priorityClassName": "by-hand", "reuseReservationRef": self.reservation}
-        env.patch("podgangs", "p-0", {"spec": spec})
+        env.patch("podgangs", gang, {"spec": spec})
         changed = {"example.com/team": None, "example.com/new": "y"}
         env.patch("podcliquesets", name(workload), {"metadata": {"labels": changed, **trigger("1")["metadata"]}})
-        given = observed.all_of(*(_labelled(gang, "new", "y") for gang in wanted.gangs))
+        given = observed.all_of(*(_labelled(each, "new", "y") for each in gangs))
         env.settle("gangs have the new label of their set", given, 60)
-        lost = [*(_labelled(gang, "team", None) for gang in wanted.gangs), _annotated("p-0", "example.com/by-hand", "")]
+        lost = [*(_labelled(each, "team", None) for each in gangs), _annotated(gang, "example.com/by-hand", "")]
         env.settle("gangs have lost the old label of their set and a foreign annotation", observed.all_of(*lost), 60)
-        env.settle("foreign priority class is removed", _without_priority_class, 60)
+        env.settle("foreign priority class is removed", _without_priority_class(gang), 60)
 
         env.patch("podcliques", "p-0-fe", {"spec": {"minAvailable": 2}})
         env.patch("podcliquescalinggroups", "p-0-sg", {"spec": {"minAvailable": 2, "cliqueNames": ["wk", "ld"]}})
@@ -62,7 +64,7 @@ class SetWithPriorityClass(Scene):
 def test_gangs_lose_what_their_set_lost(run: Recorded[GangsThatSomebodyChanges]) -> None:
     """Gangs MUST lose labels that their set lost and foreign annotations, except those with the prefix grove.io/."""
     lost = "gangs have lost the old label of their set and a foreign annotation"
-    found = observed.annotation(run.at(lost).get("podgangs", "p-0"), "grove.io/by-hand")
+    found = observed.annotation(run.at(lost).get("podgangs", run.scene.gang), "grove.io/by-hand")
     run.expect("an annotation of Grove that the operator does not know", "x", found)
 
 
@@ -76,7 +78,7 @@ def test_gangs_get_a_new_label_of_their_set(run: Recorded[GangsThatSomebodyChang
 def test_foreign_changes_of_a_gang_spec_are_reverted(run: Recorded[GangsThatSomebodyChanges]) -> None:
     """Changes of others to fields of a gang's spec that the operator owns MUST be reverted; all others MUST be kept."""
     removed = "foreign priority class is removed"
-    kept = mapping(run.at(removed).get("podgangs", "p-0"), "spec", "reuseReservationRef")
+    kept = mapping(run.at(removed).get("podgangs", run.scene.gang), "spec", "reuseReservationRef")
     run.expect("a field of the gang that the operator does not own", run.scene.reservation, kept)
 
 
@@ -88,7 +90,8 @@ def test_minimums_and_members_are_reset(run: Recorded[GangsThatSomebodyChanges])
 @requirement("RES-024")
 def test_gangs_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorityClass]) -> None:
     """The gangs of a PodCliqueSet MUST have its priorityClassName."""
-    gangs, view = run.scene.wanted.gangs, run.at("nothing moves")
+    view = run.at("nothing moves")
+    gangs = composition.by_composition(run.scene.wanted, view).gangs
     seen = {gang: of(found := view.get("podgangs", gang), text(found, "spec", "priorityClassName")) for gang in gangs}
     run.expect("classes of the gangs", dict.fromkeys(gangs, CLASS), seen)
 
@@ -110,9 +113,12 @@ def _as_templates(view: View) -> bool | Unmet:
     return (found == [1, 1] and members == ["ld", "wk"]) or Unmet(f"minimums are {found}, the group has {members}")
 
 
-def _without_priority_class(view: View) -> bool | Unmet:
-    found = text(view.get("podgangs", "p-0"), "spec", "priorityClassName")
-    return not found or Unmet(f"the priority class of p-0 is {found}")
+def _without_priority_class(gang: str) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        found = text(view.get("podgangs", gang), "spec", "priorityClassName")
+        return not found or Unmet(f"the priority class of {gang} is {found}")
+
+    return seen
 
 
 def _labelled(gang: str, key: str, value: str | None) -> predicates.Predicate:

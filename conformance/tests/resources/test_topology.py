@@ -8,7 +8,7 @@ from conformance.grove.expected_topology import Levels
 from conformance.grove.fields import Document, at, condition, text
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.testing import observed, predicates
+from conformance.testing import composition, observed, predicates
 from conformance.testing.comparison import of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.testing.topology_bindings import spec, topology_binding
@@ -37,7 +37,7 @@ class BindingThatLosesItsLevels(Scene):
             env.create(workload)
             env.create(env.workload("deep", binding=binding))
             env.create(env.workload("frontend", setName="free"))
-            env.wait_for("gangs exist", observed.there("podgangs", wanted.gangs))
+            env.wait_for("gangs exist", composition.all_held(wanted.cliques))
             env.settle(CONSTRAINED, _placed(workload, wanted, LEVELS, binding))
             reported = _condition("False", "AllClusterTopologyLevelsAvailable")
             env.settle("set reports that all levels are available", reported, 60)
@@ -78,18 +78,18 @@ def test_constraints_are_translated_into_node_labels(run: Recorded[BindingThatLo
 @requirement("RES-061")
 def test_constrained_gangs_name_the_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """A gang MUST name the binding while any of its constraints is translated, and MUST NOT name it otherwise."""
-    wanted = run.scene.wanted
     for what, binding, step in (
         ("the binding that gangs name", run.scene.binding, CONSTRAINED),
         ("the binding that free gangs name", "", FREE),
     ):
-        run.same(what, dict.fromkeys(wanted.gangs, binding), _named(wanted, run.at(step)))
+        named = _named(run.scene.wanted, run.at(step))
+        run.same(what, dict.fromkeys(named, binding), named)
 
 
 @requirement("RES-062")
 def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """The gang of a scaling group replica MUST have the constraint of the set if the scaling group has none."""
-    loose = expected_topology.seen(run.at(CONSTRAINED).get("podgangs", "p-0-loose-0")).gang
+    loose = expected_topology.seen(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
     run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose)
 
 
@@ -135,15 +135,15 @@ def test_missing_levels_are_named_in_one_order(run: Recorded[BindingThatLosesIts
 def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str) -> None:
     """The gangs have the constraints that the levels of the binding allow."""
     view = run.at(step)
-    for gang, right in expected_topology.placements(run.scene.workload, run.scene.wanted, levels).items():
+    wanted = composition.by_composition(run.scene.wanted, view)
+    for gang, right in expected_topology.placements(run.scene.workload, wanted, levels).items():
         found = view.get("podgangs", gang)
         run.expect(f"constraints of {gang}", right, of(found, expected_topology.seen(found)))
 
 
 def _placed(workload: Document, wanted: Expected, levels: Levels, binding: str) -> predicates.Predicate:
-    right = expected_topology.placements(workload, wanted, levels)
-
     def seen(view: View) -> bool:
+        right = expected_topology.placements(workload, composition.by_composition(wanted, view), levels)
         constrained = {gang: expected_topology.seen(view.get("podgangs", gang)) for gang in right} == right
         return constrained and set(_named(wanted, view).values()) == {binding}
 
@@ -152,7 +152,8 @@ def _placed(workload: Document, wanted: Expected, levels: Levels, binding: str) 
 
 def _named(wanted: Expected, view: View) -> dict[str, str]:
     """The binding that each gang names."""
-    return {gang: observed.annotation(view.get("podgangs", gang), labels.TOPOLOGY) for gang in wanted.gangs}
+    gangs = composition.by_composition(wanted, view).gangs
+    return {gang: observed.annotation(view.get("podgangs", gang), labels.TOPOLOGY) for gang in gangs}
 
 
 def _observed(of: str) -> predicates.Predicate:

@@ -11,6 +11,7 @@ from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.comparison import of
+from conformance.testing.composition import cliques_of, gang_of, none_held
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.observed import all_of, gone, there
 from conformance.testing.scaled import pods_are, scale
@@ -73,7 +74,7 @@ class ScaledAtEveryLevel(Scene):
         env.wait_for("terminating replica gone", gone(CLIQUES, HOLE))
         env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
         # Later tests compare what stays: the gangs of deleted replicas are not to be part of it.
-        env.settled("their gangs are gone", gone(GANGS, [f"s-{i}-g-{j}" for i in (0, 1) for j in range(3)]))
+        env.settled("their gangs are gone", none_held([*LAST_OF_FIRST, *HOLE, *LAST_OF_SECOND]))
         env.quiet(1.5)
         env.mark("groups scaled in")
 
@@ -139,7 +140,7 @@ def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     view = run.at("scaled out")
     pods = predicates.pods_of(view, "s-0-a")
     run.expect("indices of the pods", ["0", "1", "2", "3"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
-    gang = view.get(GANGS, "s-0")
+    gang = gang_of(view, "s-0-a")
     group = {text(each, "name"): each for each in items(gang, "spec", "podgroups")}.get("s-0-a")
     referenced = sorted(text(each, "name") for each in items(group, "podReferences"))
     run.expect("pods in its PodGroup", sorted(map(name, pods)), of(gang, referenced))
@@ -152,10 +153,10 @@ def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
 def test_a_group_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     """A scaled-out scaling group MUST get the next replicas, each above minAvailable with a PodGang of its own."""
     view = run.at("scaled out")
-    wanted = {f"s-0-g-{j}": [f"s-0-g-{j + 1}-b", f"s-0-g-{j + 1}-c"] for j in range(3)}
-    found = {gang: view.get(GANGS, gang) for gang in wanted}
-    seen = {gang: of(at, sorted(text(g, "name") for g in items(at, "spec", "podgroups"))) for gang, at in found.items()}
-    run.same("PodGroups of the scaled gangs", wanted, seen)
+    replicas = [[f"s-0-g-{j}-b", f"s-0-g-{j}-c"] for j in (1, 2, 3)]
+    wanted = {clique: replica for replica in replicas for clique in replica}
+    found = {clique: gang_of(view, clique) for clique in wanted}
+    run.same("PodCliques of the gang of each", wanted, {it: of(gang, cliques_of(gang)) for it, gang in found.items()})
 
 
 @requirement("SCALE-007", reaches=("last replicas of the group deleted", "their pods deleted"))
