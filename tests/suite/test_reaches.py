@@ -1,0 +1,205 @@
+"""No conformance test judges a step that its requirement is not about: what is not reached blocks the test.
+
+Each test runs against synthetic recordings of its scene, without objects: one that has every step, and for each step
+that the test asks for, one that ended in waiting for it and one that went on without it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import inspect
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from conformance.history.log import Log
+from conformance.history.query import History
+from conformance.suite.checks import Blocked, CheckFailed, Checks
+from conformance.suite.recorded import Recorded
+from conformance.suite.requirement import MARK
+from conformance.suite.scene import RUN, Played, Scene, SceneEnded, Step, scenes_of
+from conformance.suite.settings import TESTS
+from conformance.tests.gang.test_base_gang_first import BaseGangShortOfNodes
+
+PACKAGE = "conformance.tests"
+HISTORY = History(Log(), "none").frozen()
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """A conformance test with one of its scenes, and with values for its other parameters."""
+
+    name: str
+    function: Callable[..., None]
+    scene: type[Scene]
+    id: str
+    reaches: tuple[str, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    __test__ = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Steps(dict[str, Step]):
+    """Every step that is asked for, apart from a missing one; one of them may have been passed in vain."""
+
+    def __init__(self, missing: str = "", unmet: str = "") -> None:
+        super().__init__()
+        self._missing, self._unmet = missing, unmet
+
+    def __contains__(self, name: object) -> bool:
+        return name != self._missing and bool(self.setdefault(str(name), self._step(str(name))))
+
+    def __getitem__(self, name: str) -> Step:
+        if name not in self:
+            raise KeyError(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def _step(self, name: str) -> Step:
+        return Step(name, 0, None, 0.0, "it is not" if name == self._unmet else "")
+
+
+class OnlySteps(Checks):
+    """Whatever a test compares is as it should be."""
+
+    def expect(self, id: str, what: str, expected: object, seen: object, **at: Any) -> bool:
+        return True
+
+    def holds(self, id: str, what: str, verdict: bool | None, seen: object = None, **at: Any) -> bool:
+        return True
+
+
+def every() -> Iterator[Test]:
+    """Every conformance test that judges a scene."""
+    for path in sorted(TESTS.rglob("test_*.py")):
+        module = importlib.import_module(f"{PACKAGE}." + ".".join(path.relative_to(TESTS).with_suffix("").parts))
+        for function in vars(module).values():
+            if inspect.isfunction(function) and function.__name__.startswith("test_") and scenes_of(function):
+                yield from of_function(function, path)
+
+
+def of_function(function: Callable[..., None], path: Path) -> Iterator[Test]:
+    marks: list[pytest.Mark] = getattr(function, "pytestmark", [])
+    sets = [list(given(mark)) for mark in marks if mark.name == "parametrize"]
+    for scene, values in itertools.product(scenes_of(function), itertools.product(*sets)):
+        arguments = {name: value for each, _ in values for name, value in each.items()}
+        [mark] = [mark for mark in (*marks, *(m for _, own in values for m in own)) if mark.name == MARK]
+        reaches = tuple(step.format_map(arguments) for step in mark.kwargs.get("reaches", ()))
+        where = f"{path.relative_to(TESTS).as_posix()}::{function.__name__}"
+        name = f"{where}[{'-'.join([scene.__name__, *map(str, arguments.values())])}]"
+        yield Test(name, function, scene, mark.args[0], reaches, arguments)
+
+
+def given(mark: pytest.Mark) -> Iterator[tuple[dict[str, Any], list[pytest.Mark]]]:
+    """The values of a parametrization, each with the marks that it adds."""
+    names, values = mark.args[:2]
+    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    for value in values:
+        marks = [getattr(one, "mark", one) for one in getattr(value, "marks", ())]
+        raw = value.values if hasattr(value, "marks") else value if len(names) > 1 else (value,)
+        yield dict(zip(names, raw, strict=True)), marks
+
+
+def judged(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) -> tuple[set[str], Exception | None]:
+    """Run a test: the names of its failed checks, and what ended it. A few tests cannot do without objects: they are
+    followed as far as they come."""
+    checks = OnlySteps(test.name, [test.id], lambda check: None)
+    kept: Any = MagicMock(**{name: value for name, value in vars(test.scene).items() if isinstance(value, str | tuple)})
+    played = Played(test.name, kept, HISTORY, steps, {}, ended=ended, neighbor=HISTORY)
+    run = Recorded(played, kept, checks, test.reaches)
+    try:
+        with contextlib.suppress(TypeError, ValueError, KeyError, IndexError):
+            test.function(**{RUN: run, **test.arguments})
+        run.judge_reaches()
+    except (Blocked, CheckFailed) as error:
+        return {check.what for check in checks.made if check.outcome == "failed"}, error
+    return set(), None
+
+
+ALL = [test for test in every() if "invariant" not in test.arguments]
+
+
+@cache
+def asked(test: Test) -> list[str]:
+    """The steps that a test asks for, and those that its requirement is about."""
+    steps = Steps()
+    assert judged(test, steps) == (set(), None), test
+    return list(dict.fromkeys([*steps, *test.reaches]))
+
+
+@pytest.mark.parametrize("goes_on", [False, True], ids=["the scene ends", "the scene goes on"])
+def test_only_a_step_that_the_requirement_is_about_fails_it(goes_on: bool) -> None:
+    wrong = []
+    for each, step in [(test, step) for test in ALL for step in asked(test)]:
+        ended = None if goes_on else SceneEnded(step, "not seen within 1 s", 1.0)
+        failed, problem = judged(each, Steps(unmet=step) if goes_on else Steps(missing=step), ended)
+        blocked = isinstance(problem, Blocked) and problem.cause == "implementation"
+        right = failed == {step} if step in each.reaches else not failed and (blocked or goes_on)
+        wrong += [] if right else [f"{each}: {step}: failed {failed}, {problem!r}"]
+    assert wrong == [] and len(ALL) > 400
+
+
+def test_a_scene_that_ended_before_blocks_every_test_that_asks_for_a_step() -> None:
+    ended = SceneEnded("an earlier step", "not seen within 1 s", 1.0)
+    found = {str(test): judged(test, {}, ended) for test in ALL if asked(test)}
+    wrong = {test: seen for test, seen in found.items() if seen[0] or not isinstance(seen[1], Blocked)}
+    assert wrong == {} and len(found) > 400
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_step_is_one_of_the_scene() -> None:
+    """A name that no scene of the test's modules gives to a step would only be found by a run."""
+    unknown = {(str(test), step) for test in ALL for step in asked(test) if not known(step, test.scene)}
+    assert unknown == set()
+
+
+def known(step: str, scene: type[Scene]) -> bool:
+    """Whether the modules of a scene, or one that these import, can name a step so."""
+    own = {each.__module__ for each in scene.__mro__ if issubclass(each, Scene) and each is not Scene}
+    return any(re.fullmatch(pattern, step) for module in own for pattern in patterns(module, imports=True))
+
+
+@cache
+def patterns(module: str, imports: bool = False) -> frozenset[str]:
+    """What strings of a module match, apart from those in tests and their decorators."""
+    tree = ast.parse(Path(str(sys.modules[module].__file__)).read_text("utf-8"))
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            continue
+        if imports and isinstance(node, ast.ImportFrom) and node.module and "conformance.test" in node.module:
+            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                found |= patterns(name) if name in sys.modules else set()
+        for part in ast.walk(node):
+            if isinstance(part, ast.JoinedStr):
+                found.add(
+                    "".join(re.escape(str(v.value)) if isinstance(v, ast.Constant) else ".+" for v in part.values)
+                )
+            elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                found.add(re.escape(part.value))
+    return frozenset(found - {".+"})
+
+
+def test_a_misspelt_step_is_found() -> None:
+    assert known("scaled gangs ungated", BaseGangShortOfNodes)
+    assert not known("scaled gangs ungatet", BaseGangShortOfNodes)
