@@ -20,7 +20,13 @@ from reference_impl.plan import children, desired, labels, pods, template_drift
 from reference_impl.plan.pods import index_of
 
 
-@mutant("set-not-scaled", "operator", "creates one replica of a set, whatever its replicas", "SCALE-001")
+@mutant(
+    "set-not-scaled",
+    "operator",
+    "creates one replica of a set, whatever its replicas",
+    "SCALE-001",
+    blocks=tuple(f"SCALE-{number:03}" for number in (2, 3, 4, 5, 6, 7, 8, 9, 13, 14)),
+)
 def _set_not_scaled() -> None:
     right = desired._replica
 

@@ -1,0 +1,65 @@
+"""Mutants that stall: what lies behind the stall is blocked, and only the requirement that is about the step fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mutants.registry import mutant
+from mutants.replacement import replace
+from reference_impl.plan import startup, update_clique_pods, update_group_replicas
+from reference_impl.plan.coherent import budget
+from reference_impl.plan.coherent.components import Component
+from reference_impl.plan.coherent.layout import Key
+
+
+def _of(area: str, *numbers: int) -> tuple[str, ...]:
+    return tuple(f"{area}-{number:03}" for number in numbers)
+
+
+@mutant(
+    "coherent-updates-stall",
+    "operator",
+    "begins no sub-step of a coherent update",
+    "COHR-036",
+    "COHR-092",
+    blocks=_of("COHR", 30, 31, 33, 35, 38, 50, 51, 52, 53, 54, 60, 61, 62, 64, 66, 68, 71, 93, 104),
+)
+def _coherent_updates_stall() -> None:
+    def affordable(
+        components: Sequence[Component], places: budget.Slots, wanted: Mapping[Key, int], *, whole: bool
+    ) -> budget.Batch:
+        return {component.key: [] for component in components}
+
+    replace(budget, "affordable", affordable)
+
+
+@mutant(
+    "rolling-updates-stall",
+    "operator",
+    "replaces no pod and no replica of a group in an update",
+    "UPD-007",
+    "UPD-014",
+    blocks=_of("UPD", 9, 12, 15, 16, 17, 20, 46),
+)
+def _rolling_updates_stall() -> None:
+    replace(update_clique_pods, "forced", lambda old: [])
+    replace(update_clique_pods, "chosen_pod", lambda ready: None)
+    replace(update_group_replicas, "forced", lambda replicas: [])
+    replace(update_group_replicas, "chosen_replica", lambda ready: None)
+
+
+@mutant(
+    "start-up-stalls",
+    "operator",
+    "lets children wait for more pods than their parents have",
+    "START-011",
+    blocks=_of("START", 12, 13, 14),
+)
+def _start_up_stalls() -> None:
+    right = startup.minimums
+
+    def minimums(*given: Any) -> dict[str, int]:
+        return {parent: count + 100 for parent, count in right(*given).items()}
+
+    replace(startup, "minimums", minimums)
