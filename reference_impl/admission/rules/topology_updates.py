@@ -75,8 +75,8 @@ def _name(constraint: TopologyConstraint | None) -> str:
 
 
 def _same_fields(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:
-    """A repair adds a name and nothing else: no migration in the same step, no preferred domain (DFT-24)."""
-    return _same_domains(now, before) and (now.pack_domain if now else None) == (before.pack_domain if before else None)
+    """A repair adds a name and leaves `packDomain` as it is (VTC-30). A preferred domain is no part of it (DFT-24)."""
+    return (now.pack_domain if now else None) == (before.pack_domain if before else None)
 
 
 def _same_domains(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:

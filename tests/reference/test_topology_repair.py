@@ -1,0 +1,36 @@
+"""What admission says of the update that adds the missing binding name to a stored set (VTC-30, DFT-24)."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_impl.admission.rules import topology_updates
+from reference_impl.api.models import Pack, TopologyConstraint
+from tests.reference.examples import disaggregated
+
+UNNAMED = TopologyConstraint(pack_domain="rack")
+CHANGED = 'topology constraint cannot be changed from required="rack" preferred="" to required="rack" preferred="host"'
+CLIQUE = "PodClique 'router'"
+CASES = {
+    "the name": (TopologyConstraint(topology_name="t", pack_domain="rack"), "", ""),
+    "the name and pack.required": (
+        TopologyConstraint(topology_name="t", pack=Pack(required="rack")),
+        'topologyName cannot be changed from "" to "t"',
+        f"{CLIQUE} topology constraint topologyName cannot be changed from '' to 't'",
+    ),
+    "the name and pack.preferred": (
+        TopologyConstraint(topology_name="t", pack_domain="rack", pack=Pack(preferred="host")),
+        f"PodCliqueSet {CHANGED}",
+        f"{CLIQUE} {CHANGED}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wanted", "of_set", "of_clique"), CASES.values(), ids=CASES)
+def test_the_reason_is_what_was_not_permitted(wanted: TopologyConstraint, of_set: str, of_clique: str):
+    old, new = disaggregated(), disaggregated()
+    old.spec.template.topology_constraint = old.spec.template.cliques[0].topology_constraint = UNNAMED
+    new.spec.template.topology_constraint = new.spec.template.cliques[0].topology_constraint = wanted
+    found = topology_updates.violations(new, old)
+    wanted_details = [detail for detail in (of_set, of_clique) if detail]
+    assert [each.detail for each in found] == wanted_details
