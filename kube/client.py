@@ -249,17 +249,19 @@ class Client:
         name: str,
         *,
         uid: str | None = None,
+        version: str | None = None,
         propagation: str = "Background",
         grace_seconds: int | None = None,
     ) -> None:
-        """Delete an object; a missing object is no error. With `uid` only that very object is deleted."""
+        """Delete an object; a missing object is no error. With `uid` only that very object is deleted, and with a
+        resource `version` only in that state."""
         options: dict[str, Any] = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
             "propagationPolicy": propagation,
         }
-        if uid is not None:
-            options["preconditions"] = {"uid": uid}
+        if preconditions := {k: v for k, v in (("uid", uid), ("resourceVersion", version)) if v is not None}:
+            options["preconditions"] = preconditions
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         try:

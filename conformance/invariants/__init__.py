@@ -17,6 +17,7 @@ from conformance.history.record import Record
 from conformance.invariants import coherent
 from conformance.invariants.base_bound_first import BaseBoundFirst
 from conformance.invariants.base_gang_first import BaseGangFirst
+from conformance.invariants.clique_generations import OneGenerationBound
 from conformance.invariants.clique_sizes import RecreatedSizes
 from conformance.invariants.cordoned_nodes import NothingOnCordonedNodes
 from conformance.invariants.counted_pods import CountedPods
@@ -72,6 +73,7 @@ def rules(
         RecreatedSizes(),
         UpdateCounters(),
         NothingOnCordonedNodes(),
+        OneGenerationBound(),
         *coherent.rules(excused),
     ]
 

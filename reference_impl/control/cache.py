@@ -142,6 +142,11 @@ class Cache:
         """The pods that a clique controls, terminating ones included."""
         return self.pods.indexed(OWNER, clique.metadata.uid)
 
+    def has_members(self, namespace: str, gang: str) -> bool:
+        """Whether a gang has a pod that something controls and that is not terminating."""
+        found: list[Pod] = self.pods.indexed(GANG, key_text(namespace, gang))
+        return any(not pod.terminating and pod.metadata.controller is not None for pod in found)
+
     def has_owner(self, pod: Pod) -> bool:
         """Whether the clique that controls a pod exists and is not terminating."""
         if (owner := pod.metadata.controller) is None:

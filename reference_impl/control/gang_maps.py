@@ -112,6 +112,18 @@ class GangMaps:
         given_up = maps.abandoned(pcs, held, entry, self.templates(pcs))
         return map_gangs.may_start(held.anchors, entry, lambda name: self._cache.gangs.get(namespace, name), given_up)
 
+    def moved(self, pcs: PodCliqueSet, clique: PodClique) -> bool:
+        """Whether a clique of a scaling group names a gang that does not hold it according to the map: it is about to
+        be deleted, and gets no pods any more (COH-I11)."""
+        if not self.used_by(pcs):
+            return False
+        held, gang = self.of(clique), clique.metadata.label(labels.PODGANG)
+        group = children.group_config(
+            pcs, clique.metadata.label(labels.REPLICA_INDEX), clique.metadata.label(labels.SCALING_GROUP)
+        )
+        index = clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
+        return held is None or group is None or held.gang_of(group.name, int(index)) != gang
+
     def entry_of(self, gang: PodGang) -> Entry | None:
         """The entry of a gang; None if it has none."""
         held = self.of(gang)

@@ -174,9 +174,9 @@ class Operator:
 
     def _trigger_turns(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
         """Trigger the cliques and groups that an update begins, continues or ends with."""
-        began = update_progress.generation(old) != update_progress.generation(item) or update_progress.on_delete(
+        began = update_progress.generation(old) != update_progress.generation(item) or update_progress.strategy(
             old
-        ) != update_progress.on_delete(item)
+        ) != update_progress.strategy(item)
         turns = {str(update_progress.turn(old)), str(update_progress.turn(item))}
         if not began and len(turns) == 1:
             return
@@ -301,6 +301,8 @@ class Operator:
             self._wake_for_legacy(item)
         living = not item.terminating and kind != "DELETED"
         gang_of = (namespace, item.metadata.label(labels.PODGANG))
+        if not living and not self.cache.has_members(*gang_of):
+            self._wake_set(item)
         if old is None or kind == "DELETED" or old.terminating == living:
             self._gangs.add(gang_of)
         elif old.ready != item.ready or old.scheduled != item.scheduled:

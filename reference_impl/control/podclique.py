@@ -73,8 +73,8 @@ class CliqueReconciler:
         if clique is None:
             return None
         if clique.metadata.deletion_timestamp is not None:
-            # The garbage collector deletes the pods, by their owner references (CHG-DEL-05).
-            await self._writer.remove_finalizer(self._cache.cliques, clique, labels.CLIQUE_FINALIZER)
+            cliques, pods_of = self._cache.cliques, self._cache.pods_of(clique)
+            await self._writer.release(cliques, clique, labels.CLIQUE_FINALIZER, self._cache.pods, pods_of)
             return None
         pcs = self._cache.set_of(clique)
         if pcs is not None and self._maps.used_by(pcs) and not clique.metadata.label(labels.SCALING_GROUP):
@@ -162,6 +162,8 @@ class CliqueReconciler:
     async def _balance(self, clique: PodClique, pcs: PodCliqueSet | None) -> None:
         """Create missing pods and delete surplus ones."""
         missing, surplus = pods.difference(clique, self._cache.pods_of(clique))
+        if missing and pcs is not None and self._maps.moved(pcs, clique):
+            missing = []
         if not missing and not surplus:
             return
         waits: dict[str, int] = {}

@@ -297,12 +297,14 @@ class SetReconciler:
         return None if found is None else found.spec.replicas
 
     def _surplus(self, target: DesiredSet) -> Iterator[Write]:
-        """Deletions of children of the set that should not exist."""
-        cache = self._cache
+        """Deletions of children of the set that should not exist. A gang goes after its last pod, which wakes the set:
+        an operator that is killed in between leaves no pods without a gang (COH-163)."""
+        cache, namespace = self._cache, target.pcs.metadata.namespace
         own: tuple[Informer[Any], ...] = (cache.gangs, cache.groups, cache.cliques, cache.services, cache.maps)
         for informer in (*own, cache.autoscalers, cache.claims, cache.domains):
             for item in target.surplus(informer.resource.kind, informer.indexed(OWNER, target.pcs.metadata.uid)):
-                yield partial(self._writer.delete, informer, item)
+                if informer is not cache.gangs or not cache.has_members(namespace, item.metadata.name):
+                    yield partial(self._writer.delete, informer, item)
 
 
 def _controlled(found: Object, pcs: PodCliqueSet) -> bool:

@@ -45,6 +45,7 @@ class GangReconciler:
         if shares is None:
             complete = gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name))
         else:
+            groups = map_gangs.released(gang, groups, shares)
             complete = map_gangs.complete(gang, groups, lambda name: self._cache.cliques.get(namespace, name), shares)
         initialized = gangs.initialized(gang)
         if (complete or initialized) and groups != gang.spec.podgroups:

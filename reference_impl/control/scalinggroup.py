@@ -66,7 +66,9 @@ class GroupReconciler:
         if group is None:
             return None
         if group.metadata.deletion_timestamp is not None:
-            await self._writer.remove_finalizer(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER)
+            cliques = self._cache.cliques
+            members = cliques.indexed(OWNER, group.metadata.uid)
+            await self._writer.release(self._cache.groups, group, labels.SCALING_GROUP_FINALIZER, cliques, members)
             return None
         pcs = self._cache.set_of(group)
         if pcs is not None and not self._migration.settled(pcs, group):

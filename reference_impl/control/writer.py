@@ -22,9 +22,12 @@ from reference_impl.plan import drift, reconcile_error
 from reference_impl.runtime.events import EventRecorder, EventType
 
 T = TypeVar("T", bound=Object)
+U = TypeVar("U", bound=Object)
 log = logging.getLogger(__name__)
 CONTROLLER = "grove-operator"
 """The reporting controller of events."""
+ORPHAN = "orphan"
+"""Finalizer of an object whose dependents are to stay (`kubectl delete --cascade=orphan`)."""
 
 
 async def together(writes: Iterable[Awaitable[Any]]) -> None:
@@ -162,6 +165,19 @@ class Writer:
         else:
             informer.observe(informer.decode(answer))
 
+    async def release(
+        self, informer: Informer[T], item: T, finalizer: str, dependents: Informer[U], present: Iterable[U]
+    ) -> None:
+        """Remove our finalizer from an object that is being deleted, once all that it controls is being deleted, too:
+        the next object of its name must not find anything of it that lives, however late the garbage collector is
+        (COH-127). What is to become an orphan is left alone: the garbage collector changes it before it lets the object
+        go, and these deletions are guarded."""
+        if ORPHAN in (item.metadata.finalizers or ()):
+            return
+        living = [each for each in present if each.metadata.deletion_timestamp is None]
+        await together(self.delete(dependents, each, guard=True) for each in living)
+        await self.remove_finalizer(informer, item, finalizer)
+
     async def _send_patch(
         self,
         informer: Informer[T],
@@ -201,8 +217,9 @@ class Writer:
         """Post an event about an object. A failure is logged only."""
         await self._events.record(resource, item.metadata, kind, reason, note, action="Reconcile")
 
-    async def delete(self, informer: Informer[T], item: T) -> None:
-        """Delete exactly this object, with background propagation."""
+    async def delete(self, informer: Informer[T], item: T, *, guard: bool = False) -> None:
+        """Delete exactly this object, with background propagation. `guard`: see `patch`."""
         meta = item.metadata
-        await self._client.delete(informer.resource, meta.namespace, meta.name, uid=meta.uid)
+        version = meta.resource_version if guard else None
+        await self._client.delete(informer.resource, meta.namespace, meta.name, uid=meta.uid, version=version)
         informer.observe_deletion(item)

@@ -31,10 +31,14 @@ Progress = TypeVar("Progress", SetUpdateProgress, CliqueUpdateProgress, GroupUpd
 OwnProgress = TypeVar("OwnProgress", CliqueUpdateProgress, GroupUpdateProgress)
 
 
+def strategy(pcs: PodCliqueSet) -> UpdateStrategyType | None:
+    """The update strategy of a set; None if it names none."""
+    return pcs.spec.update_strategy.type if pcs.spec.update_strategy else None
+
+
 def on_delete(pcs: PodCliqueSet) -> bool:
     """Whether the update strategy is OnDelete, so that an update deletes nothing (CHG-RU-06)."""
-    strategy = pcs.spec.update_strategy
-    return strategy is not None and strategy.type == UpdateStrategyType.ON_DELETE
+    return strategy(pcs) == UpdateStrategyType.ON_DELETE
 
 
 def of_set(pcs: PodCliqueSet) -> SetUpdateProgress | None:

@@ -226,6 +226,19 @@ def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
     assert verdicts(Played(ALL, after={5: recreated}, owners=True).play())["INV-021"].holds is True
 
 
+def test_bound_pods_of_a_deleted_clique_count() -> None:
+    """Its pods were left to a garbage collector that is late, and their successors do not wait."""
+
+    def recreated(played: Played) -> None:
+        story = played.story
+        story.gone("podcliques", "s-0-P-2-p")
+        story.owned("podcliques", "s-0-P-2-p", None, replicas=1)
+        played.bind(pod(played, "B2", P, "P-2-p"))
+
+    found = verdicts(Played(ALL, after={1: recreated}, owners=True).play())["INV-019"]
+    assert found.holds is False and "2 pods of s-0-P-2-p are bound" in found.reason
+
+
 FIRST_TEXT = Trace(
     "first-text",
     ("COH-168",),

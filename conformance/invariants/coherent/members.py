@@ -17,7 +17,7 @@ SETTLED = 5.0
 
 
 class NoSurge(CoherentRule):
-    """INV-019 (COH-I10)."""
+    """INV-019 (COH-I10). Pods of a deleted clique object count until they are deleted themselves (COH-127)."""
 
     id = "INV-019"
     what = "during an update, a clique never has more bound pods than replicas"
@@ -33,7 +33,7 @@ class NoSurge(CoherentRule):
             return
         self.judged += 1
         replicas = count(clique, "spec", "replicas")
-        bound = sum(each.bound for each in self.state.of_clique(pod.clique))
+        bound = sum(each.bound for each in self.state.of_clique(pod.clique, ended=True))
         if bound > replicas:
             self._violate(f"{bound} pods of {pod.clique} are bound, and it has {replicas} replicas", record)
 

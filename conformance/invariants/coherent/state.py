@@ -151,10 +151,11 @@ class State:
         """Whether the gang of an entry is or was Ready."""
         return any(self.key_of_gang(gang) == key for gang in self.done)
 
-    def of_clique(self, clique: str) -> Iterator[Pod]:
-        """The pods of a clique that are not being deleted, nor is the clique object that made them."""
+    def of_clique(self, clique: str, *, ended: bool = False) -> Iterator[Pod]:
+        """The pods of a clique that are not being deleted, nor, unless they count as well (`ended`), is the clique
+        object that made them."""
         found = (self.pods[uid] for uid in self._by_clique[clique])
-        return (pod for pod in found if not pod.going and pod.owner not in self.ended)
+        return (pod for pod in found if not pod.going and (ended or pod.owner not in self.ended))
 
     def available(self, place: Place, gangs: Collection[str] | None = None) -> int:
         """How many pods of a clique are Ready, or replicas of a scaling group available; in these gangs only."""

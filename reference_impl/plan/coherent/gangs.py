@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 
+import msgspec
+
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, PodGang, PodGroup, TopologyGroup
 from reference_impl.plan import children, gangs, labels, names
 from reference_impl.plan.children import CliqueOf
@@ -78,6 +80,13 @@ def ever_scheduled(gang: PodGang) -> bool:
 def ever_ready(gang: PodGang) -> bool:
     """Whether a gang has been Ready."""
     return gang.status is not None and gang.status.last_ready is not None
+
+
+def released(gang: PodGang, groups: list[PodGroup], shares: Mapping[str, int]) -> list[PodGroup]:
+    """The groups of a gang; once it was scheduled, its standalone cliques (`shares`) have no minimum (COH-089)."""
+    if not ever_scheduled(gang):
+        return groups
+    return [msgspec.structs.replace(group, min_replicas=0) if group.name in shares else group for group in groups]
 
 
 def dependencies(layout: Layout, entry: Entry) -> list[str]:

@@ -25,8 +25,7 @@ from reference_impl.plan.revisions import Revision
 
 def coherent(pcs: PodCliqueSet) -> bool:
     """Whether a set is updated coherently."""
-    strategy = pcs.spec.update_strategy
-    return strategy is not None and strategy.type == UpdateStrategyType.COHERENT
+    return update_progress.strategy(pcs) == UpdateStrategyType.COHERENT
 
 
 def running(pcs: PodCliqueSet) -> bool:

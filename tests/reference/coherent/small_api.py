@@ -39,6 +39,9 @@ class SmallApi:
         """Whether pods wait for a node."""
         self.collects_after = 0.0
         """Seconds after which the garbage collector deletes the dependents of a deleted object."""
+        self.collects = True
+        """Whether the garbage collector runs."""
+        self._uncollected: list[str] = []
         self._versions = itertools.count(1)
         self._version = 0
         self._events: dict[str, list[tuple[int, bytes]]] = {}
@@ -139,10 +142,18 @@ class SmallApi:
             return
         await self._publish("DELETED", address)
         self.objects.pop(address, None)
-        if self.collects_after:
+        if not self.collects:
+            self._uncollected.append(item["metadata"]["uid"])
+        elif self.collects_after:
             self._begin(self._collect(item["metadata"]["uid"], self.collects_after))
         else:
             await self._collect(item["metadata"]["uid"])
+
+    async def collect_again(self) -> None:
+        """The garbage collector runs again, and deletes what it has missed."""
+        self.collects, missed, self._uncollected = True, self._uncollected, []
+        for uid in missed:
+            await self._collect(uid)
 
     async def _collect(self, uid: str, after: float = 0.0) -> None:
         """What the garbage collector does when the object with a uid is gone."""

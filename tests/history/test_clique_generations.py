@@ -1,0 +1,54 @@
+"""INV-024, seen true, false and unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import invariants
+from conformance.invariants.result import RuleResult
+
+CLIQUE = {"clique": "s-0-a", "owner": ("podcliques", "s-0-a")}
+
+
+def judged(story) -> RuleResult:
+    [found] = invariants.judge(story.history, only=["INV-024"])
+    return found
+
+
+def recreate(story) -> None:
+    story.gone("podcliques", "s-0-a")
+    story.tell("podcliques", "s-0-a", {})
+
+
+@pytest.fixture
+def replaced(story):
+    """A clique with a bound pod was deleted, and there is another one of its name."""
+    story.tell("podcliques", "s-0-a", {})
+    story.pod("old", **CLIQUE, node="n")
+    story.pod("also-old", **CLIQUE, node="n")
+    assert judged(story).holds is None
+    recreate(story)
+    return story
+
+
+def test_a_pod_is_bound_beside_one_of_the_clique_before(replaced):
+    replaced.pod("new", **CLIQUE)
+    assert judged(replaced).holds is None
+    replaced.pod("old", **CLIQUE, node="n", terminating=True)
+    replaced.pod("new", **CLIQUE, node="n")
+    found = judged(replaced)
+    assert found.holds is False and [record.name for record in found.records] == ["also-old", "new"]
+
+
+def test_pods_that_are_terminating_or_gone_have_given_way(replaced):
+    replaced.pod("old", **CLIQUE, node="n", terminating=True)
+    replaced.gone("pods", "also-old")
+    replaced.pod("new", **CLIQUE, node="n")
+    assert judged(replaced).holds is True
+
+
+def test_an_orphan_was_left_on_purpose(replaced):
+    for name in ("old", "also-old"):
+        replaced.pod(name, clique="s-0-a", owner=None, node="n")
+    replaced.pod("new", **CLIQUE, node="n")
+    assert judged(replaced).holds is True

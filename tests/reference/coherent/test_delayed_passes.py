@@ -1,0 +1,94 @@
+"""Reconcilers of gangs, cliques and sets that act at different times: late passes, switches of the strategy, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from reference_impl.control.operator import Operator
+from reference_impl.plan import labels
+from tests.reference.coherent.small_api import NEVER_READY
+from tests.reference.coherent.world import World, the_set, world
+
+SIZES = {"F": (2, 1), "P": (3, 1)}
+
+
+async def test_a_scheduled_anchor_is_released_without_a_pass_over_its_set(monkeypatch: pytest.MonkeyPatch):
+    """A pass over a large set comes late (COH-089)."""
+    monkeypatch.setattr(Operator, "_settle", staticmethod(lambda pcs: 3600.0))
+    made = World()
+    made._tasks["pods"] = asyncio.create_task(made.api.run_pods())
+    await made.start()
+    try:
+        await made.create(the_set(**SIZES))
+
+        def minimums() -> dict[str, int]:
+            gangs = made.api.all("podgangs")
+            return {g["name"]: g["minReplicas"] for gang in gangs for g in gang["spec"]["podgroups"]}
+
+        await made.until(lambda: made.serving(5), "deployed")
+        assert minimums() == {"s-0-f": 0, **{f"s-0-p-{index}-pw": 1 for index in range(3)}}
+    finally:
+        await made.stop()
+        await made.stop("pods")
+
+
+async def test_a_lost_pod_is_not_refilled_into_a_gang_that_the_map_has_given_up():
+    """The operator is killed with the write of the map, and a pod that is to move is lost meanwhile (COH-I11)."""
+    sizes = {"P": (3, 1)}
+    async with world(the_set(**sizes), 3) as w:
+        right, dead = w.api.finish, asyncio.Event()
+
+        async def finish(write: Coroutine[Any, Any, Any]) -> Any:
+            """No write comes after that of the map."""
+            if dead.is_set():
+                write.close()
+                await asyncio.Event().wait()
+            answer = await right(write)
+            if w.api.writes[-1][1][0] == "podgangmaps":
+                dead.set()
+            return answer
+
+        w.api.finish = finish  # type: ignore[method-assign]
+        await w.change(the_set("v1", **sizes))
+        await dead.wait()
+        await w.stop()
+        w.api.finish = right  # type: ignore[method-assign]
+        named = {entry["name"] for entry in w.api.objects["podgangmaps", "ns", "s-0"]["spec"]["entries"]}
+        [lost] = [pod for pod in w.pods("pw") if pod["metadata"]["labels"][labels.PODGANG] not in named]
+        await w.api.delete(("pods", "ns", lost["metadata"]["name"]))
+        before = len(w.api.history)
+        await w.start()
+        await w.until(w.ended, "updated")
+        made = [item for plural, kind, item in w.api.history[before:] if (plural, kind) == ("pods", "ADDED")]
+        old = lost["metadata"]["labels"][labels.PODGANG]
+        assert [pod["metadata"]["name"] for pod in made if pod["metadata"]["labels"][labels.PODGANG] == old] == []
+
+
+def held(strategy: str, tag: str, *, ready: bool = False) -> dict[str, Any]:
+    """The set with another image; pods of P become Ready, or never."""
+    body = the_set(tag, strategy=strategy, **SIZES)
+    if not ready:
+        body["spec"]["template"]["cliques"][1]["annotations"] = {NEVER_READY: "yes"}
+    return body
+
+
+@pytest.mark.parametrize(("before", "after"), list(permutations(("Coherent", "RollingRecreate", "OnDelete"), 2)))
+async def test_an_update_goes_on_after_a_switch_of_the_strategy(before: str, after: str):
+    """It is switched while P waits and nothing moves: RollingRecreate replaces F at once, OnDelete replaces nothing
+    (CHG-OD-01), and a coherent update waits on (COH-150)."""
+    async with world(the_set(strategy=before, **SIZES), 5) as w:
+        await w.change(held(before, "v1"))
+        await w.until(lambda: bool(w.progress()), "begun, and at rest")
+        await w.change(held(after, "v1"))
+        wanted = {"x:v1"} if after == "RollingRecreate" and before == "Coherent" else w.images("s-0-f")
+        await w.until(lambda: w.images("s-0-f") == wanted, "switched, and at rest")
+        await w.change(held(after, "v2", ready=True))
+        if after == "OnDelete":
+            await w.until(lambda: "updateEndedAt" in w.progress() and "x:v2" not in w.images(), "nothing is replaced")
+        else:
+            await w.until(lambda: w.ended() and w.images() == {"x:v2"}, "updated")

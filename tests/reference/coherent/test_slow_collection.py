@@ -1,0 +1,111 @@
+"""A garbage collector that does nothing for a while: cliques, scaling groups and sets that are deleted leave nothing
+behind that lives beside what is created under their names (COH-127)."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import invariants
+from conformance.history.query import History
+from reference_impl.plan import labels
+from tests.coherent.histories.in_memory import recorded
+from tests.reference.coherent.world import World, the_set, world
+
+SIZES = {"F": (2, 1), "P": (3, 1)}
+STRATEGIES = ("Coherent", "RollingRecreate")
+
+
+def generations(w: World) -> list[str]:
+    """What the rule about successive cliques says of all that happened."""
+    found = invariants.judge(History(recorded(w.api), "ns"), ["INV-024"])
+    return [str(result) for result in found if result.holds is not True]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_an_update_leaves_no_old_pods_to_the_collector(strategy: str):
+    async with world(the_set(strategy=strategy, **SIZES), 5) as w:
+        w.api.collects = False
+        await w.change(the_set("v1", strategy=strategy, **SIZES))
+        await w.until(w.ended, "updated")
+        assert w.images() == {"x:v1"} and w.serving(5)
+        assert generations(w) == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_deleted_group_takes_its_pods_with_it(strategy: str):
+    async with world(the_set(strategy=strategy, **SIZES), 5) as w:
+        w.api.collects = False
+        old = w.uids("pw")
+        await w.api.delete(("podcliquescalinggroups", "ns", "s-0-p"))
+        await w.until(lambda: not w.uids() & old and w.serving(5), "recreated")
+        assert generations(w) == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_replica_that_is_scaled_away_takes_its_pods_with_it(strategy: str):
+    async with world(the_set(strategy=strategy, replicas=2, **SIZES), 10) as w:
+        w.api.collects = False
+        await w.change(the_set(strategy=strategy, **SIZES))
+        await w.until(lambda: w.serving(5), "scaled in")
+        await w.change(the_set(strategy=strategy, replicas=2, **SIZES))
+        await w.until(lambda: w.serving(10), "scaled out")
+        assert generations(w) == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_set_of_the_same_name_gets_no_pods_beside_those_of_the_deleted_one(strategy: str):
+    async with world(the_set(strategy=strategy, **SIZES), 5) as w:
+        w.api.collects = False
+        old = w.uids()
+        await w.api.delete(("podcliquesets", "ns", "s"))
+        await w.soon(lambda: w.api.get("podcliquesets", "s") is None)
+        await w.create(the_set("v1", strategy=strategy, **SIZES))
+        await w.soon(lambda: bool(w.status().get("lastErrors")))
+        assert w.uids() == old
+        await w.api.collect_again()
+        await w.until(lambda: not w.uids() & old and w.serving(5), "collected")
+        assert generations(w) == []
+
+
+async def test_pods_that_hang_do_not_hold_back_their_clique(monkeypatch: pytest.MonkeyPatch):
+    """On a dead node a pod stays terminating: that counts as gone (CHG-DEL-20)."""
+    monkeypatch.setattr("tests.reference.coherent.small_api.LEAVING_SECONDS", 3600.0)
+    async with world(the_set(strategy="RollingRecreate", P=(1, 1)), 1) as w:
+        old = w.uids()
+        await w.api.delete(("podcliques", "ns", "s-0-p-0-pw"))
+        await w.soon(lambda: w.serving(1) and not w.uids() & old)
+        assert len(w.api.all("pods")) == 2 and generations(w) == []
+
+
+async def test_pods_that_are_to_be_orphans_stay():
+    async with world(the_set(strategy="RollingRecreate", **SIZES), 5) as w:
+        address, [pod] = ("podcliques", "ns", "s-0-p-2-pw"), w.pods("s-0-p-2-pw")
+        clique = w.api.objects[address]
+        finalizers = [*clique["metadata"]["finalizers"], "orphan"]
+        await w.api.patch(address, {"metadata": {"finalizers": finalizers}}, "merge", False)
+        await w.api.delete(address)
+        await w.until(lambda: address in w.api.objects, "nothing happens before the collector has come")
+        own = ("pods", "ns", pod["metadata"]["name"])
+        await w.api.patch(own, {"metadata": {"ownerReferences": None}}, "merge", False)
+        finalizers.remove("orphan")
+        await w.api.patch(address, {"metadata": {"finalizers": finalizers}}, "merge", False)
+        await w.until(lambda: w.serving(6), "the clique is recreated beside its orphan")
+        assert w.api.objects[own]["metadata"]["uid"] == pod["metadata"]["uid"]
+
+
+async def test_a_gang_goes_with_its_last_pod():
+    """If the operator is killed in between, no pod is left without its gang (COH-163)."""
+    async with world(the_set(**SIZES), 5) as w:
+        before = len(w.api.history)
+        await w.change(the_set("v1", **SIZES))
+        await w.until(w.ended, "updated")
+        living: dict[str, str] = {}
+        for plural, kind, item in w.api.history:
+            meta = item["metadata"]
+            if plural == "pods" and kind != "DELETED" and "deletionTimestamp" not in meta:
+                living[meta["uid"]] = meta["labels"][labels.PODGANG]
+            elif plural == "pods":
+                living.pop(meta["uid"], None)
+            elif plural == "podgangs" and kind == "DELETED":
+                assert meta["name"] not in living.values()
+        assert any(kind == "DELETED" and plural == "podgangs" for plural, kind, _ in w.api.history[before:])
