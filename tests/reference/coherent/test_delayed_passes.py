@@ -1,4 +1,4 @@
-"""Reconcilers of gangs, cliques and sets that act at different times: late passes, switches of the strategy, restarts."""
+"""Reconcilers that act late: passes over gangs, cliques and sets, switches of the strategy, restarts."""
 
 from __future__ import annotations
 
