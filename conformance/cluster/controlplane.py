@@ -61,7 +61,6 @@ class Cluster(Facts):
         of it is left.
         """
         settings, state = settings or ClusterSettings(), state or State()
-        assets = resolve_all(report)
         me = Owner.this_process()
         record = Record(
             name=name,
@@ -79,6 +78,7 @@ class Cluster(Facts):
                 hint="choose another, or leave it out",
             )
         state.require()
+        assets = resolve_all(report)  # it may take minutes, so it comes after what may be wrong
         state.add(record, report)
         cluster = cls(state, record)
         try:
