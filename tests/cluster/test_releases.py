@@ -81,7 +81,7 @@ def test_a_wrong_checksum_is_refused_in_one_line_and_nothing_is_built(
     site: tuple[ReleaseSite, Path], state: State, tmp_path: Path
 ) -> None:
     sites, own = site
-    path = next(path for path in sites.files if path.startswith("/v2/kube-apiserver/blobs/"))
+    path = [path for path in sites.files if path.startswith("/v2/kube-apiserver/blobs/")][-1]  # the uppermost layer
     good = sites.files[path]
     sites.files[path] = good[:-1] + bytes([good[-1] ^ 1])
     try:
