@@ -81,10 +81,13 @@ def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
         groups.join(ids)
     causes = [_cause([failed[id] for id in ids], scores) for ids in groups.all()]
     holders = {key: cause for cause in causes for result in cause.failed for key in _ends(result)}
+    gone = {line: cause for cause in causes for failure in cause.failures if (line := _gone(failure))}
     for result in report.results:
-        for by in result.ended_by if result.outcome is Outcome.BLOCKED else ():
-            if by in holders and result not in holders[by].held_up:
-                holders[by].held_up.append(result)
+        if result.outcome is Outcome.BLOCKED:
+            by_check = [holders[by] for by in result.ended_by if by in holders]
+            for cause in by_check or [cause for line, cause in gone.items() if line in result.reason]:
+                if result not in cause.held_up:
+                    cause.held_up.append(result)
     return sorted(causes, key=lambda cause: cause.weight, reverse=True)
 
 
@@ -170,9 +173,14 @@ def _events(failure: Failure) -> list[Hashable]:
     found: list[Hashable] = [(failure.history, values)]
     if failure.deviation is not None:
         found.append((failure.history, failure.deviation))
-    if gone := stopped(failure.seen):
-        found.append(gone.partition(TAIL)[0])
+    if gone := _gone(failure):
+        found.append(gone)
     return found
+
+
+def _gone(failure: Failure) -> str:
+    """Return which process has ended, or that the implementation does nothing, without the end of a log."""
+    return stopped(failure.seen).partition(TAIL)[0]
 
 
 def _ends(result: Result) -> list[tuple[str, str]]:

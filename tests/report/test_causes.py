@@ -148,6 +148,16 @@ def test_a_process_that_died_is_the_cause_of_waits_in_vain() -> None:
     assert (cause.title, groups([cause])) == ("mine: the operator exited with code 7", [["AA-001", "AA-002"]])
 
 
+def test_a_process_that_died_holds_up_what_it_blocks_in_other_tests() -> None:
+    dead = "mine: the operator exited with code 7"
+    tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",)}
+    reason = f'the scene ended in waiting for "pods": {dead}'
+    blocked = [msgspec.structs.replace(ended(test, "blocked", by="pods", scene=test), reason=reason) for test in "uv"]
+    elsewhere = msgspec.structs.replace(blocked[1], reason="a set is accepted: refused")
+    [cause] = found(tests, failed("t", "AA-001", "w", "w", f"{dead}\nnot seen within 3 s: w"), blocked[0], elsewhere)
+    assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
+
+
 def test_ends_of_logs_make_no_causes_of_their_own() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     waits = [f"nothing is bound; its log ends with: cycle {n} | of {n}\nnot seen within 3 s: x" for n in ("a", "b")]
