@@ -31,7 +31,7 @@ class RecreatedSizes(Invariant):
         if record.resource == "podcliquesets":
             for clique in items(record.object, "spec", "template", "cliques"):
                 sizes = self._sizes.setdefault((record.name, text(clique, "name")), set())
-                sizes.add(count(clique, "spec", "replicas"))
+                sizes.add(count(clique, "spec", "replicas") or 1)  # DEF-10
         if record.resource != "podcliques":
             return
         before, self._before[record.name] = self._before.get(record.name), record

@@ -205,6 +205,7 @@ def a_clique(story, replicas: int, **how) -> None:
         ([2], 5, 2, True),  # the template's
         ([2], 5, 5, True),  # what it was scaled to
         ([2, 4], 2, 4, True),  # the template's after a change
+        ([0], 1, 1, True),  # the default
         ([2, 4], 4, 2, True),  # the template's before a change that the operator has not seen
         ([2], 2, 0, False),
         ([2], 2, 3, False),
