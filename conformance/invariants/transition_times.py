@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from conformance.grove.fields import items, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
+from conformance.invariants.creations import STALE
 from conformance.invariants.invariant import Invariant
 
 JUDGED = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
 """Gangs are left out: their status has two writers."""
 
 
+class _Condition(NamedTuple):
+    """A condition of an object: its status, since when records show it, and the transition time that it says."""
+
+    status: str
+    since: float
+    moment: str
+
+
 class TransitionTimes(Invariant):
-    """CORE-019. Whether the time moves with the status cannot be told from records: it has whole seconds only."""
+    """CORE-019. An operator that does not see its own change of a status yet may make it again, with a later time.
+    Whether the time moves with the status cannot be told from records: it has whole seconds only."""
 
     id = "CORE-019"
-    what = "no lastTransitionTime changes while the status of its condition stays"
+    what = f"no lastTransitionTime changes when the status of its condition has been the same for {STALE:g} s"
 
     def __init__(self) -> None:
         super().__init__()
-        self._before: dict[str, tuple[Record, dict[str, tuple[str, str]]]] = {}
+        self._before: dict[str, tuple[Record, dict[str, _Condition]]] = {}
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Compare the conditions of an object with those of its record before."""
         if record.resource not in JUDGED or record.kind == DELETED:
             return
-        now = {
-            text(each, "type"): (text(each, "status"), text(each, "lastTransitionTime"))
-            for each in items(record.object, "status", "conditions")
-        }
         before, conditions = self._before.get(record.uid, (record, {}))
-        self._before[record.uid] = (record, now)
-        for kind, (status, moment) in now.items():
-            status_before, moment_before = conditions.get(kind, ("", ""))
-            if status != status_before:
-                continue
-            self._judged += 1
-            if moment != moment_before:
+        now: dict[str, _Condition] = {}
+        for each in items(record.object, "status", "conditions"):
+            kind, status, moment = (text(each, key) for key in ("type", "status", "lastTransitionTime"))
+            known = conditions.get(kind)
+            same = known is not None and known.status == status
+            now[kind] = _Condition(status, known.since if known is not None and same else record.at, moment)
+            self._judged += same
+            if known is not None and same and moment != known.moment and record.at - known.since > STALE:
                 what = f"{kind}={status} of {record.resource}/{record.name}"
-                self._violate(f"the lastTransitionTime of {what}: {moment_before} → {moment}", before, record)
+                self._violate(f"the lastTransitionTime of {what}: {known.moment} → {moment}", before, record)
+        self._before[record.uid] = (record, now)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no object with conditions was written twice"

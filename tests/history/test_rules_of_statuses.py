@@ -16,9 +16,9 @@ def verdict(story, id: str) -> RuleResult:
     return found
 
 
-def a_clique(story, *conditions: tuple[str, str, str], **status: int) -> None:
+def a_clique(story, *conditions: tuple[str, str, str], after: float = 0.5, **status: int) -> None:
     told = [{"type": kind, "status": is_so, "lastTransitionTime": since} for kind, is_so, since in conditions]
-    story.tell("podcliques", "s-0-a", {"status": {**status, **({"conditions": told} if told else {})}})
+    story.tell("podcliques", "s-0-a", {"status": {**status, **({"conditions": told} if told else {})}}, after=after)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,11 @@ def test_a_transition_time_that_moves_alone_is_wrong(story):
     a_clique(story, ("B", "False", "1"))  # within the same second
     a_clique(story, ("B", "False", "1"), ("P", "True", "1"))
     a_clique(story, ("B", "True", "2"), ("P", "True", "1"))
+    a_clique(story, ("B", "True", "3"), ("P", "True", "1"))  # by an operator that does not see its own write yet
     assert verdict(story, "CORE-019").holds is True
-    a_clique(story, ("B", "True", "3"), ("P", "True", "1"))
-    assert "B=True of podcliques/s-0-a: 2 → 3" in verdict(story, "CORE-019").reason
+    a_clique(story, ("B", "True", "3"), ("P", "True", "1"), after=STALE)
+    a_clique(story, ("B", "True", "9"), ("P", "True", "1"))
+    assert "B=True of podcliques/s-0-a: 3 → 9" in verdict(story, "CORE-019").reason
 
 
 def test_a_condition_that_comes_back_has_a_new_time(story):
