@@ -6,7 +6,8 @@ from mutants.registry import variant
 from mutants.replacement import replace
 from reference_impl.plan import names
 
-EPOCH = "1795511111000000000"
+EPOCH = "1795511111"
+"""Short enough for names that are as long as admission allows: they become values of labels."""
 
 
 @variant(
