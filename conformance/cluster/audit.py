@@ -34,14 +34,17 @@ class AuditKey(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request: the client as `AuditKey.program`, the response, the namespace (empty for none) and the time (seconds
-    since 1970, by the server's clock)."""
+    """A request: the client as `AuditKey.program`, the response, the namespace (empty for none), the time (seconds
+    since 1970, by the server's clock), the resource as `AuditKey.resource` and the name (empty if it is to be
+    generated)."""
 
     program: str
     code: int
     verb: str = ""
     namespace: str = ""
     at: float = 0.0
+    resource: str = ""
+    name: str = ""
 
 
 class Writer(NamedTuple):
@@ -103,7 +106,8 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
         """Return the event as a request."""
         program, _, _ = self.userAgent.partition("/")
         at = self.stageTimestamp.timestamp()
-        return Request(program, self.responseStatus.code, self.verb, self.objectRef.namespace, at)
+        about = self.objectRef
+        return Request(program, self.responseStatus.code, self.verb, about.namespace, at, about.path, about.name)
 
 
 _EVENT = msgspec.json.Decoder(_Event)

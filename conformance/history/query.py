@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from conformance.errors import HarnessError
-from conformance.history import storage
+from conformance.history import circles, storage
 from conformance.history.log import Log, Present
 from conformance.history.record import Record
 from conformance.history.summary import describe, overview
@@ -88,6 +88,7 @@ class History:
         self._latest: deque[Record] = deque(maxlen=5)
         self._moved = float("-inf")
         self._stirred = log.now()
+        self._circles = circles.Circles()
         self._asking = False
         """Whether a predicate is being called, which sees only what has arrived."""
         self._over = False
@@ -103,12 +104,14 @@ class History:
 
     @property
     def still(self) -> float:
-        """Return the seconds since an object of the namespace changed or the test did something (`stir`)."""
+        """Return the seconds since an object of the namespace came into a new state or the test did something
+        (`stir`)."""
         return self.now() - self._stirred
 
     def stir(self) -> None:
         """Note that the test did something that may have no record in the namespace."""
         self._stirred = self.now()
+        self._circles.forget()
 
     def now(self) -> float:
         """Return the seconds since the recorder started."""
@@ -180,7 +183,7 @@ class History:
         Raises WaitTimeout after `timeout` seconds or if the wait is hopeless, and HarnessError if the recorder has
         died.
         """
-        begin = self.now()
+        begin = looked = self.now()
         deadline: float | None = begin + timeout
         last: int | None = None
         self._catch_up()
@@ -191,16 +194,21 @@ class History:
                 unmet = answer.reason
             elif answer is not None and answer is not False:
                 return answer
-            while self._next(self._look(deadline, hopeless), resources, last) is None:
-                if deadline is None:
+            while True:
+                record = self._next(self._look(deadline, hopeless), resources, last)
+                if record is None and deadline is None:
                     raise WaitTimeout(what, self.now() - begin, unmet, self._live.copy(), list(self._latest))
-                if self.now() >= deadline:
-                    deadline = max(deadline, min(begin + longest, self._moved + LULL))
-                if self.now() >= deadline or (hopeless and hopeless()):
-                    self._arrive()
-                    # What has happened by now still counts, but nothing later does: an implementation that writes
-                    # faster than the predicate can follow would never be told.
-                    deadline, last = None, self.log.last_seq()
+                if deadline is not None and (record is None or self.now() >= looked + LOOK_EVERY):
+                    looked = self.now()
+                    if looked >= deadline:
+                        deadline = max(deadline, min(begin + longest, self._moved + LULL))
+                    if looked >= deadline or (hopeless and hopeless()):
+                        self._arrive()
+                        # What has happened by now still counts, but nothing later does: an implementation that writes
+                        # faster than the predicate can follow would never be told.
+                        deadline, last = None, self.log.last_seq()
+                if record is not None:
+                    break
 
     def quiet(
         self,
@@ -298,6 +306,7 @@ class History:
             self._latest.append(record)
         if record.resource in MOVING:
             self._moved = record.at
-        if record.namespace and record.resource not in RESTLESS and record.resource not in self.log.evidence:
+        counts = record.namespace and record.resource not in RESTLESS and record.resource not in self.log.evidence
+        if counts and self._circles.new(circles.state(record)):
             self._stirred = max(self._stirred, record.at)
         return record

@@ -7,16 +7,22 @@ are added.
 
 An implementation whose requests are rejected backs off: each delay is a multiple of the one before, as in client-go, so
 the next attempt comes within a multiple of the time since the first rejection. The silence must be longer than that.
+
+An implementation that waits in vain may look again every few seconds for ever, and write each time that it still waits.
+A request or the state of an object that has come again and again since anything else has changed is no sign of life
+(`history.circles`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 from conformance.cluster.audit import Request
 from conformance.grove.admission import durations
 from conformance.grove.fields import count, text
+from conformance.history.circles import Circles
 from conformance.history.view import View
 
 SILENCE = 30.0
@@ -28,6 +34,23 @@ OTHERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok",
 """Programs of the cluster, which send requests whatever the implementation does."""
 
 
+@dataclass
+class _Refusals:
+    """When like requests were rejected first and last, and the longest time between two, by the server's clock."""
+
+    first: float
+    last: float
+    longest: float = 0.0
+
+    def add(self, at: float) -> None:
+        self.longest, self.last = max(self.longest, at - self.last), max(self.last, at)
+
+    @property
+    def next(self) -> float:
+        """Return within which time the next attempt comes, whether its delays grow or stay the same."""
+        return GROWTH * min(self.last - self.first, GROWTH * self.longest)
+
+
 class Silence:
     """What one test knows about the implementation's requests. `poll` returns those since the last call."""
 
@@ -35,26 +58,32 @@ class Silence:
         self, poll: Callable[[], list[Request]], namespace: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._poll, self._namespace, self._clock = poll, namespace, clock
-        self._last = clock()
-        self._refusals: tuple[float, float] | None = None
-        """When the first and the last request was rejected, by the server's clock."""
+        self._last = self._asked = clock()
+        self._circles = Circles()
+        self._refusals: dict[Hashable, _Refusals] = {}
 
     def over(self, still: float, least: float) -> bool:
-        """Return whether nothing more is to be expected: no request was sent for `least` seconds, and for as long as a
-        back-off may last. `still`: seconds since something last changed."""
+        """Return whether nothing more is to be expected: no new request was sent for `least` seconds, and for as long
+        as a back-off may last. `still`: seconds since something last changed."""
+        now = self._clock()
+        if still < now - self._asked:
+            self._circles.forget()
+        self._asked = now
         requests = [request for request in self._poll() if _of_implementation(request)]
-        if requests:
-            self._last = self._clock()
+        if sum(self._circles.new(request._replace(at=0)) for request in requests):
+            self._last = now
         for request in requests:
             # In the namespace of an earlier test, which is being deleted, everything is rejected.
             if _backs_off(request) and request.namespace in ("", self._namespace):
-                first, last = self._refusals or (request.at, request.at)
-                self._refusals = min(first, request.at), max(last, request.at)
-        first, last = self._refusals or (0.0, 0.0)
-        return self.lasts(still) >= max(least, GROWTH * (last - first))
+                # A back-off is that of one object, or of a collection in which each attempt has another name.
+                for like in (request.name, None):
+                    key = request.verb, request.resource, like
+                    self._refusals.setdefault(key, _Refusals(request.at, request.at)).add(request.at)
+        longest = max((refusals.next for refusals in self._refusals.values()), default=0.0)
+        return self.lasts(still) >= max(least, longest)
 
     def lasts(self, still: float) -> float:
-        """Return for how many seconds nothing has changed, and no request was sent, as far as it is known."""
+        """Return for how many seconds nothing has changed, and no new request was sent, as far as it is known."""
         return min(still, self._clock() - self._last)
 
 

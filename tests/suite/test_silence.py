@@ -61,11 +61,11 @@ def story() -> Story:
     return story
 
 
-def waited(story: Story, requests: Requests, *, real: bool = False) -> float:
-    """Seconds for which a wait in vain lasted, of at most 60."""
+def waited(story: Story, requests: Requests, *, limit: float = 60, real: bool = False) -> float:
+    """Seconds for which a wait in vain lasted, of at most `limit`."""
     case = play(story, silence=silence(story, requests))
     with pytest.raises(CheckFailed):
-        case.until("AA-001", "something else", lambda view: Unmet("not yet"), real=real)
+        case.until("AA-001", "something else", lambda view: Unmet("not yet"), limit, real=real)
     return story.log.now()
 
 
@@ -152,6 +152,67 @@ def test_what_moves_is_waited_for(story: Story) -> None:
 
     story.log.later(25, stir)
     assert waited(story, Requests(story)) == pytest.approx(55, abs=2)
+
+
+ERROR = "waiting for the PodGangs of replica 0 to become Ready"
+
+
+def rewrites(story: Story, every: float, *errors: str, until: float = 150) -> None:
+    """A set whose status the implementation writes again and again, with the time and one of these errors in turn."""
+    for number in range(int(until / every)):
+        time = f"2026-01-01T00:{number // 60:02}:{number % 60:02}Z"
+        reported = {"status": {"lastErrors": [{"description": errors[number % len(errors)], "observedAt": time}]}}
+
+        def write(reported: dict[str, object] = reported) -> None:
+            story.keep_pace()
+            story.tell("podcliquesets", "s", reported, after=0)
+
+        story.log.later(number * every, write)
+
+
+@pytest.mark.parametrize(
+    ("every", "errors", "lasts"),
+    [
+        pytest.param(5, (ERROR,), 75, id="the same error"),
+        pytest.param(2, ("", ERROR), 58, id="no error and the error in turn"),
+        pytest.param(0.5, (ERROR,), 35, id="the same error twice a second"),
+    ],
+)
+def test_a_status_that_says_the_same_again_and_again_is_not_waited_for(
+    every: float, errors: tuple[str, ...], lasts: float
+) -> None:
+    story = Story(Scripted())
+    rewrites(story, every, *errors)
+    moments = [number * every for number in range(int(150 / every))]
+    assert waited(story, Requests(story, *moments), limit=150) == pytest.approx(lasts, abs=3)
+
+
+def test_a_status_that_counts_is_waited_for(story: Story) -> None:
+    rewrites(story, 5, *(f"{number} of 30 pods are updated" for number in range(30)))
+    assert waited(story, Requests(story), limit=150) >= 150
+
+
+def test_requests_that_change_nothing_are_not_waited_for_when_they_are_repeated(story: Story) -> None:
+    assert waited(story, Requests(story, *range(0, 150, 5)), limit=150) == pytest.approx(20 + 30, abs=2)
+    again = Story(Scripted())
+    refused = Requests(again, *range(0, 150, 5), request=REFUSED)
+    assert waited(again, refused, limit=150) == pytest.approx(20 + 80, abs=3)
+
+
+def test_repeated_requests_count_again_after_something_has_changed(story: Story) -> None:
+    story.log.later(40, lambda: (story.keep_pace(), story.pod("b1", after=0)))
+    assert waited(story, Requests(story, *range(0, 150, 5)), limit=150) == pytest.approx(40 + 20 + 30, abs=5)
+
+
+def test_a_long_back_off_is_waited_for(story: Story) -> None:
+    # The next attempt would come 32 s after the last one.
+    assert waited(story, Requests(story, 0, 1, 3, 7, 15, 31, request=REFUSED), limit=150) > 31 + 32 + 16
+
+
+def test_what_happens_slowly_is_waited_for(story: Story) -> None:
+    for number in range(1, 6):
+        story.log.later(28 * number, lambda n=number: (story.keep_pace(), story.pod(f"b{n}", after=0)))  # type: ignore[misc]
+    assert waited(story, Requests(story, *range(0, 150, 5)), limit=150) >= 150
 
 
 def test_a_failed_creation_of_what_exists_may_be_repeated_after_a_back_off(story: Story) -> None:
