@@ -27,7 +27,7 @@ from conformance.history.query import History
 from conformance.suite.checks import Blocked, CheckFailed, Checks
 from conformance.suite.recorded import Recorded
 from conformance.suite.requirement import MARK
-from conformance.suite.scene import RUN, Played, Scene, SceneEnded, Step, scenes_of
+from conformance.suite.scene import RUN, Invariant, Played, Scene, SceneEnded, Step, scenes_of
 from conformance.suite.settings import TESTS
 from conformance.tests.gang.test_base_gang_first import BaseGangShortOfNodes
 
@@ -123,7 +123,8 @@ def judged(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) 
     followed as far as they come."""
     checks = OnlySteps(test.name, [test.id], lambda check: None)
     kept: Any = MagicMock(**{name: value for name, value in vars(test.scene).items() if isinstance(value, str | tuple)})
-    played = Played(test.name, kept, HISTORY, steps, {}, ended=ended, neighbor=HISTORY)
+    rules = {test.id: Invariant("its rule", True, None, None)}
+    played = Played(test.name, kept, HISTORY, steps, rules, ended=ended, neighbor=HISTORY)
     run = Recorded(played, kept, checks, test.reaches)
     try:
         with contextlib.suppress(TypeError, ValueError, KeyError, IndexError):
