@@ -117,8 +117,11 @@ def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates
 @requirement("UPD-031")
 def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStates]) -> None:
     """A replica that is added to a PodCliqueSet during an update MUST be created from the new template, once."""
-    run.given("first pods replaced", "out: update ended")
-    run.expect("pods created for the added replica", 2, replay.created(run.between("change", "end")).get("out-2-web"))
+    run.given("first pods replaced")
+    created = replay.created(run.between("change", "end")).get("out-2-web", 0)
+    run.expect("pods created for the added replica beyond two", 0, max(0, created - 2))
+    run.given("out: update ended")
+    run.expect("pods created for the added replica", 2, created)
     _have_template(run, [f"out-{index}-web" for index in range(3)], "2")
 
 
@@ -134,11 +137,10 @@ def test_an_update_continues_without_a_replica_that_is_scaled_in(run: Recorded[S
 def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDifferentStates]) -> None:
     """After a change during an update, two replicas MUST NOT be out of service for it at the same time."""
     run.given("first pods replaced", "turn of the second replicas", "pods of the second replicas replaced")
-    run.given("twice: pod of the second template deleted")
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
     both = replay.together(run.between("change", "twice: at rest"), sizes, _of("twice"))
     run.expect("moments at which two replicas lacked Ready pods", [], both)
-    run.given("twice: update ended")
+    run.given("twice: pod of the second template deleted", "twice: update ended")
     _have_template(run, ["twice-0-web", "twice-1-web"], "3")
 
 
