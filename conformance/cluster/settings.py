@@ -164,6 +164,8 @@ def _component_flags(ports: Mapping[Port, int], memory: int) -> Sequence[Mapping
         "kube-controller-manager": {
             "concurrent-gc-syncs": "40",  # FC-108
             "leader-elect": "false",  # there is only one; after a kill its successor would wait 18 s for the lease
+            # As on most clusters, each controller is a user of its own: a policy can hold the garbage collector alone.
+            "use-service-account-credentials": "true",
             # Nothing on this cluster reads endpoints (no DNS, no kube-proxy): two writes per pod are saved.
             "controllers": "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
         },

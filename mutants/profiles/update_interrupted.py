@@ -327,3 +327,18 @@ def _generation_remembered() -> None:
         return known[key]
 
     replace(update_progress, "generation", generation)
+
+
+# -- deleted cliques ---------------------------------------------------------------------------------------------------
+
+
+async def left_to_collector(
+    self: Writer, informer: Informer[Any], item: Any, finalizer: str, dependents: Informer[Any], present: Any
+) -> None:
+    """Release an object at once."""
+    await self.remove_finalizer(informer, item, finalizer)
+
+
+@mutant("pods-left-to-collector", "operator", "leaves pods of deleted cliques to the garbage collector", "INV-024")
+def _pods_left_to_collector() -> None:
+    replace(Writer, "release", left_to_collector)

@@ -11,14 +11,18 @@ import pytest
 from mutants.registry import MUTANTS
 from tests.coherent.histories.live import stage
 from tests.coherent.histories.model import GeneratedHistory
-from tests.coherent.test_histories import COUNTED, GAPS
+from tests.coherent.test_histories import COUNTED, GAPS, LEFT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.parametrize(
     ("mutant", "history", "problem"),
-    [("progress-by-count", COUNTED, "the set is at rest: not seen"), ("scale-in-leaves-gaps", GAPS, "INV-022 broken")],
+    [
+        ("progress-by-count", COUNTED, "the set is at rest: not seen"),
+        ("scale-in-leaves-gaps", GAPS, "INV-022 broken"),
+        ("pods-left-to-collector", LEFT, "INV-019 broken"),
+    ],
 )
 def test_planted_defects_are_found(
     mutant: str, history: GeneratedHistory, problem: str, monkeypatch: pytest.MonkeyPatch

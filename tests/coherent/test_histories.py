@@ -10,12 +10,17 @@ import os
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, find, given, settings
 
 from mutants.profiles import coherent as planning
 from mutants.profiles import coherent_steady as scaling
+from mutants.profiles import update_interrupted as interrupted
+from reference_impl.api.models import PodCliqueSet
+from reference_impl.control.operator import Operator
+from reference_impl.control.writer import Writer
 from reference_impl.plan.coherent import planner, steady
 from tests.coherent.histories import reproduction
 from tests.coherent.histories.drawing import drawn
@@ -29,6 +34,7 @@ from tests.coherent.histories.model import (
     GeneratedHistory,
     LosePod,
     Part,
+    PauseCollector,
     Proceed,
     Restart,
     Revert,
@@ -46,6 +52,12 @@ HISTORIES = int(os.environ.get("HISTORIES", "100"))
 P = Part("p", group=True, replicas=4, minimum=1, budget=1)
 COUNTED = GeneratedHistory((P,), 1, (Change(("p",), 2), Proceed(2), Revert(), Settle()))
 GAPS = GeneratedHistory((P,), 1, (Scale("p", 3), Settle()))
+LEFT = GeneratedHistory((P,), 1, (PauseCollector(), Change(("p",), 2), Settle()))
+UNSEEN = GeneratedHistory(
+    (Part("f", group=False, replicas=3, minimum=1, budget=1), P),
+    1,
+    (Change(("p",), 5, works=False), Change(("f",), 2), Proceed(2), Switch(ROLLING), Settle()),
+)
 """Histories that show the planted defects."""
 
 
@@ -58,7 +70,7 @@ def test_no_history_breaks_a_rule(history: GeneratedHistory) -> None:
 def smallest(folder: Path) -> tuple[GeneratedHistory, str]:
     """The smallest history that breaks a rule, and the commands that repeat it."""
     limits = settings(max_examples=2000, deadline=None, database=None, phases=[Phase.generate, Phase.shrink])
-    found = find(histories(), lambda history: bool(problems(history)), settings=limits, random=Random(393))
+    found = find(histories(), lambda history: bool(problems(history)), settings=limits, random=Random(1))
     return found, (reproduction.write(folder, found, problems(found)) / "commands.sh").read_text(encoding="utf-8")
 
 
@@ -118,6 +130,27 @@ async def test_planted_defects_are_found_in_memory(planted: bool, monkeypatch: p
         monkeypatch.setattr(planner, "slots", planning.progress_by_count)
         monkeypatch.setattr(steady, "scaled_group", scaling.scaled_with_gaps)
     assert [bool(found) for found in await played([COUNTED, GAPS])] == [planted, planted]
+
+
+async def test_pods_that_are_left_to_the_garbage_collector_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await played([LEFT]) == [[]]
+    monkeypatch.setattr(Writer, "release", interrupted.left_to_collector)
+    [found] = await played([LEFT])
+    assert any(each.startswith("INV-019 broken") for each in found)
+    assert any(each.startswith("INV-024 broken") for each in found)
+
+
+async def test_a_switch_that_wakes_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await played([UNSEEN]) == [[]]
+    right = Operator._trigger_turns
+
+    def triggered(self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
+        spec = msgspec.structs.replace(old.spec, update_strategy=item.spec.update_strategy)
+        right(self, msgspec.structs.replace(old, spec=spec), item)
+
+    monkeypatch.setattr(Operator, "_trigger_turns", triggered)
+    [found] = await played([UNSEEN])
+    assert [each for each in found if each.startswith("pods of f have the images")]
 
 
 def test_commands_repeat_a_history(tmp_path: Path) -> None:

@@ -6,15 +6,19 @@ goes wrong is tried side by side, too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
 
 from tests.coherent.histories import reproduction
-from tests.coherent.histories.model import Change, GeneratedHistory, histories
+from tests.coherent.histories.model import Change, GeneratedHistory, PauseCollector, histories, switches
 
 FOLDER = Path(__file__).parent.parent.parent.parent / "reports" / "histories"
+SEED = int(os.environ.get("SEED", "1"))
+"""The same histories are drawn for the same seed."""
 ALIKE = 2
 """How many histories of one set are played: Hypothesis likes to vary what it has drawn before."""
 
@@ -23,24 +27,42 @@ PlayAll = Callable[[Sequence[GeneratedHistory]], Sequence[Problems]]
 
 
 def drawn(count: int) -> list[GeneratedHistory]:
-    """So many histories in which something changes."""
+    """So many histories in which something changes while the garbage collector stands still. In a quarter of them, the
+    strategy changes during an update."""
+    switched = count // 4
+    found = [*_drawn(histories(), count - switched), *_drawn(switches(), switched)]
+    return [_paused(history) for history in found]
+
+
+def _paused(history: GeneratedHistory) -> GeneratedHistory:
+    """The history with a pause of the garbage collector, before the first change if it has none."""
+    if PauseCollector() in history.actions:
+        return history
+    first = next(index for index, action in enumerate(history.actions) if isinstance(action, Change))
+    return GeneratedHistory(
+        history.parts, history.replicas, (*history.actions[:first], PauseCollector(), *history.actions[first:])
+    )
+
+
+def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[GeneratedHistory]:
     found: dict[GeneratedHistory, None] = {}
 
+    @seed(SEED)
     @settings(
-        max_examples=4 * count,
+        max_examples=max(1, 4 * count),
         deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(histories())
+    @given(kind)
     def draw(history: GeneratedHistory) -> None:
         alike = sum(each.parts == history.parts for each in found)
         if alike < ALIKE and any(isinstance(action, Change) for action in history.actions):
             found[history] = None
 
     draw()
-    return list(found)[-count:]
+    return list(found)[-count:] if count else []
 
 
 def counterexamples(wanted: Sequence[GeneratedHistory], play_all: PlayAll, where: str) -> list[str]:

@@ -23,7 +23,9 @@ from tests.coherent.histories.model import (
     FailNode,
     GeneratedHistory,
     LosePod,
+    PauseCollector,
     Proceed,
+    Replace,
     Restart,
     Revert,
     Scale,
@@ -57,6 +59,7 @@ class _Play:
         self.history, self.world = history, World()
         self.versions = self._last = reproduction.first_versions(history)
         self.excused: set[str] = set()
+        self.strategy, self.wrong = COHERENT, list[str]()
 
     async def run(self) -> list[str]:
         world, pods = self.world, asyncio.create_task(self.world.api.run_pods())
@@ -70,9 +73,11 @@ class _Play:
             for action in self.history.actions:
                 self.versions, self._last = reproduction.after(self.versions, self._last, action)
                 await self._act(action)
-            self.versions = reproduction.mended(self.versions)
+            self.versions = reproduction.mended(self.history, self.versions)
             await self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
-            wrong = [] if await self._settled() else ["it does not come to rest"]
+            wrong = self.wrong if await self._settled() else [*self.wrong, "it does not come to rest"]
+            await self.world.api.collect_again()
+            await self._settled()
             return wrong + self._unfinished() + self._judged()
         finally:
             await world.stop()
@@ -92,11 +97,19 @@ class _Play:
                 await self.world.stop()
                 await self.world.start()
             case Switch(strategy=strategy):
+                self.strategy = strategy
                 await self._patch({"updateStrategy": {"type": strategy}})
             case Proceed(steps=steps):
                 await self._proceed(steps)
+            case PauseCollector():
+                self.world.api.collects = False
+            case Replace(pods=pods):
+                await self._replace(pods)
             case Settle():
                 await self._settled()
+                for name, version in reproduction.due(self.history, self.strategy, self.versions).items():
+                    if (found := self.world.images(f"{SET}-0-{name}")) != {f"registry.example/{name}:{version}"}:
+                        self.wrong.append(f"pods of {name} have the images {sorted(found)} at rest")
 
     def _cliques(self) -> list[dict[str, Any]]:
         found = reproduction.cliques(self.history, self.versions)
@@ -132,6 +145,18 @@ class _Play:
                 if self.world.gangs() != before or self.world.at_rest():
                     break
                 await asyncio.sleep(TICK)
+
+    async def _replace(self, pods: int) -> None:
+        def made() -> int:
+            return sum((plural, kind) == ("pods", "ADDED") for plural, kind, _ in self.world.api.history)
+
+        wanted = made() + pods
+        for _ in range(round(WAIT / TICK)):
+            if made() >= wanted:
+                return
+            await asyncio.sleep(TICK)
+            if self.world.at_rest():
+                return
 
     async def _settled(self) -> bool:
         """Wait until nothing happens any more."""

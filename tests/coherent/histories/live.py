@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from queue import Queue
 from typing import Any
 
-from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_fixed
+from tenacity import retry, retry_if_exception_message, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from conformance import invariants
 from conformance.cluster import nodes
@@ -26,6 +26,7 @@ from conformance.grove.coherent.model import Layout
 from conformance.grove.fields import name, number, terminating, text
 from conformance.grove.kinds import PODGANGMAPS
 from conformance.history.query import History, Unmet, WaitTimeout
+from conformance.history.record import ADDED
 from conformance.history.recorder import WATCHED, Recorder, Watched
 from conformance.history.view import View
 from conformance.implementation import deployment, loading
@@ -36,15 +37,19 @@ from conformance.tests.coherent import sets
 from kube.errors import ApiError
 from kube.resource import PODS
 from tests.coherent.histories import reproduction
+from tests.coherent.histories.collector import Collector
 from tests.coherent.histories.model import (
     COHERENT,
     INVARIANTS,
+    ON_DELETE,
     Action,
     Change,
     FailNode,
     GeneratedHistory,
     LosePod,
+    PauseCollector,
     Proceed,
+    Replace,
     Restart,
     Revert,
     Scale,
@@ -64,8 +69,8 @@ AGAIN = 30.0
 class Stage:
     """A cluster on which the reference runs, with lanes for histories that are played at the same time."""
 
-    def __init__(self, driver: Driver, recorder: Recorder, api: Api, lanes: int) -> None:
-        self.recorder, self.api, self._driver = recorder, api, driver
+    def __init__(self, driver: Driver, recorder: Recorder, api: Api, collector: Collector, lanes: int) -> None:
+        self.recorder, self.api, self.collector, self._driver = recorder, api, collector, driver
         self.served = threading.Lock()
         """Held while the operator is restarted, and by whoever needs its webhooks."""
         self._restarts, self._numbers = 0, iter(range(1_000_000))
@@ -120,7 +125,9 @@ def stage(lanes: int, mutant: str = "") -> Iterator[Stage]:
         stack.callback(loop.close)
         api = Api(loop, cluster.kubeconfig, "histories")
         stack.callback(api.close)
-        yield Stage(driver, recorder, api, lanes)
+        collector = Collector(cluster)
+        stack.callback(collector.close)
+        yield Stage(driver, recorder, api, collector, lanes)
 
 
 class _Play:
@@ -130,11 +137,14 @@ class _Play:
         self.events = History(on.recorder, namespace)
         self.excused: set[str] = set()
         self.wrong: list[str] = []
+        self.strategy, self._left = COHERENT, False
+        """`_left`: whether OnDelete may have left pods of old versions."""
 
     def run(self) -> list[str]:
         api = self.on.api
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
         try:
+            self._account()
             self._play()
             return self.wrong
         except WaitTimeout as error:
@@ -143,6 +153,11 @@ class _Play:
             return [*self.wrong, f"{type(error).__name__}: {error}"]
         finally:
             api.delete("namespaces", None, [self.namespace])
+
+    @retry(retry=retry_if_exception_type(ApiError), wait=wait_fixed(0.2), stop=stop_after_delay(WAIT), reraise=True)
+    def _account(self) -> None:
+        """Wait for the account of the namespace's pods: while the garbage collector stands still, nobody makes it."""
+        self.on.api.get("serviceaccounts", self.namespace, "default")
 
     def _play(self) -> None:
         workload = reproduction.manifest(self.history)
@@ -154,7 +169,7 @@ class _Play:
         for action in self.history.actions:
             self.versions, self._last = reproduction.after(self.versions, self._last, action)
             self._act(action)
-        self.versions = reproduction.mended(self.versions)
+        self.versions, self._left = reproduction.mended(self.history, self.versions), False
         self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
         self.events.wait("the set is updated and at rest", self._at_rest, WAIT)
         self.events.quiet(REST, WAIT)
@@ -175,12 +190,20 @@ class _Play:
             case Restart():
                 self.on.restart()
             case Switch(strategy=strategy):
+                self.strategy = strategy
+                self._left |= strategy == ON_DELETE
                 self._patch({"updateStrategy": {"type": strategy}})
             case Proceed(steps=steps):
                 self._proceed(steps)
+            case PauseCollector():
+                self.on.collector.pause()
+            case Replace(pods=pods):
+                self._replace(pods)
             case Settle():
                 if all(works for _, works in self.versions.values()):
                     self.events.wait("the set is at rest", self._at_rest, WAIT)
+                elif due := reproduction.due(self.history, self.strategy, self.versions):
+                    self.events.wait("parts that work are updated", lambda view: self._rolled(view, due), WAIT)
 
     # -- acts ------------------------------------------------------------------------------------------------------
 
@@ -245,6 +268,17 @@ class _Play:
         self._lose([pod for pod in self._pods() if text(pod, "spec", "nodeName") == target])
         self.on.api.patch("nodes", None, target, {"spec": {"unschedulable": None}})
 
+    def _replace(self, pods: int) -> None:
+        """Wait until so many pods more have been created, or until there is nothing left to do."""
+        since = self.events.mark()
+
+        def made(view: View) -> bool:
+            found = sum(record.kind == ADDED for record in self.events.records("pods", since=since))
+            return found >= pods or bool(self._at_rest(view))
+
+        with suppress(WaitTimeout):
+            self.events.wait("pods are created", made, STEP)
+
     def _proceed(self, steps: int) -> None:
         """Wait until the gangs of the first replica have changed so often, or until there is nothing left to change."""
         for _ in range(steps):
@@ -271,9 +305,16 @@ class _Play:
             each["name"]: [each["spec"]["podSpec"]["containers"][0]["image"].rpartition(":")[2]]
             for each in reproduction.cliques(self.history, self.versions)
         }
-        if (seen := sets.tags(view, SET)) != wanted:
+        if (seen := sets.tags(view, SET)) != wanted and not self._left:
             return Unmet(f"versions of pods: {seen}, wanted: {wanted}")
         return sets.complete(view, SET)
+
+    def _rolled(self, view: View, due: Mapping[str, int]) -> bool | Unmet:
+        """Whether all pods of these parts have these versions."""
+        tags = sets.tags(view, SET)
+        cliques = {reproduction.clique_of(self.history.part(name)): [str(number)] for name, number in due.items()}
+        found = {clique: tags.get(clique, []) for clique in cliques}
+        return found == cliques or Unmet(f"versions of pods: {found}, wanted: {cliques}")
 
     def _judged(self) -> list[str]:
         found = invariants.judge(self.events, INVARIANTS, self.excused)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 FIRST, LAST = 1, 9
 """The version that a set is created with, and the one that a broken version is replaced by in the end."""
-COHERENT, ROLLING = "Coherent", "RollingRecreate"
+COHERENT, ROLLING, ON_DELETE = STRATEGIES = "Coherent", "RollingRecreate", "OnDelete"
 INVARIANTS = tuple(f"INV-{index:03}" for index in (*range(11, 23), 24))
 """The rules of coherent updates, which judge every history."""
 
@@ -71,6 +71,11 @@ class Restart:
 
 
 @dataclass(frozen=True)
+class PauseCollector:
+    """The garbage collector does nothing for a while."""
+
+
+@dataclass(frozen=True)
 class Switch:
     """The update strategy is changed."""
 
@@ -85,11 +90,18 @@ class Proceed:
 
 
 @dataclass(frozen=True)
+class Replace:
+    """Time passes until so many pods more have been created, or until nothing moves."""
+
+    pods: int
+
+
+@dataclass(frozen=True)
 class Settle:
     """Time passes until an update has ended, unless a version does not work."""
 
 
-Action = Change | Revert | Scale | LosePod | FailNode | Restart | Switch | Proceed | Settle
+Action = Change | Revert | Scale | LosePod | FailNode | Restart | PauseCollector | Switch | Proceed | Replace | Settle
 
 
 @dataclass(frozen=True)
@@ -144,7 +156,8 @@ def _actions(found: tuple[Part, ...]) -> st.SearchStrategy[Action]:
         broken,
         st.just(Restart()),
         st.just(FailNode()),
-        st.builds(Switch, st.sampled_from([ROLLING, COHERENT])),
+        st.just(PauseCollector()),
+        st.builds(Switch, st.sampled_from(STRATEGIES)),
     )
 
 
@@ -158,3 +171,23 @@ def histories(most: int = 8) -> st.SearchStrategy[GeneratedHistory]:
             st.lists(_actions(found), min_size=1, max_size=most).map(tuple),
         )
     )
+
+
+def switches() -> st.SearchStrategy[GeneratedHistory]:
+    """Histories in which the strategy changes during an update, from any to any other, at any phase."""
+
+    def of(found: tuple[Part, ...]) -> st.SearchStrategy[GeneratedHistory]:
+        names = tuple(part.name for part in found)
+        change = st.builds(Change, st.just(names), st.integers(2, 3), st.booleans())
+        further = st.lists(_actions(found), max_size=2)
+        return st.builds(
+            lambda pair, first, pods, rest: GeneratedHistory(
+                found, 1, (Switch(pair[0]), first, Replace(pods), Switch(pair[1]), *rest)
+            ),
+            st.sampled_from([(one, other) for one in STRATEGIES for other in STRATEGIES if one != other]),
+            change,
+            st.integers(0, sum(part.replicas for part in found)),
+            further,
+        )
+
+    return parts().flatmap(of)

@@ -13,13 +13,17 @@ from tests.coherent.histories.model import (
     COHERENT,
     FIRST,
     LAST,
+    ON_DELETE,
+    ROLLING,
     Action,
     Change,
     FailNode,
     GeneratedHistory,
     LosePod,
     Part,
+    PauseCollector,
     Proceed,
+    Replace,
     Restart,
     Revert,
     Scale,
@@ -45,14 +49,22 @@ def first_versions(history: GeneratedHistory) -> Versions:
     return {part.name: (FIRST, True) for part in history.parts}
 
 
-def mended(versions: Versions) -> Versions:
-    """The versions in the end: those that do not work are replaced."""
-    return {name: (number if works else LAST, True) for name, (number, works) in versions.items()}
+def mended(history: GeneratedHistory, versions: Versions) -> Versions:
+    """The versions in the end: those that do not work are replaced, and all if OnDelete may have left any of them."""
+    left = Switch(ON_DELETE) in history.actions
+    return {name: (number if works and not left else LAST, True) for name, (number, works) in versions.items()}
+
+
+def due(history: GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:
+    """Part → its version, of the parts that RollingRecreate brings to it whatever becomes of the others."""
+    if strategy != ROLLING or history.replicas > 1 or Switch(ON_DELETE) in history.actions:
+        return {}
+    return {name: number for name, (number, works) in versions.items() if works}
 
 
 def last(history: GeneratedHistory, versions: Versions) -> dict[str, Any]:
     """The patch of the spec with which a history ends."""
-    return {"updateStrategy": {"type": COHERENT}, "template": {"cliques": cliques(history, mended(versions))}}
+    return {"updateStrategy": {"type": COHERENT}, "template": {"cliques": cliques(history, mended(history, versions))}}
 
 
 def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dict[str, Any]:
@@ -137,7 +149,7 @@ def commands(history: GeneratedHistory) -> Iterator[str]:
         new, before = after(versions, before, action)
         yield from _command(history, action, new)
         versions = new
-    if mended(versions) != versions or any(isinstance(action, Switch) for action in history.actions):
+    if mended(history, versions) != versions or any(isinstance(action, Switch) for action in history.actions):
         yield "# Versions that do not work are replaced, and the strategy is Coherent in the end."
         yield _patch(last(history, versions))
     yield from _settled("the update has ended and every Pod is Ready")
@@ -161,6 +173,10 @@ def _command(history: GeneratedHistory, action: Action, versions: Versions) -> I
             yield _patch({"updateStrategy": {"type": strategy}})
         case Proceed(steps=steps):
             yield f"# Wait until podgangmaps/{SET}-0 has changed {steps} times at most: kubectl get pgm -w -o yaml"
+        case PauseCollector():
+            yield "# The garbage collector stands still: kill -STOP the kube-controller-manager, and -CONT 15 s later."
+        case Replace(pods=pods):
+            yield f"# Wait until {pods} Pods more have been created: kubectl get pods -w"
         case Settle():
             yield from _settled("the update has ended, unless a version does not work")
 

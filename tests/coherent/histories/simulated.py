@@ -134,7 +134,7 @@ class _Play:
                     yield from self._proceed(steps)
                 case Settle():
                     yield from self._proceed(ENOUGH)
-        self.versions = reproduction.mended(self.versions)
+        self.versions = reproduction.mended(self.history, self.versions)
         self._retarget()
         yield from self._proceed(ENOUGH)
         yield from self._at_rest()
@@ -144,6 +144,7 @@ class _Play:
         self.replica.retarget(self._texts())
         if self.replica.generation != before:
             self.old = {entry.name for entry in self.replica.layout}
+        self.replica.act()  # what was lost before may be replaced now
 
     def _proceed(self, steps: int) -> Iterator[list[str]]:
         self.replica.settle()

@@ -1,4 +1,4 @@
-"""Reconcilers that act late: passes over gangs, cliques and sets, switches of the strategy, restarts."""
+"""Gangs, cliques and sets whose reconcilers act at different times: late passes, switches of the strategy, restarts."""
 
 from __future__ import annotations
 

@@ -1,0 +1,92 @@
+"""Updates while the garbage collector deletes no pods: nothing but the operator itself makes room for new ones."""
+
+from __future__ import annotations
+
+from conformance.errors import HarnessError
+from conformance.history.query import Unmet
+from conformance.history.view import View
+from conformance.suite.api import Object
+from conformance.suite.checks import Blocked
+from conformance.testing import predicates
+from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants
+from conformance.tests.update import changes
+
+COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
+SIZES = {
+    "alone": 1,
+    "aloneMinAvailable": 1,
+    "groups": 2,
+    "groupsMinAvailable": 1,
+    "members": 1,
+    "membersMinAvailable": 1,
+}
+ATTEMPTS = 300
+HELD_SECONDS = 20.0
+"""How long the garbage collector is held at most."""
+
+
+class CollectorIsHeld(Scene):
+    """A set whose scaling group is changed, with nothing scarce. A policy of the API server keeps the garbage collector
+    from deleting pods of the namespace until the update has ended or, if it waits for the garbage collector, until time
+    is up. Where that is another user than usual, nothing is held, and the scene shows less."""
+
+    def play(self, env: SceneEnvironment) -> None:
+        env.nodes("tiny", 1)
+        policy, binding = _policy(env.namespace)
+        if not env.dry_run.ask(env.dry_run.create(policy)).accepted:
+            reason = "the API server has no ValidatingAdmissionPolicy, so that nothing can hold the garbage collector"
+            raise Blocked(reason, "circumstances")
+        workload = env.workload("kept", setName="s", **SIZES)
+        env.create(workload)
+        env.wait_for("set available", predicates.available("s", 1))
+        pod = env.wait_for("a pod exists", _a_pod)
+        try:
+            for one in (policy, binding):
+                env.create(one)
+            _wait_for_policy(env, pod)
+            before = changes.change(env, workload, "b", tag="2")
+            env.settle("updated while the garbage collector was held", changes.done("s", before), HELD_SECONDS)
+            env.quiet(0.7)
+        finally:
+            env.delete("validatingadmissionpolicybindings", env.namespace)
+            env.delete("validatingadmissionpolicies", env.namespace)
+        env.wait_for("updated", changes.done("s", before))
+        env.quiet(0.7)
+        env.mark("end")
+
+
+@invariants("INV-001", "INV-004", "INV-005", "INV-024")
+def test_invariants(run: Recorded[CollectorIsHeld], invariant: str) -> None:
+    """What MUST hold at every moment of any history."""
+    run.invariant()
+
+
+def _policy(namespace: str) -> tuple[Object, Object]:
+    """A policy that rejects deletions of pods by the garbage collector, and its binding, both named like the
+    namespace."""
+    api, metadata = "admissionregistration.k8s.io/v1", {"name": namespace}
+    there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}
+    validation = {"expression": f'request.userInfo.username != "{COLLECTOR}"', "message": "the collector is held"}
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {**there, "resourceRules": [rule]},
+        "validations": [validation],
+    }
+    policy = {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec}
+    bound = {"policyName": namespace, "validationActions": ["Deny"], "matchResources": there}
+    return policy, {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata, "spec": bound}
+
+
+def _a_pod(view: View) -> str | Unmet:
+    return next(iter(view.names("pods")), "") or Unmet("there is no pod")
+
+
+def _wait_for_policy(env: SceneEnvironment, pod: str) -> None:
+    """Until a deletion by the garbage collector would be rejected; the API server takes a second to heed a policy."""
+    probe = env.dry_run.delete("pods", pod, user=COLLECTOR)
+    for _ in range(ATTEMPTS):
+        if env.dry_run.ask(probe).refused:
+            return
+        env.quiet(0.2, real=True)
+    raise HarnessError("the API server does not heed the policy that holds the garbage collector", where=env.namespace)

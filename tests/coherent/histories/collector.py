@@ -1,0 +1,44 @@
+"""Pauses of the garbage collector: the process that contains it is stopped for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import psutil
+
+from conformance.cluster.controlplane import Cluster
+
+COMPONENT = "kube-controller-manager"
+PAUSE, BREATH = 15.0, 4.0
+"""Seconds for which it is stopped, and for which it then runs at least: it also serves new namespaces, and deletes old
+ones."""
+
+
+class Collector:
+    """The garbage collector of a cluster. Any thread may use it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        found = cluster.monitor.process(COMPONENT)
+        assert found is not None
+        self._process: psutil.Process = found
+        self._lock, self._until, self._timer = threading.Lock(), 0.0, threading.Timer(0, lambda: None)
+        self.pauses = 0
+
+    def pause(self) -> None:
+        """Stop it, unless it is stopped already or has run for a moment only. It goes on by itself."""
+        with self._lock:
+            if time.monotonic() < self._until:
+                return
+            self._until = time.monotonic() + PAUSE + BREATH
+            self._process.suspend()
+            self.pauses += 1
+            self._timer = threading.Timer(PAUSE, self._process.resume)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def close(self) -> None:
+        """Let it run."""
+        with self._lock:
+            self._timer.cancel()
+            self._process.resume()
