@@ -10,6 +10,7 @@ from conformance.grove.expected import Clique, expected
 from conformance.grove.fields import condition, condition_is, label, name, number, text
 from conformance.grove.health import Health
 from conformance.history.query import Unmet
+from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.suite.api import Object
 from conformance.testing import disruption, predicates
@@ -104,6 +105,8 @@ def test_transition_times_change_with_the_status(run: Recorded[PodsInAllStates])
     breached = [condition(run.at(step).get(CLIQUES, clique_name("crashed")), BREACHED) for step in steps]
     before, after = (text(one, "lastTransitionTime") for one in breached)
     run.expect("the transition time changes with the status", True, "" < before < after)
+    records = run.until("spare pod ready").records(CLIQUES)
+    run.expect("transition times that changed without the status", [], _changed_alone(records))
 
 
 @invariants("INV-001", "INV-003", "INV-004", "INV-005")
@@ -167,3 +170,18 @@ def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View) -
         ready = number(found, "status", "readyReplicas")
         seen[clique.name] = [ready, *reports.status_and_reason(found, BREACHED)]
     return right, seen
+
+
+def _changed_alone(records: Iterable[Record]) -> list[str]:
+    """Conditions whose transition time changed while their status did not."""
+    found: list[str] = []
+    last: dict[tuple[str, str], tuple[str, str]] = {}
+    for record in records:
+        for kind in (SCHEDULED, BREACHED):
+            entry = condition(record.object, kind)
+            now = (text(entry, "status"), text(entry, "lastTransitionTime"))
+            then = last.get((record.name, kind), now)
+            if now[0] == then[0] and now[1] != then[1]:
+                found.append(f"{record.name} {kind}={now[0]}: {then[1]} → {now[1]}")
+            last[record.name, kind] = now
+    return found
