@@ -14,32 +14,43 @@ class Bases:
 
     def __init__(self) -> None:
         self._minimums: dict[str, int] = {}
+        self._based: dict[tuple[str, str], str] = {}
+        """The gang of the pods of each set replica that are not scaled."""
         self._mapped: set[str] = set()
         """Replicas of sets whose gangs a PodGangMap lists: these have anchors in the place of base gangs (COH-265)."""
 
     def see(self, record: Record) -> None:
-        """Note `minAvailable` of a scaling group."""
+        """Note `minAvailable` of a scaling group, and the gangs of pods that are not scaled."""
         if record.resource == "podcliquescalinggroups":
             self._minimums[record.name] = count(record.object, "spec", "minAvailable")
         if record.resource == "podgangmaps":
             self._mapped.add(record.name)
+        if record.resource == "pods" and not self._scaled(record.object):
+            self._based[_replica(record.object)] = label(record.object, labels.GANG)
 
     def of(self, pod: Document) -> str:
         """Return the base gang of a scaled pod; empty for a pod of a base gang.
 
-        It is read from the label or, if an implementation forgets that, found by the replica index of the scaling
-        group.
+        It is read from the label or, if an implementation forgets that, from the pods of the same replica whose index
+        in their scaling group is below its minimum.
         """
-        named, set_index = label(pod, labels.BASE_GANG), label(pod, labels.SET_INDEX)
-        if set_index.isdigit() and names.base_gang(label(pod, labels.PART_OF), int(set_index)) in self._mapped:
+        of_set, index = _replica(pod)
+        name = names.base_gang(of_set, int(index)) if index.isdigit() else ""
+        if name in self._mapped:
             return ""
-        if named:
+        if named := label(pod, labels.BASE_GANG):
             return named
-        index = label(pod, labels.GROUP_INDEX)
-        minimum = self._minimums.get(label(pod, labels.GROUP))
-        if minimum is None or not index.isdigit() or not set_index.isdigit() or int(index) < minimum:
-            return ""
-        return names.base_gang(label(pod, labels.PART_OF), int(set_index))
+        return (self._based.get((of_set, index)) or name) if self._scaled(pod) else ""
+
+    def _scaled(self, pod: Document) -> bool:
+        index, minimum = label(pod, labels.GROUP_INDEX), self._minimums.get(label(pod, labels.GROUP))
+        above = minimum is not None and index.isdigit() and int(index) >= minimum
+        return above or label(pod, labels.BASE_GANG) != ""
+
+
+def _replica(pod: Document) -> tuple[str, str]:
+    """Return the set of a pod, and the index of its replica."""
+    return label(pod, labels.PART_OF), label(pod, labels.SET_INDEX)
 
 
 class BaseBoundFirst(Invariant):

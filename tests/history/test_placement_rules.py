@@ -86,6 +86,18 @@ def test_a_scaled_pod_without_the_label_is_known_by_its_index(story):
     assert verdict(story, "INV-008").holds is False
 
 
+def test_a_base_gang_of_another_name_is_known_by_its_pods(story):
+    story.owned("podcliquescalinggroups", "s-0-g", None, minAvailable=1)
+    story.gang("s-0-1795511111", {"s-0-a": (1, ["a1"])})
+    story.gang("s-0-1795511111-g-1", {"s-0-g-1-w": (1, ["w1"])})
+    base = {labels.SET_INDEX: "0", labels.PART_OF: "s"}
+    story.pod("a1", gang="s-0-1795511111", clique="s-0-a", extra=base)
+    story.pod("w1", gang="s-0-1795511111-g-1", clique="s-0-g-1-w", extra=UNLABELLED)
+    story.pod("a1", gang="s-0-1795511111", clique="s-0-a", extra=base, node="n1")
+    story.pod("w1", gang="s-0-1795511111-g-1", clique="s-0-g-1-w", extra=UNLABELLED, node="n1")
+    assert verdict(story, "INV-008").holds is True
+
+
 def test_a_base_gang_that_has_lost_a_pod_holds_nobody_up(story):
     scaled_story(story, BASED)
     story.pod("a1", **A, node="n1")
