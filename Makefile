@@ -16,6 +16,8 @@ ARGS ?=
 SHARD ?= 1/1
 # How many generated histories `make histories` plays.
 HISTORIES ?= 200
+# The same histories are drawn for the same seed.
+SEED ?= 1
 # Which part of the crash-at-every-write tests `make test` runs: i/n; all of them with `make test CHAOS=1/1`.
 CHAOS ?= 1/8
 
@@ -46,8 +48,8 @@ types: $(READY)  ## run mypy in strict mode
 mutants: $(READY)  ## prove that the suite catches each mutant of the reference (SHARD=i/n for a part)
 	@$(BIN)/python -m mutants.prove --shard $(SHARD) $(ARGS)
 
-histories: $(READY)  ## play generated histories of coherent updates on a real control plane (HISTORIES=n)
-	@HISTORIES=$(HISTORIES) $(BIN)/pytest tests/coherent/test_live_histories.py tests/coherent/planted_defects.py --log-cli-level INFO
+histories: $(READY)  ## play generated histories of coherent updates on a real control plane (HISTORIES=n, SEED=n)
+	@HISTORIES=$(HISTORIES) SEED=$(SEED) $(BIN)/pytest tests/coherent/test_live_histories.py tests/coherent/planted_defects.py --log-cli-level INFO
 
 scale: $(READY)  ## measure 500 replicas × 2 pods on 100 nodes against the raw floor of the same run (ARGS="--scheduler gang")
 	@$(RUN) scale $(if $(filter file,$(origin IMPL)),,--implementation "$(IMPL)") $(ARGS)

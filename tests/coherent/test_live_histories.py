@@ -1,8 +1,9 @@
 """Generated histories on a real control plane: a handful in `make test`, 200 in `make histories`.
 
 Each is a small set in a namespace of its own that is changed, reverted, scaled, loses pods and nodes, while the
-operator is killed and the strategy is switched. The suite's invariants judge what happened. A history that breaks one
-is made smaller, and kept as a manifest with kubectl commands in `reports/histories/`.
+operator is killed, the garbage collector stands still, and the strategy is switched. The suite's invariants judge what
+happened. A history that breaks one is made smaller, and kept as a manifest with kubectl commands in
+`reports/histories/`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import pytest
 from tests.coherent.histories.drawing import counterexamples, drawn
 from tests.coherent.histories.live import stage
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
-
 HISTORIES = int(os.environ.get("HISTORIES", "4"))
 LANES = int(os.environ.get("LANES", "12"))
 """How many histories are played, and how many of them at a time."""
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * HISTORIES)]
 
 
 def test_no_history_breaks_an_invariant() -> None:

@@ -7,8 +7,10 @@ for all of them. What happened is judged by the suite's invariants.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +23,7 @@ from conformance import invariants
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import HarnessError
-from conformance.grove import updates
+from conformance.grove import pods, updates
 from conformance.grove.coherent.model import Layout
 from conformance.grove.fields import name, number, terminating, text
 from conformance.grove.kinds import PODGANGMAPS
@@ -60,8 +62,9 @@ from tests.coherent.histories.reproduction import SET
 
 log = logging.getLogger(__name__)
 NODES, SETS = 2, "podcliquesets"
-STEP, REST, WAIT = 4.0, 5.5, 120.0
-"""Seconds that are given to a sub-step, that nothing moves at the end, and that an update may take."""
+STEP, REST, WAIT = 4.0, 5.5, float(os.environ.get("WAIT", "120"))
+"""Seconds that are given to a sub-step, that nothing moves at the end, and that an update may take: more on a busy
+machine."""
 AGAIN = 30.0
 """Seconds for which a request is repeated while the webhooks are away."""
 
@@ -148,7 +151,9 @@ class _Play:
             self._play()
             return self.wrong
         except WaitTimeout as error:
-            return [*self.wrong, f"{error.what}: not seen within {error.timeout:.0f} s; {error.unmet}"]
+            phases = Counter(map(pods.phase, self.events.view().list("pods")))
+            unmet = f"{error.unmet}; pods: {dict(phases)}"
+            return [*self.wrong, f"{error.what}: not seen within {error.timeout:.0f} s; {unmet}"]
         except (ApiError, HarnessError) as error:
             return [*self.wrong, f"{type(error).__name__}: {error}"]
         finally:
@@ -197,8 +202,8 @@ class _Play:
                 self._proceed(steps)
             case PauseCollector():
                 self.on.collector.pause()
-            case Replace(pods=pods):
-                self._replace(pods)
+            case Replace(pods=count):
+                self._replace(count)
             case Settle():
                 if all(works for _, works in self.versions.values()):
                     self.events.wait("the set is at rest", self._at_rest, WAIT)
