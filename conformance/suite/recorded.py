@@ -16,6 +16,7 @@ from conformance.invariants.result import RuleResult
 from conformance.suite.checks import Blocked, Checks
 from conformance.suite.scene import Invariant, Played, Scene, SceneBroken, SceneEnded, Step
 from conformance.suite.since import since
+from conformance.suite.waits import SILENT
 
 S = TypeVar("S", bound=Scene, covariant=True)
 
@@ -246,9 +247,11 @@ def _state(history: History, step: Step) -> View:
 
 
 def _nearest(seen: str) -> str:
-    """Return the nearest miss of a wait that timed out; before it comes what ended the wait, such as a process that has
-    exited."""
+    """Return the nearest miss of a wait that timed out, and why it ended early if it did; before it comes what ended
+    the wait, such as a process that has exited."""
     lines = seen.splitlines()
     waited = next((number for number, line in enumerate(lines) if line.startswith("not seen within ")), 0)
-    near = [line for line in lines if line.startswith("nearest: ")]
-    return lines[0] if waited else near[0] if near else lines[0] if lines else ""
+    if waited:
+        return lines[0]
+    near = [line for line in lines if line.startswith("nearest: ")][:1] or lines[:1]
+    return "; ".join([*near, *(line for line in lines if line.startswith(SILENT))])
