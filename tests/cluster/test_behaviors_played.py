@@ -187,7 +187,8 @@ def test_a_cluster_gives_a_life_to_pods_that_name_none(tmp_path: Path) -> None:
             await watched.create("late", {"ready-after": "1s", "running-after": "4s"}, {})
             await watched.until(lambda: ready(watched.now["plain"]) and ready(watched.now["late"]))
             for name, seconds in (("plain", 5), ("late", 5)):
-                assert [state["phase"] for state in watched.states[name]] == ["Pending", "Running", "Running"], name
+                phases = [state["status"]["phase"] for state in watched.states[name]]
+                assert phases == ["Pending", "Running", "Running"], name
                 assert instant(watched.states[name][2]) - instant(watched.states[name][0]) >= seconds
             assert watched.now["own"]["status"]["phase"] == "Running" and not ready(watched.now["own"])
 
