@@ -1,0 +1,55 @@
+"""An invariant that a selected test violates counts, whatever was selected, unless it is not claimed."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from faked import Faked, Ran
+
+SCENE = """
+    from conformance.suite.recorded import Recorded
+    from conformance.suite.requirement import requirement
+    from conformance.suite.scene import Scene
+
+    class Quiet(Scene):
+        \"\"\"Nothing happens.\"\"\"
+
+        def play(self, env):
+            env.mark("first")
+
+    @requirement("AA-001")
+    def test_first(run: Recorded[Quiet]):
+        run.expect("pods", [], run.at("first").names("pods"))
+"""
+VIOLATED = """running.at_end = lambda finished: running.checks.invariant("INV-001", "a rule", False, "it is broken")
+        yield Case(running)"""
+
+
+def run(faked: Faked, role: str, **selected: object) -> Ran:
+    """A run of one scene, which violates an invariant of another profile on this role."""
+    faked.write(SCENE, ids=1)
+    place = faked.folder / "registry" / "gang.yaml"
+    document = yaml.safe_load(place.read_text())
+    text = "It MUST hold."
+    document["requirements"] = [
+        {"id": "INV-001", "level": "MUST", "text": text, "source": ["X-1"], "since": "v0", "roles": [role]}
+    ]
+    place.write_text(yaml.safe_dump(document))
+    conftest = faked.folder / "tests" / "conftest.py"
+    conftest.write_text(conftest.read_text().replace("yield Case(running)", VIOLATED))
+    return faked.run(**{"roles": ["operator"], **selected})
+
+
+@pytest.mark.parametrize("selected", [{}, {"only": ["test_fake.py::test_first"], "ids": ["AA-001"]}])
+def test_what_is_printed_counts(faked: Faked, selected: dict[str, object]) -> None:
+    ran = run(faked, "operator", **selected)
+    assert "✗ INV-001 a rule" in ran.err
+    assert ran.outcomes == {"AA-001": "passed", "INV-001": "failed"}
+    assert ran.exit == 1 and "1 failed, 1 passed" in ran.out
+    assert ran.report["run"]["tests"][0]["outcome"] == "failed"
+
+
+def test_what_is_not_claimed_is_neither_printed_nor_counted(faked: Faked) -> None:
+    ran = run(faked, "gang-scheduler", only=["test_fake.py::test_first"], ids=["AA-001"])
+    assert "INV-001" not in ran.err
+    assert ran.outcomes == {"AA-001": "passed"} and ran.exit == 0
