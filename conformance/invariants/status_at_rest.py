@@ -25,7 +25,7 @@ class NoStatusWritesAtRest(Invariant):
     follow, and nothing is at rest.
 
     Time alone proves no rest: an operator may be late. A status is settled only if it has been written since the last
-    change that may be the reason for writing it."""
+    change that may be the reason for writing it. Another write of it is idle, and does not end the rest."""
 
     id = "INV-007"
     what = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
@@ -51,9 +51,10 @@ class NoStatusWritesAtRest(Invariant):
                 self._stirred = record.at
                 self._settled.clear()
             return
-        before = self._objects.get(record.uid)
+        before, idle = self._objects.get(record.uid), False
         if before is not None and _status_written(before, record):
-            if at_rest and record.uid in self._settled and record.resource in JUDGED:
+            idle = record.uid in self._settled and record.resource in JUDGED and not _in_trouble(before)
+            if at_rest and idle:
                 since = f"{record.at - self._stirred:.1f} s after anything had changed"
                 self._violate(f"the status of {record.resource}/{record.name} was written {since}", before, record)
             self._settled = {uid for uid in self._settled if not self._follows(uid, before, record)}
@@ -61,7 +62,8 @@ class NoStatusWritesAtRest(Invariant):
                 self._settled.add(record.uid)
         else:
             self._settled.clear()
-        self._stirred = record.at
+        if not idle:
+            self._stirred = record.at
         self._objects[record.uid] = record
         if record.kind == DELETED or not _unsettled(record):
             self._unsettled.discard(record.uid)
@@ -110,10 +112,13 @@ def _revision(record: Record) -> tuple[object, ...]:
 
 
 def _unsettled(record: Record) -> bool:
+    return _in_trouble(record) or (record.resource in JUDGED and not _observed(record))
+
+
+def _in_trouble(record: Record) -> bool:
     found = record.object
     breached = condition_is(found, "MinAvailableBreached") == "True"
-    in_trouble = breached or terminating(found) or bool(items(found, "status", "lastErrors"))
-    return in_trouble or (record.resource in JUDGED and not _observed(record))
+    return breached or terminating(found) or bool(items(found, "status", "lastErrors"))
 
 
 def _observed(record: Record) -> bool:

@@ -135,6 +135,20 @@ def test_a_late_reaction_is_no_write_at_rest(story):
     assert rested(story).holds is False
 
 
+def test_a_status_that_is_written_again_and_again_is_at_rest(story):
+    """Its first write may be late, and two writes at once may be of one pass. Those that go on have no reason."""
+    clique(story, {})
+    story.pod("a1", gang="s-0", clique="s-0-a")
+    clique(story, {"replicas": 0}, after=REST + 1)
+    clique(story, {"replicas": 1})
+    assert rested(story).holds is True
+    for second in range(int(REST)):
+        clique(story, {"replicas": second % 2}, after=1)
+    found = rested(story)
+    assert found.holds is False
+    assert "10.5 s after anything had changed" in found.reason
+
+
 def test_a_status_follows_those_below_it(story):
     written(*SET, story, {})
     clique(story, {})

@@ -51,7 +51,7 @@ class PodsLostOneByOne(Scene):
         env.quiet(3, real=True)
         env.mark("nothing has changed")
         # A status that is written once more may be late. One that is written again and again is so twice in this time.
-        env.quiet(1.5 * REST, real=True, of=WRITTEN)
+        env.quiet(1.5 * REST, 6 * REST, real=True, of=WRITTEN)
 
         disruption.cordon(env, nodes)
         self._fail(env, after["2"])
