@@ -19,6 +19,7 @@ from conformance.grove.admission import manifests
 from conformance.grove.coherent import traces
 from conformance.grove.scheduling import scenarios
 from conformance.implementation import loading
+from conformance.report import recorded
 from conformance.scale import scenario
 from conformance.suite import coverage
 
@@ -47,6 +48,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "coverage/scenarios.yaml", coverage.scenarios),
     ("fixtures", "coverage/rows.yaml", coverage.rows),
     ("fixtures", "coverage/defects.yaml", lambda path: coverage.rows(defects=path)),
+    ("fixtures", "findings/*.runs.yaml", recorded.read),
     ("fixtures", "scheduling/*.yaml", scenarios.read),
 ]
 """Data folder, pattern of file names, and a function that reads such a file and raises UsageError if it is invalid."""

@@ -16,6 +16,8 @@ from conformance.specification import Row
 from conformance.suite.requirement import Registry
 
 SCENARIO = re.compile(r"[A-Z]+-S[0-9]+")
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Names of runs in the page."""
 UNMARKED = ("API", "COL", "NAME", "EVT")
 """Prefixes of rows whose tables have no column for marks: they are contract, as the heads of their pages say."""
 
@@ -51,6 +53,16 @@ class Rows:
     """Why a defect row has no requirement, by kind: `documentation`, `unseen`, `tried`."""
     pending: tuple[Reason, ...] = ()
     """Rows about what is not built yet."""
+    unseen: tuple[Reason, ...] = ()
+    """Why no requirement of a defect row failed on an operator that has the defect."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A recorded run of an operator with defects: what it was, and the requirements that failed."""
+
+    label: str
+    failed: frozenset[str]
 
 
 def folder() -> Path:
@@ -86,7 +98,7 @@ def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
     for entry in known["uncaught"]:
         reason = Reason(_line(entry["reason"]), tuple(entry["rows"]))
         uncaught[entry["kind"]] = (*uncaught.get(entry["kind"], ()), reason)
-    return Rows(binding, reasons, uncaught, _reasons(found["pending"]))
+    return Rows(binding, reasons, uncaught, _reasons(found["pending"]), _reasons(known["unseen"]))
 
 
 def _reasons(entries: Sequence[Mapping[str, Any]]) -> tuple[Reason, ...]:
@@ -106,6 +118,31 @@ def caught(registry: Registry, table: Rows) -> dict[str, tuple[str, ...]]:
     """Return each defect row that has requirements, with these."""
     claimed = claims(registry)
     return {row: claimed[row] for kinds in table.binding.values() for row in kinds["defect"] if row in claimed}
+
+
+def seen(found: Mapping[str, Sequence[str]], runs: Sequence[Seen]) -> dict[str, list[str]]:
+    """Return each detected defect row with its requirements that failed, each with the letters of the runs."""
+    return {
+        row: [f"{id} ({letters})" for id in ids if (letters := ", ".join(_letters(id, runs)))]
+        for row, ids in found.items()
+    }
+
+
+def _letters(id: str, runs: Sequence[Seen]) -> list[str]:
+    return [LETTERS[number] for number, run in enumerate(runs) if id in run.failed]
+
+
+def unseen(found: Mapping[str, Sequence[str]], table: Rows, runs: Sequence[Seen]) -> list[str]:
+    """Return one sentence for each detected defect that was neither seen on an operator nor has a reason, or both."""
+    shown = seen(found, runs)
+    excused = [row for reason in table.unseen for row in reason.rows]
+    wrong = [
+        f"{row}: no requirement of it failed, and no reason says why"
+        for row in found
+        if not shown[row] and row not in excused
+    ]
+    wrong += [f"{row}: has a reason, and {', '.join(shown[row])} failed" for row in excused if shown.get(row)]
+    return wrong + [f"{row}: has a reason, and is not detected" for row in excused if row not in found]
 
 
 def checks_of(registry: Registry, story: Scenario) -> tuple[str, ...]:
@@ -153,8 +190,15 @@ def _kind(row: Row) -> str:
     return "contract row" if row.mark == "contract" or unmarked else ""
 
 
-def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected: Mapping[str, Sequence[str]]) -> str:
-    """Render docs/coverage.md. `detected` maps requirements to the names of the mutants that they have detected."""
+def page(
+    registry: Registry,
+    stories: Sequence[Scenario],
+    table: Rows,
+    detected: Mapping[str, Sequence[str]],
+    runs: Sequence[Seen] = (),
+) -> str:
+    """Render docs/coverage.md. `detected` maps requirements to the names of the mutants that they have detected; `runs`
+    are recorded runs of operators with known defects."""
     lines = [
         "# Coverage",
         "",
@@ -196,7 +240,7 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected:
             waiting = sum(id in pending for id in ids)
             counts = (len(ids), checked, len(ids) - checked - waiting, waiting)
             lines.append(f"| {document} | {kind} | {' | '.join(map(str, counts))} |")
-    lines += _defects(caught(registry, table), table.uncaught, detected)
+    lines += _defects(caught(registry, table), table, detected, runs)
     lines += ["", "## Why there is no check", "", "| why | rows |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.reasons]
     lines += ["", "## Pending", "", f"{len(pending)} rows are about what is not built yet.", ""]
@@ -206,11 +250,10 @@ def page(registry: Registry, stories: Sequence[Scenario], table: Rows, detected:
 
 
 def _defects(
-    found: Mapping[str, Sequence[str]],
-    uncaught: Mapping[str, Sequence[Reason]],
-    detected: Mapping[str, Sequence[str]],
+    found: Mapping[str, Sequence[str]], table: Rows, detected: Mapping[str, Sequence[str]], runs: Sequence[Seen]
 ) -> list[str]:
-    tried = sum(len(reason.rows) for reason in uncaught.get("tried", ()))
+    tried = sum(len(reason.rows) for reason in table.uncaught.get("tried", ()))
+    shown = seen(found, runs)
     share = round(100 * len(found) / max(1, len(found) + tried))
     lines = [
         "",
@@ -219,14 +262,27 @@ def _defects(
         f"{len(found)} defects are detected, {tried} were seen but are not: {share} % are detected. Rows about",
         "documentation, and rows that were never seen on a control plane, are not counted.",
         "",
-        "| defect | caught by | mutants |",
+        "*Detected* means that a requirement names the row, and that a mutant has been seen to fail that requirement.",
+        "A mutant shows that the check can tell, and not that it does tell where the defect is at home. Therefore the",
+        "last column names the requirements of the row that failed on an operator that has the defect, in these runs",
+        "([findings](findings/grove-operator.md)); such a failure may have another cause than this row, too.",
+        "",
+        f"{sum(map(bool, shown.values()))} of the {len(found)} were seen on an operator.",
+        "",
+        "| run | operator and date | requirements that failed |",
         "|---|---|---|",
+        *(f"| {LETTERS[number]} | {_cell(run.label)} | {len(run.failed)} |" for number, run in enumerate(runs)),
+        "",
+        "| defect | caught by | mutants | seen on an operator |",
+        "|---|---|---|---|",
     ]
     for row, ids in found.items():
         mutants = sorted({name for id in ids for name in detected.get(id, ())})
-        lines.append(f"| {row} | {', '.join(ids)} | {', '.join(mutants)} |")
+        lines.append(f"| {row} | {', '.join(ids)} | {', '.join(mutants)} | {', '.join(shown[row])} |")
+    lines += ["", "| detected, and not seen on an operator: why | defects |", "|---|---|"]
+    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in table.unseen]
     lines += ["", "| not caught | why | defects |", "|---|---|---|"]
-    for kind, reasons in uncaught.items():
+    for kind, reasons in table.uncaught.items():
         lines += [f"| {kind} | {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in reasons]
     return lines
 

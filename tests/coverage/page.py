@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from conformance import data
 from conformance.grove import sheet
+from conformance.report import recorded
 from conformance.suite import catalogue, coverage, requirement
 from mutants.registry import caught
 
@@ -15,7 +16,13 @@ COVERAGE = data.PROJECT / "docs" / "coverage.md"
 
 def text() -> str:
     """docs/coverage.md as it should be."""
-    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught())
+    return coverage.page(requirement.load(), coverage.scenarios(), coverage.rows(), caught(), runs())
+
+
+def runs() -> list[coverage.Seen]:
+    """Return the recorded runs of operators with known defects."""
+    kept = sorted((data.folder("fixtures") / "findings").glob("*.runs.yaml"))
+    return [coverage.Seen(run.label, run.failed) for path in kept for run in recorded.read(path)]
 
 
 if __name__ == "__main__":

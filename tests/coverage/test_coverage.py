@@ -10,7 +10,7 @@ from conformance import data, specification
 from conformance.errors import UsageError
 from conformance.specification import Row
 from conformance.suite import coverage, requirement
-from conformance.suite.coverage import Reason, Rows, Scenario
+from conformance.suite.coverage import Reason, Rows, Scenario, Seen
 from conformance.suite.requirement import Level, Registry, Requirement
 from mutants.registry import MUTANTS
 from tests.coverage import page
@@ -44,6 +44,11 @@ def test_every_caught_defect_has_a_requirement_with_a_mutant():
     proved = {id for mutant in MUTANTS.all().values() for id in mutant.caught_by}
     caught = coverage.caught(requirement.load(), coverage.rows())
     assert [row for row, ids in caught.items() if proved.isdisjoint(ids)] == []
+
+
+def test_every_detected_defect_was_seen_on_an_operator_or_a_reason_says_why_not():
+    table = coverage.rows()
+    assert coverage.unseen(coverage.caught(requirement.load(), table), table, page.runs()) == []
 
 
 ENTRY = Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1", "X-S1"), "v0", ("operator",))
@@ -80,6 +85,31 @@ def test_a_defect_is_caught_by_the_requirements_that_name_it():
     table = Rows(binding, (), {"tried": (Reason("r", ("X-3",)),)})
     assert coverage.caught(REGISTRY, table) == {"X-1": ("AA-001",)}
     assert told([Scenario("X-S1", "a", (), "", ())], table) == ["X-2: has neither a check nor a reason"]
+
+
+def test_a_defect_is_seen_where_its_requirements_failed():
+    found = {"X-1": ("AA-001", "AA-002"), "X-2": ("AA-002",), "X-3": ("AA-003",)}
+    runs = [Seen("op 1", frozenset({"AA-001"})), Seen("op 2", frozenset({"AA-001", "AA-002"}))]
+    assert coverage.seen(found, runs) == {
+        "X-1": ["AA-001 (A, B)", "AA-002 (B)"],
+        "X-2": ["AA-002 (B)"],
+        "X-3": [],
+    }
+    table = Rows({}, (), {}, (), (Reason("r", ("X-2", "X-4")),))
+    assert coverage.unseen(found, table, runs) == [
+        "X-3: no requirement of it failed, and no reason says why",
+        "X-2: has a reason, and AA-002 (B) failed",
+        "X-4: has a reason, and is not detected",
+    ]
+
+
+def test_the_page_says_what_mutants_show_and_what_operators_have_shown():
+    table = Rows({"x": {"contract": (), "defect": ("X-1",)}}, (), {}, (), (Reason("never met", ("X-1",)),))
+    text = coverage.page(REGISTRY, [], table, {"AA-001": ["bad"]}, [Seen("op 1, 2026-11-24", frozenset({"AA-001"}))])
+    assert "1 of the 1 were seen on an operator." in text
+    assert "| A | op 1, 2026-11-24 | 1 |" in text
+    assert "| X-1 | AA-001 | bad | AA-001 (A) |" in text
+    assert "| never met | X-1 |" in text
 
 
 def test_a_scenario_is_judged_by_the_requirements_that_name_it():
