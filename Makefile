@@ -62,8 +62,9 @@ bench: $(READY)  ## measure requests to the API server, lists, scheduling cycles
 assets: $(READY)  ## download or build the control-plane programs and print their paths
 	@$(RUN) assets
 
-docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md and docs/contract.md
+docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md and the tables of findings
 	@$(BIN)/python -m tests.coverage.page
+	@$(BIN)/python -m tests.findings.page
 
 checklist: $(READY)  ## update the list of checks that each test makes (RUNS="reports/r… …", passed runs of the reference)
 	@$(RUN) checklist $(RUNS)

@@ -71,7 +71,7 @@ def read(path: Path) -> list[Run]:
 def render(runs: Iterable[Run]) -> str:
     """Return recorded runs as YAML."""
     content = {"apiVersion": API_VERSION, "kind": KIND, "runs": [_entry(run) for run in runs]}
-    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=116)
+    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, default_flow_style=None, width=116)
 
 
 def _of_report(value: Mapping[str, Any]) -> Run:

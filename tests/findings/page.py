@@ -1,0 +1,86 @@
+"""The parts of docs/findings/grove-operator.md that follow from the recorded runs and from the other pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from conformance import data
+from conformance.report import findings, recorded
+from conformance.report.findings import Finding
+from conformance.report.model import Outcome
+from conformance.report.recorded import Run
+from conformance.suite import requirement
+from conformance.suite.requirement import Level, Registry
+
+FOLDER = data.PROJECT / "docs" / "findings"
+INDEX = FOLDER / "grove-operator.md"
+PAGES = tuple(
+    FOLDER / f"grove-operator-{name}.md" for name in ("hashes", "updates", "availability", "objects", "admission")
+)
+RUNS = data.folder("fixtures") / "findings" / "grove-operator.runs.yaml"
+PART = re.compile(r"(<!-- made by `make docs`: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
+COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)
+
+
+def text() -> str:
+    """The index page as it should be."""
+    runs, found, registry = recorded.read(RUNS), findings.read(PAGES), requirement.load()
+    parts = {"runs": _runs(runs), "profiles": _profiles(runs, registry), "findings": _findings(found, registry)}
+    return PART.sub(
+        lambda match: match[1] + "\n" + "\n".join(parts[match[2]]) + "\n" + match[3], INDEX.read_text("utf-8")
+    )
+
+
+def _runs(runs: Iterable[Run]) -> Iterator[str]:
+    yield from ("| run | operator | claimed | started | suite | digest of the verdict |", "|---|---|---|---|---|---|")
+    for number, run in enumerate(runs, 1):
+        who = f"{run.implementation} {run.version}"
+        cells = (number, who, ", ".join(run.features), run.started, f"`{run.suite[:30]}…`", f"`{run.digest[:19]}…`")
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def outcomes(runs: Iterable[Run]) -> dict[str, Outcome]:
+    """The outcome of each requirement in the first run that judged it."""
+    found: dict[str, Outcome] = {}
+    for run in runs:
+        for id, outcome in run.outcomes.items():
+            if found.get(id, Outcome.NOT_RUN) in (Outcome.NOT_RUN, Outcome.NOT_CLAIMED):
+                found[id] = outcome
+    return found
+
+
+def _profiles(runs: Sequence[Run], registry: Registry) -> Iterator[str]:
+    yield f"| profile | {' | '.join(COLUMNS)} | requirements that failed |"
+    yield "|---|---|---|---|---|---|"
+    merged = outcomes(runs)
+    for profile in registry.profiles:
+        own = {id: outcome for id, outcome in merged.items() if registry.requirements[id].profile == profile}
+        counts = [sum(outcome is column for outcome in own.values()) or "–" for column in COLUMNS]
+        failed = [_leveled(id, registry) for id, outcome in own.items() if outcome is Outcome.FAILED]
+        if counts[:3] != ["–"] * 3:
+            yield f"| {profile} | {' | '.join(map(str, counts))} | {', '.join(failed)} |"
+
+
+def _leveled(id: str, registry: Registry) -> str:
+    level = registry.requirements[id].level
+    return id if level is Level.MUST else f"{id} ({level})"
+
+
+def _findings(found: Iterable[Finding], registry: Registry) -> Iterator[str]:
+    yield from ("| what | requirements |", "|---|---|")
+    for page, own in groupby(found, lambda finding: finding.page):
+        yield f"| **{_title(page)}** | |"
+        for each in own:
+            ids = ", ".join(_leveled(id, registry) for id in each.ids)
+            yield f"| [{each.title}]({page.name}#{each.anchor}) | {ids} |"
+
+
+def _title(page: Path) -> str:
+    return page.read_text("utf-8").partition("\n")[0].rpartition(": ")[2]
+
+
+if __name__ == "__main__":
+    INDEX.write_text(text(), "utf-8")

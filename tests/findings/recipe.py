@@ -1,0 +1,102 @@
+"""Recipes of findings: the commands of `console` blocks, and the output that a page shows for them. Pure.
+
+A command begins with `$ ` and continues over the following lines until the shell has all of it (quotes, here
+documents). What follows until the next command is its output. `…` stands for any text, and spaces count once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from conformance import data
+from conformance.report.findings import Finding, read
+
+RECORD = data.folder("fixtures") / "findings" / "recipes.yaml"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+PROMPT, ANY = "$ ", "…"
+WARNING = "Warning: "
+"""What admission has to say about a request; a page shows it where it matters."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as the shell gets it, and the lines that the page shows for it."""
+
+    text: str
+    output: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to see a finding by hand: the commands before the first section of its page, then its own."""
+
+    finding: Finding
+    prepared: tuple[Command, ...]
+    commands: tuple[Command, ...]
+
+    @property
+    def name(self) -> str:
+        """Return what identifies it in the record of recipes that were run."""
+        return f"{self.finding.page.name}: {', '.join(self.finding.ids)}"
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of all commands and outputs."""
+        lines = [line for each in (*self.prepared, *self.commands) for line in (each.text, *each.output)]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def recipes(page: Path) -> Iterator[Recipe]:
+    """Yield the recipe of each finding of a page; it is empty if the section has no commands."""
+    found = read([page])
+    first = min((finding.line for finding in found), default=0)
+    before = "\n".join(page.read_text("utf-8").splitlines()[: max(0, first - 1)])
+    prepared = tuple(commands(before))
+    for finding in found:
+        yield Recipe(finding, prepared, tuple(commands(finding.body)))
+
+
+def commands(text: str) -> Iterator[Command]:
+    """Yield the commands of all console blocks of a text."""
+    for block in BLOCK.findall(text):
+        lines: list[str] = block.splitlines()
+        while lines:
+            command = lines.pop(0).removeprefix(PROMPT)
+            while lines and not complete(command):
+                command += "\n" + lines.pop(0)
+            output = []
+            while lines and not lines[0].startswith(PROMPT):
+                output.append(lines.pop(0))
+            yield Command(command, tuple(output))
+
+
+def complete(command: str) -> bool:
+    """Return whether the shell would run this text, or would ask for more of it."""
+    if command.endswith("\\"):
+        return False
+    done = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True)
+    return done.returncode == 0 and "here-document" not in done.stderr
+
+
+def shows(expected: tuple[str, ...], seen: str) -> bool:
+    """Return whether an output is what the page shows."""
+    lines = [" ".join(line.split()) for line in seen.splitlines() if line.strip()]
+    if not any(WARNING in line for line in expected):
+        lines = [line for line in lines if not line.startswith(WARNING)]
+    pattern = "\n".join(re.escape(" ".join(line.split())) for line in expected if line.strip())
+    return re.fullmatch(pattern.replace(re.escape(ANY), ".*"), "\n".join(lines), re.S) is not None
+
+
+def recorded() -> dict[str, str]:
+    """Return the recipes that were run and showed what their pages say: name → digest."""
+    if not RECORD.is_file():
+        return {}
+    found: dict[str, str] = yaml.safe_load(RECORD.read_text("utf-8"))["recipes"]
+    return found

@@ -1,0 +1,123 @@
+"""`python -m tests.findings.run --set binary=… --set crds=… PAGE…`: run the recipes of findings on a fake cluster.
+
+Each recipe runs as it stands, in a namespace of its own. Those that change nodes or what belongs to the whole cluster
+run alone. What showed what its page says is recorded in fixtures/findings/recipes.yaml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from conformance.cluster.controlplane import find
+from tests.findings.recipe import RECORD, Recipe, recipes, recorded, shows
+
+NAME = "findings"
+CLUSTER = ("--nodes", "dgx-h100:4", "--scheduler-name", "kube-scheduler")
+ALONE = re.compile(r"cordon|label node|webhookconfiguration|clustertopology|kill -")
+LONGEST = 420
+END = "@@ end of a command"
+
+
+def cluster(*arguments: str) -> None:
+    """Call `grove-conformance cluster`."""
+    program = Path(sys.executable).with_name("grove-conformance")
+    subprocess.run([program, "cluster", *arguments], stdout=subprocess.DEVNULL, check=True)
+
+
+def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[str]:
+    """Run a recipe in a namespace of its own; yield what it showed otherwise than its page says."""
+    slug = f"{recipe.finding.ids[0].lower()}-{os.getpid()}"
+    place = folder / slug
+    place.mkdir()
+    own = environment | {"KUBECONFIG": shutil.copy(environment["KUBECONFIG"], place / "kubeconfig")}
+    commands = (*recipe.prepared, *recipe.commands)
+    lines = ["exec 2>&1", f"kubectl create namespace {slug} || exit"]
+    lines += [f"kubectl config set-context --current --namespace {slug}"]
+    lines += [f"echo '{END}'\n{each.text}" for each in commands]
+    with (place / "output").open("w+") as output:
+        try:
+            script = "\n".join([*lines, f"echo '{END}'"])
+            subprocess.run(["bash", "-c", script], cwd=place, env=own, stdout=output, timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            yield f"not done within {LONGEST} s"
+        output.seek(0)
+        _, *parts = output.read().split(f"{END}\n")
+    for each, seen in zip(commands, parts, strict=False):
+        if each.output and not shows(each.output, seen):
+            yield "\n".join([f"$ {each.text}", "page:", *each.output, "seen:", seen])
+    for end in ("annotate pods --all conformance.grove.io/hold-deletion-", f"delete namespace {slug} --wait=false"):
+        subprocess.run(["kubectl", *end.split()], env=own, stdout=subprocess.DEVNULL)
+
+
+def main() -> int:
+    """Run the chosen recipes; record those that worked."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("--cluster", default="", help="a cluster with the operator that exists; else one is made")
+    parser.add_argument("--implementation", default="grove-operator")
+    parser.add_argument("--set", action="append", default=[], dest="settings")
+    parser.add_argument("--id", action="append", default=[], help="run only the recipes of these requirements")
+    parser.add_argument("--stale", action="store_true", help="run only what has changed since it was run")
+    parser.add_argument("--parallel", type=int, default=4)
+    given = parser.parse_args()
+    wanted = [each for page in given.pages for each in recipes(page) if each.commands]
+    if given.id:
+        wanted = [each for each in wanted if set(given.id) & set(each.finding.ids)]
+    if given.stale:
+        wanted = [each for each in wanted if recorded().get(each.name) != each.digest]
+    if given.cluster:
+        return min(1, sum(_all(wanted, given.cluster, given.parallel)))
+    settings = [word for setting in given.settings for word in ("--set", setting)]
+    cluster("up", NAME, "--owner", str(os.getpid()), *CLUSTER, "--implementation", given.implementation, *settings)
+    try:
+        return min(1, sum(_all(wanted, NAME, given.parallel)))
+    finally:
+        cluster("down", NAME)
+
+
+def _all(wanted: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
+    """Run recipes, those that need the cluster for themselves last; yield whether each failed."""
+    up = find(name)
+    path = f"{up.kubectl.parent}:{os.environ['PATH']}"
+    environment = os.environ | {"KUBECONFIG": str(up.kubeconfig), "PATH": path}
+    folder = Path(tempfile.mkdtemp(prefix="recipes-"))
+    sys.stdout.write(f"outputs: {folder}\n")
+    apart = [each for each in wanted if any(ALONE.search(command.text) for command in each.commands)]
+    for group, at_once in (([each for each in wanted if each not in apart], parallel), (apart, 1)):
+        with ThreadPoolExecutor(at_once) as pool:
+            results = pool.map(lambda recipe: list(play(recipe, folder, environment)), group)
+            for each, wrong in zip(group, results, strict=True):
+                said = [f"{'FAILED' if wrong else 'as shown'}: {each.name}", *wrong]
+                sys.stdout.write("\n".join(said) + "\n")
+                sys.stdout.flush()
+                if not wrong:
+                    keep(each)
+                yield bool(wrong)
+
+
+def keep(recipe: Recipe) -> None:
+    """Record that a recipe showed what its page says."""
+    known = recorded() | {recipe.name: recipe.digest}
+    content = {
+        "apiVersion": "conformance.grove.io/v1alpha1",
+        "kind": "RecipesRun",
+        "date": datetime.now(UTC).date().isoformat(),
+        "recipes": dict(sorted(known.items())),
+    }
+    RECORD.write_text(yaml.safe_dump(content, sort_keys=False, width=116), "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

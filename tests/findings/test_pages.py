@@ -1,0 +1,60 @@
+"""The pages of findings agree with the recorded runs, and their recipes were run as they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.report import findings, recorded
+from conformance.suite import requirement
+from tests.findings import page, recipe
+
+
+def test_the_findings_agree_with_the_recorded_runs() -> None:
+    found = findings.read(page.PAGES)
+    assert findings.problems(found, recorded.read(page.RUNS), requirement.load()) == []
+
+
+def test_the_index_is_up_to_date() -> None:
+    assert page.INDEX.read_text("utf-8") == page.text(), "run: make docs"
+
+
+def test_every_finding_has_a_recipe_that_was_run_as_it_stands() -> None:
+    known = recipe.recorded()
+    every = [each for path in page.PAGES for each in recipe.recipes(path)]
+    assert [each.name for each in every if not any(command.output for command in each.commands)] == []
+    assert [each.name for each in every if known.get(each.name) != each.digest] == [], (
+        "run: python -m tests.findings.run --stale …"
+    )
+
+
+def commands(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(each.text, each.output) for each in recipe.commands(f"```console\n{text}```\n")]
+
+
+def test_a_command_continues_until_the_shell_has_all_of_it() -> None:
+    text = "$ cat <<'X'\na\nX\na\n$ echo 'b\nc' \\\n    d\nb\nc d\n$ true\n"
+    assert commands(text) == [("cat <<'X'\na\nX", ("a",)), ("echo 'b\nc' \\\n    d", ("b", "c d")), ("true", ())]
+
+
+@pytest.mark.parametrize(
+    ("page_says", "seen", "same"),
+    [
+        (("a  b", "c"), "a b\n\nc\n", True),
+        (("pod/…",), "pod/x-1\n", True),
+        (("… x …",), "one\ntwo x y\n", True),
+        (("a.c",), "abc\n", False),
+        (("a",), "a\nb\n", False),
+    ],
+)
+def test_an_output_is_what_the_page_shows(page_says: tuple[str, ...], seen: str, same: bool) -> None:
+    assert recipe.shows(page_says, seen) is same
+
+
+def test_a_recipe_begins_with_what_its_page_prepares(tmp_path: Path) -> None:
+    path = tmp_path / "p.md"
+    path.write_text("# P\n\n```console\n$ a\n```\n\n## AA-001: x\n\n```console\n$ b\n1\n```\n\n## AA-002: y\n")
+    first, second = recipe.recipes(path)
+    assert ([c.text for c in first.prepared], [c.text for c in first.commands]) == (["a"], ["b"])
+    assert (first.name, second.commands) == ("p.md: AA-001", ())
