@@ -18,7 +18,8 @@ from conformance.suite.requirement import Level, Registry
 FOLDER = data.PROJECT / "docs" / "findings"
 INDEX = FOLDER / "grove-operator.md"
 PAGES = tuple(
-    FOLDER / f"grove-operator-{name}.md" for name in ("hashes", "updates", "availability", "objects", "admission")
+    FOLDER / f"grove-operator-{name}.md"
+    for name in ("hashes", "updates", "availability", "pods", "objects", "admission")
 )
 RUNS = data.folder("fixtures") / "findings" / "grove-operator.runs.yaml"
 PART = re.compile(r"(<!-- made by `make docs`: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
