@@ -171,11 +171,11 @@ class Writer:
         """Remove our finalizer from an object that is being deleted, once all that it controls is being deleted, too:
         the next object of its name must not find anything of it that lives, however late the garbage collector is
         (COH-127). What is to become an orphan is left alone: the garbage collector changes it before it lets the object
-        go, and these deletions are guarded."""
+        go, and only what is as the cache has it is deleted."""
         if ORPHAN in (item.metadata.finalizers or ()):
             return
         living = [each for each in present if each.metadata.deletion_timestamp is None]
-        await together(self.delete(dependents, each, guard=True) for each in living)
+        await together(self._delete(dependents, each, each.metadata.resource_version) for each in living)
         await self.remove_finalizer(informer, item, finalizer)
 
     async def _send_patch(
@@ -217,9 +217,11 @@ class Writer:
         """Post an event about an object. A failure is logged only."""
         await self._events.record(resource, item.metadata, kind, reason, note, action="Reconcile")
 
-    async def delete(self, informer: Informer[T], item: T, *, guard: bool = False) -> None:
-        """Delete exactly this object, with background propagation. `guard`: see `patch`."""
+    async def delete(self, informer: Informer[T], item: T) -> None:
+        """Delete exactly this object, with background propagation."""
+        await self._delete(informer, item)
+
+    async def _delete(self, informer: Informer[T], item: T, version: str | None = None) -> None:
         meta = item.metadata
-        version = meta.resource_version if guard else None
         await self._client.delete(informer.resource, meta.namespace, meta.name, uid=meta.uid, version=version)
         informer.observe_deletion(item)
