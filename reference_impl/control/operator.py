@@ -295,8 +295,10 @@ class Operator:
 
     def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
         namespace, clique = item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)
-        self._cliques.add((namespace, clique))
-        self._clique_statuses.add((namespace, clique))
+        owner = self.cache.cliques.get(namespace, clique)
+        if owner is None or owner.metadata.deletion_timestamp is None:  # else its pods are of no interest any more
+            self._cliques.add((namespace, clique))
+            self._clique_statuses.add((namespace, clique))
         if kind == "DELETED":
             self._wake_for_legacy(item)
         living = not item.terminating and kind != "DELETED"

@@ -38,6 +38,9 @@ class GangReconciler:
         if gang is None or gang.metadata.deletion_timestamp is not None or gang.metadata.controller is None:
             self._incomplete.pop(key, None)
             return None
+        pcs = self._cache.set_of(gang)
+        if pcs is None or pcs.metadata.deletion_timestamp is not None:
+            return None  # the gang is about to be collected, while its pods are being deleted already
         namespace = gang.metadata.namespace
         members = self._members(gang)
         groups = gangs.filled(gang, None, members)
