@@ -12,6 +12,7 @@ Requirements that were not judged because such a failure ended their test are he
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -106,10 +107,10 @@ def stopped(seen: object) -> str:
 
 
 def _cause(results: list[Result], scores: Mapping[str, tuple[int, int]]) -> Cause:
-    cited = {row for result in results for row in result.requirement.source if row in scores}
-    within = {row: sum(row in result.requirement.source for result in results) for row in cited}
-    ranked = sorted(cited, key=lambda row: (-within[row], scores[row][1], row))
-    return Cause(sorted(results, key=_leading), defects=tuple(ranked))
+    ordered = sorted(results, key=_leading)
+    cited = Counter(row for result in ordered for row in result.requirement.source if row in scores)
+    ranked = sorted(cited, key=lambda row: (-cited[row], scores[row][1]))  # of equal ones, the one cited first
+    return Cause(ordered, defects=tuple(ranked))
 
 
 def _leading(result: Result) -> tuple[bool, bool, str]:
