@@ -24,6 +24,8 @@ from conformance.suite.requirement import Level
 from conformance.suite.selection import INVARIANT
 
 NEAREST, IN_VAIN = "nearest: ", "not seen within "
+_GENERAL = (INVARIANT, "LOAD-")
+"""Prefixes of requirements on any history, and on large sets."""
 
 
 @dataclass
@@ -114,9 +116,9 @@ def _cause(results: list[Result], scores: Mapping[str, tuple[int, int]]) -> Caus
 
 
 def _leading(result: Result) -> tuple[bool, bool, str]:
-    """Sort first what says most about a cause: a MUST, and not an invariant, which says what went wrong in the end."""
+    """Sort first what says most about a cause: a MUST, and one about a small case."""
     entry = result.requirement
-    return entry.level is not Level.MUST, entry.id.startswith(INVARIANT), entry.id
+    return entry.level is not Level.MUST, entry.id.startswith(_GENERAL), entry.id
 
 
 def _scores(results: Iterable[Result], failed: Collection[str], defects: Collection[str]) -> dict[str, tuple[int, int]]:

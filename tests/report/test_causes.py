@@ -191,6 +191,10 @@ def test_the_title_says_what_is_wrong_with_a_must_rather_than_an_invariant_or_sh
     tests = {each.id: (each.id,) for each in entries}
     [cause] = found(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
     assert cause.title == "AA-002 is violated"
+    entries = (of("LOAD-001", "DF-1"), of("TMPL-001", "DF-1"))
+    tests = {each.id: (each.id,) for each in entries}
+    [cause] = found(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
+    assert cause.title == "TMPL-001 is violated"
     entries = (of("AA-008", "DF-3", "X-1", "DF-1"),)
     [cause] = found({"t": ("AA-008",)}, failed("t", "AA-008", "w", 1, 2), entries=entries)
     assert cause.defects == ("DF-3", "DF-1")  # as the requirement cites them
