@@ -58,7 +58,8 @@ def _profiles(runs: Sequence[Run], registry: Registry) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     merged = outcomes(runs)
     for profile in registry.profiles:
-        own = {id: outcome for id, outcome in merged.items() if registry.requirements[id].profile == profile}
+        known = (id for id, entry in registry.requirements.items() if entry.profile == profile and id in merged)
+        own = {id: merged[id] for id in known}
         counts = [sum(outcome is column for outcome in own.values()) or "–" for column in COLUMNS]
         failed = [_leveled(id, registry) for id, outcome in own.items() if outcome is Outcome.FAILED]
         if counts[:3] != ["–"] * 3:
