@@ -226,6 +226,19 @@ def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
     assert verdicts(Played(ALL, after={5: recreated}, owners=True).play())["INV-021"].holds is True
 
 
+def test_an_update_that_began_under_another_strategy_need_not_keep_a_version_whole() -> None:
+    def taken_over(played: Played) -> None:
+        for strategy in ("RollingRecreate", "Coherent"):
+            played.strategy = strategy
+            played.begin(played.generation)
+        played.write(played.layout[0])
+        no_unit(played)
+
+    assert verdicts(Played(ALL, after={1: no_unit}).play())["INV-012"].holds is False
+    found = verdicts(Played(ALL, after={1: taken_over}).play())["INV-012"]
+    assert found.holds is not False, found
+
+
 def test_bound_pods_of_a_deleted_clique_count() -> None:
     """Its pods were left to a garbage collector that is late, and their successors do not wait."""
 

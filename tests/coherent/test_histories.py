@@ -36,6 +36,7 @@ from tests.coherent.histories.model import (
     Part,
     PauseCollector,
     Proceed,
+    Replace,
     Restart,
     Revert,
     Scale,
@@ -114,6 +115,9 @@ FOUND = {
     "scaled-out-before": of("d1/1/2 h4/1/1", Scale("d", 4), Change(("d", "h"), 2)),
     "rolled-back": of(
         "p3/1/2", Change(("p",), 5, works=False), Switch(ROLLING), Settle(), Change(("p",), 1), Switch(COHERENT)
+    ),
+    "taken-over": of(
+        "f2/1/1 h4/2/2 p2/1/1", Switch(ROLLING), Change(("f", "h", "p"), 2), Replace(1), Switch(COHERENT), Settle()
     ),
 }
 """Histories that went wrong once: an invariant was too strict, or the operator left old pods."""

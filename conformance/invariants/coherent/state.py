@@ -59,7 +59,8 @@ class Set:
     generation: str = ""
     running: bool = False
     interrupted: bool = False
-    """Whether the running update was begun by a change in the middle of another one."""
+    """Whether the running update was begun by a change in the middle of another one, or under another strategy: only
+    the next one is coherent from the beginning (COH-274)."""
     ended_at: float = 0.0
     scope: frozenset[Key] = frozenset()
     old: frozenset[str] = frozenset()
@@ -223,6 +224,8 @@ class State:
             if not found.interrupted or changed:
                 layouts = [layout for (pcs, _), layout in self.maps.items() if pcs == record.name]
                 found.old = frozenset(entry.key for layout in layouts for entry in layout)
+        if asked and not known.asked and known.running:
+            found.interrupted = True
         if known.running and not found.running:
             found.interrupted, found.ended_at = False, record.at
 
