@@ -25,7 +25,7 @@ from tests.findings.recipe import RECORD, Recipe, recipes, recorded, shows
 
 NAME = "findings"
 CLUSTER = ("--nodes", "dgx-h100:4", "--scheduler-name", "kube-scheduler")
-ALONE = re.compile(r"cordon|label node|webhookconfiguration|clustertopology|kill -")
+ALONE = re.compile(r"(?i)cordon|label node|validatingadmissionpolicy|webhookconfiguration|clustertopology|kill -")
 LONGEST = 420
 END = "@@ end of a command"
 

@@ -22,11 +22,16 @@ def test_the_index_is_up_to_date() -> None:
 
 def test_every_finding_has_a_recipe_that_was_run_as_it_stands() -> None:
     known = recipe.recorded()
-    every = [each for path in page.PAGES for each in recipe.recipes(path)]
+    every = [each for path in page.PAGES for each in recipe.recipes(path) if not by_chance(each.finding)]
     assert [each.name for each in every if not any(command.output for command in each.commands)] == []
     assert [each.name for each in every if known.get(each.name) != each.digest] == [], (
         "run: python -m tests.findings.run --stale …"
     )
+
+
+def by_chance(finding: findings.Finding) -> bool:
+    """Return whether nothing can be done to see it: no requirement of it fails in every run, and the page says why."""
+    return finding.sometimes.issuperset(finding.ids) and "No recipe:" in finding.body
 
 
 def commands(text: str) -> list[tuple[str, tuple[str, ...]]]:
