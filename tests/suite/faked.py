@@ -74,6 +74,9 @@ def pytest_conformance_environment(config):
 """
 
 
+LONGEST = 240.0
+"""Seconds that a run may take, also on a machine with much else to do. Most take one."""
+
 FORKSERVER = multiprocessing.get_context("forkserver")
 FORKSERVER.set_forkserver_preload(["conformance.cli", "conformance.run.launch", "allure_pytest.plugin", "xdist.plugin"])
 """Forks the runs from a process that has imported what they need: imports would be most of their CPU."""
@@ -171,10 +174,10 @@ class Faked:
         given = self.command(**changes)[-1]
         process = FORKSERVER.Process(target=_forked, args=(given, self.environment(), self.folder, out, err))
         process.start()
-        process.join(60)
+        process.join(LONGEST)
         if process.is_alive():
             process.kill()
-            raise TimeoutError(f"the run has not ended after 60 s: {err.read_text()}")
+            raise TimeoutError(f"the run has not ended after {LONGEST:g} s: {err.read_text()}")
         assert process.exitcode is not None
         return Ran(process.exitcode, out.read_text(), err.read_text(), self.folder / "run")
 
