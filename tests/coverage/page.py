@@ -22,7 +22,11 @@ def text() -> str:
 def runs() -> list[coverage.Seen]:
     """Return the recorded runs of operators with known defects."""
     kept = sorted((data.folder("fixtures") / "findings").glob("*.runs.yaml"))
-    return [coverage.Seen(run.label, run.failed) for path in kept for run in recorded.read(path)]
+    return [
+        coverage.Seen(f"{run.label} (claims {', '.join(run.features)})", run.failed)
+        for path in kept
+        for run in recorded.read(path)
+    ]
 
 
 if __name__ == "__main__":

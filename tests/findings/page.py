@@ -11,7 +11,7 @@ from conformance import data
 from conformance.report import findings, recorded
 from conformance.report.findings import Finding
 from conformance.report.model import Outcome
-from conformance.report.recorded import Run
+from conformance.report.recorded import FAILED, Run
 from conformance.suite import requirement
 from conformance.suite.requirement import Level, Registry
 
@@ -23,6 +23,7 @@ PAGES = tuple(
 )
 RUNS = data.folder("fixtures") / "findings" / "grove-operator.runs.yaml"
 PART = re.compile(r"(<!-- made by `make docs`: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
+UNJUDGED = (Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.BLOCKED)
 COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)
 
 
@@ -44,11 +45,11 @@ def _runs(runs: Iterable[Run]) -> Iterator[str]:
 
 
 def outcomes(runs: Iterable[Run]) -> dict[str, Outcome]:
-    """The outcome of each requirement in the first run that judged it."""
+    """The outcome of each requirement: failed if it failed in any run, else that of the first run that judged it."""
     found: dict[str, Outcome] = {}
     for run in runs:
         for id, outcome in run.outcomes.items():
-            if found.get(id, Outcome.NOT_RUN) in (Outcome.NOT_RUN, Outcome.NOT_CLAIMED):
+            if outcome in FAILED or (found.setdefault(id, outcome) in UNJUDGED and outcome not in UNJUDGED):
                 found[id] = outcome
     return found
 
