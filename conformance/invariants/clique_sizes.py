@@ -1,4 +1,4 @@
-"""TERM-012: recreated cliques have a size that somebody has asked for (CHG-GT-22, CHG-GT-25, CHG-DF24)."""
+"""TERM-012: recreated cliques have the size of their template or of the clique before (CHG-GT-22, CHG-GT-25)."""
 
 from __future__ import annotations
 

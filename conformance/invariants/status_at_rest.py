@@ -81,8 +81,8 @@ class NoStatusWritesAtRest(Invariant):
         return any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
 
     def _follows(self, uid: str, before: Record, record: Record) -> bool:
-        """Return whether a write of one status may be the reason to write that of the object `uid`: what is above
-        counts what is below, and what is below follows the updates of what is above."""
+        """Return whether a write of one status may be the reason to write that of the object `uid`: the status
+        of an owner counts its members, and members follow the updates of their owner."""
         below = ORDER.index(record.resource) < ORDER.index(self._objects[uid].resource)
         return below or _revision(before) != _revision(record)
 

@@ -170,8 +170,8 @@ class Writer:
     ) -> None:
         """Remove our finalizer from an object that is being deleted, once all that it controls is being deleted, too:
         the next object of its name must not find anything of it that lives, however late the garbage collector is
-        (COH-127). What is to become an orphan is left alone: the garbage collector changes it before it lets the object
-        go, and only what is as the cache has it is deleted."""
+        (COH-127). Dependents that are to become orphans are left alone: the garbage collector changes them before it
+        removes its finalizer, and a deletion holds for the version in the cache only."""
         if ORPHAN in (item.metadata.finalizers or ()):
             return
         living = [each for each in present if each.metadata.deletion_timestamp is None]
