@@ -197,7 +197,15 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
 
 @mutant("first-loss-counts", "operator", "counts the delay from the first breach, despite recoveries", "TERM-016")
 def _first_loss_counts() -> None:
-    _transition(lambda known, new: False)
+    breaches: set[str] = set()
+
+    def moves(known: Condition, new: Condition) -> bool:
+        if known.status == new.status or known.status == "True" or known.last_transition_time in breaches:
+            return False
+        breaches.add(new.last_transition_time)
+        return True
+
+    _transition(moves)
 
 
 @mutant("last-loss-counts", "operator", "restarts the countdown when a breach gets worse", "TERM-017")
