@@ -19,7 +19,9 @@ HISTORIES ?= 200
 # The same histories are drawn for the same seed.
 SEED ?= 1
 # Which part of the crash-at-every-write tests `make test` runs: i/n; all of them with `make test CHAOS=1/1`.
-CHAOS ?= 1/8
+CHAOS ?= 1/16
+# Whether `make test` also runs the cases that take the way of another case with other values: `make test THOROUGH=1`.
+THOROUGH ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help conformance test unit check lint types mutants histories scale bench assets docs checklist crds lock prune clean
@@ -31,7 +33,7 @@ conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=refere
 	@$(RUN) run --implementation "$(IMPL)" --workers "$(WORKERS)" $(ARGS)
 
 test: check $(READY)  ## run all checks of this project: lint, types, unit and integration tests, a selection of mutants
-	@CHAOS=$(CHAOS) $(PYTEST)
+	@CHAOS=$(CHAOS) THOROUGH=$(THOROUGH) $(PYTEST)
 
 unit: $(READY)  ## run the tests that need no control plane
 	@$(PYTEST) -m "not cluster"

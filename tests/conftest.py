@@ -41,16 +41,23 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(1, min(cores + cores // 2, memory // WORKER_MEMORY))
 
 
+THOROUGH = os.environ.get("THOROUGH", "") not in ("", "0")
+"""Whether cases run, too, that take the way of another case with other values (the mark `thorough`)."""
 TIMEOUT = 300
 """Seconds that a test may take unless its file says otherwise, as in pyproject.toml."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files that start a control plane first, those with the highest time limits before the others.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave thorough cases out unless they are asked for, and put files that start a control plane first, those with
+    the highest time limits before the others.
 
     `make test` gives whole files to its workers in this order. So tests that share a cluster run on one worker, and
     no worker has a long file left when the other one has finished.
     """
+    if not THOROUGH:
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     limits: Counter[Path] = Counter()
     for item in items:
         if item.get_closest_marker("cluster"):

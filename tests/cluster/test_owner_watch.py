@@ -102,7 +102,7 @@ def test_an_owner_that_gave_the_cluster_away_as_its_last_act_takes_nothing_along
     "moment",
     [
         pytest.param(lambda folder: of_root(folder.parent.parent), id="the watch runs"),
-        pytest.param(exists(f"{KWOK}/pids/etcd.pid"), id="etcd is forked"),
+        pytest.param(exists(f"{KWOK}/pids/etcd.pid"), id="etcd is forked", marks=pytest.mark.thorough),
         pytest.param(exists("kubeconfig"), id="it is Ready"),
     ],
 )

@@ -171,11 +171,11 @@ def exists(path: str) -> Callable[[Path], bool]:
     "moment",
     [
         pytest.param(exists(RECORD), id="the record is written"),
-        pytest.param(exists("kwokctl.log"), id="kwokctl starts"),
+        pytest.param(exists("kwokctl.log"), id="kwokctl starts", marks=pytest.mark.thorough),
         pytest.param(exists(f"{KWOK}/pki/ca.key"), id="the certificates are made"),
-        pytest.param(exists(f"{KWOK}/pids/etcd.pid"), id="etcd is forked"),
+        pytest.param(exists(f"{KWOK}/pids/etcd.pid"), id="etcd is forked", marks=pytest.mark.thorough),
         pytest.param(exists(f"{KWOK}/pids/kube-scheduler.pid"), id="all are forked"),
-        pytest.param(exists("kubeconfig"), id="it is well"),
+        pytest.param(exists("kubeconfig"), id="it is well", marks=pytest.mark.thorough),
     ],
 )
 def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
@@ -189,7 +189,15 @@ def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "kube-controller-manager", "kwok-controller"])
+@pytest.mark.parametrize(
+    "component",
+    [
+        "etcd",
+        pytest.param("kube-apiserver", marks=pytest.mark.thorough),
+        pytest.param("kube-controller-manager", marks=pytest.mark.thorough),
+        "kwok-controller",
+    ],
+)
 def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(state: State, component: str) -> None:
     cluster = Cluster.up("victim", owner=False)
     assert not prune().clusters and cluster.monitor.healthy()

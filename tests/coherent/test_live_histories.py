@@ -15,7 +15,7 @@ import pytest
 from tests.coherent.histories.drawing import counterexamples, drawn
 from tests.coherent.histories.live import stage
 
-HISTORIES = int(os.environ.get("HISTORIES", "4"))
+HISTORIES = int(os.environ.get("HISTORIES", "2"))
 LANES = int(os.environ.get("LANES", "12"))
 """How many histories are played, and how many of them at a time."""
 

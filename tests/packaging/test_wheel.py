@@ -28,7 +28,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     versions.write_text(re.sub(r" \\\n +--hash=\S+", "", (PROJECT / "requirements.lock").read_text()))
     call([sys.executable, "-m", "venv", "environment"], folder)
     programs = folder / "environment" / "bin"
-    pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+    pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-compile"]
     call([*pip, "-c", versions, wheel, "fixtures==4.3.2"], folder)
     return programs / "grove-conformance"
 

@@ -61,7 +61,7 @@ def test_a_killed_api_server_is_not_the_implementations_fault(real: Real) -> Non
     assert real.left() == []
 
 
-@pytest.mark.parametrize("name", ["kwok", "etcd"])
+@pytest.mark.parametrize("name", [pytest.param("kwok", marks=pytest.mark.thorough), "etcd"])
 def test_a_hang_that_passes_is_not_the_implementations_fault(real: Real, name: str) -> None:
     """The wait that it touched ends at once, and has no verdict; the next test begins when it is over."""
     real.write(WAITING + AFTERWARDS, ids=3)

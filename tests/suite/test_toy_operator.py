@@ -33,7 +33,7 @@ def binary(tmp_path: Path) -> Path:
 
 
 def test_a_toy_operator_is_judged_without_waiting_in_full(binary: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "conformance", "run", f"--implementation={TOY / 'toy.yaml'}", "--workers=2"]
+    command = [sys.executable, "-m", "conformance", "run", f"--implementation={TOY / 'toy.yaml'}", "--workers=1"]
     options = [f"--set=binary={binary}", f"--report-dir={tmp_path}", *(f"--id={identity}" for identity in IDS)]
     ran = subprocess.run([*command, *options], capture_output=True, text=True)
     assert ran.returncode == 1, ran.stdout + ran.stderr
