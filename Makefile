@@ -24,7 +24,7 @@ CHAOS ?= 1/16
 THOROUGH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test unit check lint types mutants histories scale bench assets docs checklist crds lock prune clean
+.PHONY: help conformance test unit check lint types mutants attacks histories scale bench assets docs checklist crds lock prune clean
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | while IFS="$$(printf '\t')" read -r t d; do printf '  make %-14s %s\n' "$$t" "$$d"; done
@@ -49,6 +49,9 @@ types: $(READY)  ## run mypy in strict mode
 
 mutants: $(READY)  ## prove that the suite catches each mutant of the reference (SHARD=i/n for a part)
 	@$(BIN)/python -m mutants.prove --shard $(SHARD) $(ARGS)
+
+attacks: $(READY)  ## run the suite against a hostile implementation (ARGS="-k worker" for some of the attacks)
+	@$(BIN)/pytest tests/attacks/whole_runs.py $(ARGS)
 
 histories: $(READY)  ## play generated histories of coherent updates on a real control plane (HISTORIES=n, SEED=n)
 	@HISTORIES=$(HISTORIES) SEED=$(SEED) $(BIN)/pytest tests/coherent/test_live_histories.py tests/coherent/planted_defects.py --log-cli-level INFO

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,8 @@ from typing import Any
 
 import psutil
 from faked import Faked, Ran
+
+from tests.suite.left import left
 
 WAITING = """
     @requirements("AA-001")
@@ -83,15 +84,7 @@ class Real:
 
     def left(self) -> list[str]:
         """Processes with our state folder in their environment, and folders of clusters."""
-        found = [str(path) for path in self.state.glob("*/clusters/*") if path.is_dir()]
-        for process in psutil.process_iter():
-            try:
-                environment = process.environ()
-            except psutil.Error:
-                continue
-            if environment.get("GROVE_CONFORMANCE_STATE") == str(self.state) and process.pid != os.getpid():
-                found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
-        return found
+        return left(self.state)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> None:

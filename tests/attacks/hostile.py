@@ -1,0 +1,163 @@
+"""A hostile implementation: runs a command, such as an operator of the reference, and does mischief beside it.
+
+`python hostile.py MODE KUBECONFIG FOLDER -- COMMAND…`. FOLDER is the working folder of the run, with its reports in
+`reports/`: whoever runs on the same machine can find it. Each mode is a function of these two.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+Mode = Callable[[Path, Path], None]
+MODES: dict[str, Mode] = {}
+
+
+def mode(function: Mode) -> Mode:
+    """Register a mode under its name in attacks.yaml."""
+    MODES[function.__name__.replace("_", "-")] = function
+    return function
+
+
+# -- what modes use --------------------------------------------------------------------------------------------------
+
+
+def client(kubeconfig: Path) -> Callable[[str, str, Any], Any]:
+    """Return a function that sends a request (verb, path, body) to the API server. It is asked for early: importing the
+    client takes longer than many tests."""
+    from kubernetes import config
+
+    api = config.new_client_from_config(str(kubeconfig))
+
+    def send(verb: str, path: str, body: Any = None) -> Any:
+        return api.call_api(path, verb, body=body, response_type="object", _return_http_data_only=True)
+
+    return send
+
+
+def when(condition: Callable[[], object], seconds: float = 240) -> None:
+    """Return once the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def failed(folder: Path) -> bool:
+    """Return whether a check of the run has failed."""
+    return told(folder, '"outcome":"failed"')
+
+
+def told(folder: Path, words: str) -> bool:
+    """Return whether a ledger of the run contains these words."""
+    return any(words in ledger.read_text() for ledger in folder.glob("reports/*/ledger/*.jsonl"))
+
+
+def supervisor() -> psutil.Process:
+    """Return the process of the suite that has started this one: its leader's parent."""
+    return psutil.Process(os.getpgrp()).parent() or psutil.Process()
+
+
+def log() -> Path:
+    """Return the file that has the output of this process."""
+    return Path("/proc/self/fd/1").readlink()
+
+
+NAMESPACES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"]}
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+# -- modes -----------------------------------------------------------------------------------------------------------
+
+
+@mode
+def nothing(kubeconfig: Path, folder: Path) -> None:
+    """Do nothing: the command alone is what is judged."""
+
+
+@mode
+def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, let each new namespace wait for a webhook that never answers."""
+    send = client(kubeconfig)
+    listening = socket.create_server(("127.0.0.1", 0))
+    hook = {
+        "name": "hang.hostile.example",
+        "clientConfig": {"url": f"https://127.0.0.1:{listening.getsockname()[1]}/"},
+        "rules": [NAMESPACES],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 10,
+        "admissionReviewVersions": ["v1"],
+    }
+    when(lambda: failed(folder))
+    body = {"metadata": {"name": "hostile"}, "webhooks": [hook]}
+    send("POST", f"{ADMISSION}/validatingwebhookconfigurations", body)
+    signal.pause()
+
+
+@mode
+def deny_namespaces(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, deny new namespaces with an admission policy."""
+    send = client(kubeconfig)
+    when(lambda: failed(folder))
+    policy = {"matchConstraints": {"resourceRules": [NAMESPACES]}, "validations": [{"expression": "false"}]}
+    for plural, spec in (
+        ("validatingadmissionpolicies", policy),
+        ("validatingadmissionpolicybindings", {"policyName": "hostile", "validationActions": ["Deny"]}),
+    ):
+        send("POST", f"{ADMISSION}/{plural}", {"metadata": {"name": "hostile"}, "spec": spec})
+
+
+@mode
+def kill_worker(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, kill the worker of the suite that has started this program."""
+    parent = supervisor().parent()
+    when(lambda: failed(folder))
+    if parent is not None:
+        parent.kill()
+
+
+@mode
+def log_is_a_folder(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, put a folder in place of the log of this program."""
+    path = log()
+    when(lambda: failed(folder))
+    path.unlink()
+    path.mkdir()
+
+
+@mode
+def log_is_endless(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, put a link to a device without an end in place of the log of this program."""
+    path = log()
+    when(lambda: failed(folder))
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+@mode
+def stop_supervisor(kubeconfig: Path, folder: Path) -> None:
+    """Stop the process of the suite that is to end this program, and never continue it."""
+    parent = supervisor()
+    when(lambda: told(folder, '"phase":"ready"'))
+    parent.suspend()
+
+
+def main() -> None:
+    """Run the command in this process, and the mode in a child of it."""
+    name, kubeconfig, folder, _, *command = sys.argv[1:]
+    if os.fork() == 0:
+        MODES[name](Path(kubeconfig), Path(folder))
+    else:
+        os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The attacks as data: `make attacks` runs them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from conformance.suite import requirement
+from mutants.registry import MUTANTS
+from tests.attacks.attack import attacks
+from tests.attacks.hostile import MODES
+
+
+def test_each_attack_can_be_run() -> None:
+    known = requirement.load().requirements
+    for attack in attacks():
+        assert attack.mode in MODES, attack.name
+        assert set(attack.outcomes) <= set(known), attack.name
+        if mutant := attack.set.get("mutant"):
+            assert mutant in MUTANTS.all(), attack.name
+
+
+def test_names_are_unique_and_each_mode_is_used() -> None:
+    names = Counter(attack.name for attack in attacks())
+    assert [name for name, count in names.items() if count > 1] == []
+    assert MODES.keys() - {attack.mode for attack in attacks()} == set()

@@ -1,0 +1,35 @@
+"""No attack forges a pass, hides a failure, makes the harness large, or makes it wait beyond its limit.
+
+Each is a whole run on a cluster, so `make attacks` runs this file and `make test` does not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.attack import Attack, attacks, run
+from tests.suite.left import left
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+MEMORY = 500
+"""MiB that a process of the harness may need."""
+
+
+@pytest.mark.parametrize("attack", attacks(), ids=lambda attack: attack.name)
+def test_attack(attack: Attack, tmp_path: Path) -> None:
+    attacked = run(attack, tmp_path)
+    said = attacked.terminal
+    assert attacked.exit == attack.exit, said
+    report = attacked.report
+    assert (report["verdict"]["result"] if report else "") == attack.verdict, said
+    outcomes = {r["id"]: r["outcome"] for r in report["verdict"]["requirements"]} if report else {}
+    assert {id: outcomes.get(id) for id in attack.outcomes} == attack.outcomes, said
+    assert [text for text in attack.shows if text not in said] == [], said
+    assert [text for text in attack.once if said.count(text) != 1] == [], said
+    assert {text: found for text in attack.hides if (found := attacked.contains(text))} == {}
+    assert "Traceback" not in said
+    assert attacked.memory < MEMORY
+    assert left(tmp_path / "state") == []
