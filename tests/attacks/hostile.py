@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from kube.client import Client
 
 Mode = Callable[[Path, Path], None]
 MODES: dict[str, Mode] = {}
@@ -30,17 +33,14 @@ def mode(function: Mode) -> Mode:
 # -- what modes use --------------------------------------------------------------------------------------------------
 
 
-def client(kubeconfig: Path) -> Callable[[str, str, Any], Any]:
-    """Return a function that sends a request (verb, path, body) to the API server. It is asked for early: importing the
-    client takes longer than many tests."""
-    from kubernetes import config
+def send(kubeconfig: Path, verb: str, path: str, body: Any = None) -> bytes:
+    """Send a request to the API server and return the answer. Raises `kube.errors.ApiError`."""
 
-    api = config.new_client_from_config(str(kubeconfig))
+    async def sent() -> bytes:
+        async with Client.from_kubeconfig(kubeconfig, user_agent="hostile/1.0") as client:
+            return await client.request(verb, path, body=body)
 
-    def send(verb: str, path: str, body: Any = None) -> Any:
-        return api.call_api(path, verb, body=body, response_type="object", _return_http_data_only=True)
-
-    return send
+    return asyncio.run(sent())
 
 
 def when(condition: Callable[[], object], seconds: float = 240) -> None:
@@ -85,7 +85,6 @@ def nothing(kubeconfig: Path, folder: Path) -> None:
 @mode
 def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
     """After a failure, let each new namespace wait for a webhook that never answers."""
-    send = client(kubeconfig)
     listening = socket.create_server(("127.0.0.1", 0))
     hook = {
         "name": "hang.hostile.example",
@@ -98,21 +97,20 @@ def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
     }
     when(lambda: failed(folder))
     body = {"metadata": {"name": "hostile"}, "webhooks": [hook]}
-    send("POST", f"{ADMISSION}/validatingwebhookconfigurations", body)
+    send(kubeconfig, "POST", f"{ADMISSION}/validatingwebhookconfigurations", body)
     signal.pause()
 
 
 @mode
 def deny_namespaces(kubeconfig: Path, folder: Path) -> None:
     """After a failure, deny new namespaces with an admission policy."""
-    send = client(kubeconfig)
     when(lambda: failed(folder))
     policy = {"matchConstraints": {"resourceRules": [NAMESPACES]}, "validations": [{"expression": "false"}]}
     for plural, spec in (
         ("validatingadmissionpolicies", policy),
         ("validatingadmissionpolicybindings", {"policyName": "hostile", "validationActions": ["Deny"]}),
     ):
-        send("POST", f"{ADMISSION}/{plural}", {"metadata": {"name": "hostile"}, "spec": spec})
+        send(kubeconfig, "POST", f"{ADMISSION}/{plural}", {"metadata": {"name": "hostile"}, "spec": spec})
 
 
 @mode
