@@ -25,6 +25,18 @@ def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
     return tuple(found)
 
 
+def decisive(events: Iterable[AnyEvent]) -> list[AnyEvent]:
+    """Return the events without errors that no outcome depends on: clearing up that failed, and the death of a worker
+    that ran no test."""
+    listed = list(events)
+    return [
+        event
+        for event in listed
+        if not (isinstance(event, HarnessFault) and event.clearing)
+        and not (isinstance(event, WorkerLost) and not _torn(listed, event.worker))
+    ]
+
+
 def _torn(events: Iterable[AnyEvent], worker: str) -> list[str]:
     """Return the tests that a worker has begun and not ended."""
     begun, ended = set(), set()

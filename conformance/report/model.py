@@ -82,16 +82,17 @@ EXIT = {
 }
 
 _GRAVITY = (
+    RunVerdict.NOT_CONFORMANT,
     RunVerdict.INTERRUPTED,
     RunVerdict.HARNESS_ERROR,
-    RunVerdict.NOT_CONFORMANT,
     RunVerdict.UNKNOWN,
     RunVerdict.STALE,
     RunVerdict.PARTIAL,
     RunVerdict.EXCEPT_EXPECTED,
     RunVerdict.CONFORMANT,
 )
-"""The verdict of the run is the first of these that occurs."""
+"""The verdict of the run is the first of these that occurs. A proven failure stays proven, whatever happens besides:
+otherwise an implementation that fails could break the run to have no verdict."""
 
 
 @dataclass(frozen=True)
@@ -169,9 +170,9 @@ class Report:
 
     @property
     def as_selected(self) -> bool:
-        """Return whether everything that was selected has been judged."""
-        skipped = (Outcome.NOT_RUN, Outcome.BLOCKED)
-        return all(r.reason == NOT_SELECTED for r in self.results if r.outcome in skipped)
+        """Return whether everything that was selected has been judged, and nothing of it failed."""
+        wrong = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
+        return all(r.reason == NOT_SELECTED for r in self.results if r.outcome in wrong)
 
     @property
     def results(self) -> list[Result]:
@@ -230,7 +231,7 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date, known: Ch
     return Report(
         started=started,
         finished=finished,
-        verdict=_overall(profiles, harness_errors, interrupted),
+        verdict=_overall(profiles, faults.of(faults.decisive(listed), interrupted), interrupted),
         profiles=tuple(profiles),
         tests=tuple(t.finished for _, t in sorted(tests.items()) if t.finished is not None),
         faults=harness_errors,
@@ -273,9 +274,7 @@ def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], inter
     if entry.id.startswith(INVARIANT):
         # Every test judges invariants: a test that ended early does not invalidate the results of others.
         parts = [part for part in parts if part.outcome is not Outcome.BLOCKED] or parts
-    order = list(Outcome)
-    # Of two blocked parts, the one that is the implementation's fault is more informative.
-    worst = min(parts, key=lambda p: (order.index(p.outcome), p.cause != "implementation"))
+    worst = min(parts, key=_gravity)
     return replace(
         worst,
         tests=tuple(sorted(t for p in parts for t in p.tests)),
@@ -323,6 +322,18 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     return replace(base, outcome=Outcome.HARNESS_ERROR, reason=f"{name} ended without an outcome for it")
 
 
+def _gravity(part: Result) -> tuple[bool, bool, int]:
+    """Sort the worst part first. What the implementation blocks is its fault, whatever the harness has done to other
+    tests."""
+    return part.outcome is not Outcome.FAILED, not _at_fault(part), list(Outcome).index(part.outcome)
+
+
+def _at_fault(result: Result) -> bool:
+    """Return whether the implementation makes a requirement fail, or keeps it from being judged."""
+    blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"
+    return blocked or result.outcome is Outcome.FAILED
+
+
 def _failed(checks: Iterable[Check]) -> list[Check]:
     return [check for check in checks if check.outcome == "failed"]
 
@@ -351,12 +362,12 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
     listed = list(results)
     must = [r for r in listed if r.requirement.level is Level.MUST and r.outcome is not Outcome.NOT_CLAIMED]
     outcomes = {r.outcome for r in must}
+    if any(map(_at_fault, must)):
+        return RunVerdict.NOT_CONFORMANT
     if Outcome.HARNESS_ERROR in outcomes:
         return RunVerdict.HARNESS_ERROR
-    if Outcome.FAILED in outcomes or any(r.outcome is Outcome.BLOCKED and r.cause == "implementation" for r in must):
-        return RunVerdict.NOT_CONFORMANT
     if outcomes.isdisjoint(EXECUTED):
-        return RunVerdict.PARTIAL if _all_selected_pass(listed) else RunVerdict.UNKNOWN
+        return RunVerdict.PARTIAL if _all_selected_judged(listed) else RunVerdict.UNKNOWN
     if Outcome.STALE_EXPECTATION in outcomes:
         return RunVerdict.STALE
     if outcomes & {Outcome.NOT_RUN, Outcome.BLOCKED}:
@@ -364,18 +375,18 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
     return RunVerdict.EXCEPT_EXPECTED if Outcome.EXPECTED_FAILURE in outcomes else RunVerdict.CONFORMANT
 
 
-def _all_selected_pass(results: list[Result]) -> bool:
-    """Return whether SHOULD or MAY requirements were selected by id and all of them passed."""
+def _all_selected_judged(results: list[Result]) -> bool:
+    """Return whether SHOULD or MAY requirements were selected by id and all of them were judged."""
     left_out = [r for r in results if r.reason == NOT_SELECTED]
     asked = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
-    return bool(left_out) and bool(asked) and all(r.outcome is Outcome.PASSED for r in asked)
+    return bool(left_out) and bool(asked) and all(r.outcome in EXECUTED for r in asked)
 
 
 def _overall(profiles: Iterable[Profile], harness_errors: tuple[str, ...], interrupted: bool) -> RunVerdict:
-    if interrupted:
-        return RunVerdict.INTERRUPTED
     # A profile without claimed requirements does not count, unless all profiles are like that.
     words = [p.verdict for p in profiles if set(_nonzero(p.counts)) != {Outcome.NOT_CLAIMED}]
+    if interrupted:
+        words.append(RunVerdict.INTERRUPTED)
     if harness_errors:
         words.append(RunVerdict.HARNESS_ERROR)
     if any(p.counts[Outcome.STALE_EXPECTATION] for p in profiles):

@@ -102,8 +102,14 @@ def verdict_line(report: Report) -> str:
         RunVerdict.PARTIAL: "passed what was judged, but not everything was",
         RunVerdict.STALE: "does not behave as its expected failures say",
     }[report.verdict]
-    if report.verdict is RunVerdict.PARTIAL and report.as_selected:
-        said = "passed all that was selected (partial)"
+    if report.verdict is RunVerdict.PARTIAL:
+        if report.as_selected:
+            said = "passed all that was selected (partial)"
+        elif report.counts[Outcome.FAILED]:
+            said = "was judged in part, and what failed does not decide a verdict"
+    if report.verdict is RunVerdict.NOT_CONFORMANT:
+        said += "; the run was interrupted" if not report.complete else ""
+        said += "; there were harness errors besides" if report.faults else ""
     return f"{who.name} {who.version} {said} ({names or 'no profile'}: {counts or 'nothing'})"
 
 

@@ -164,13 +164,14 @@ class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
 
 class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
     """The suite or its cluster failed. `log` is the file with the details. `final`: the worker has given up, and all
-    its further tests end for the same reason."""
+    its further tests end for the same reason. `clearing`: what was judged before it stands."""
 
     worker: str
     what: str
     test: str = ""
     log: str = ""
     final: bool = False
+    clearing: bool = False
 
 
 class WorkerLost(Event, tag="worker-lost", kw_only=True, frozen=True):

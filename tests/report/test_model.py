@@ -201,11 +201,53 @@ def test_a_passed_check_of_a_torn_test_is_no_pass() -> None:
     assert report.faults == ("worker gw0 died during t",)
 
 
-def test_a_worker_that_dies_after_its_tests_is_still_a_harness_error() -> None:
-    report = one(
-        started("t", "AA-001"), check("t", "AA-001"), ended("t"), ledger.WorkerLost(wall=5.0, worker="gw0"), DONE
-    )
-    assert (only(report), report.exit) == (Outcome.PASSED, Exit.HARNESS)
+FAULT = ledger.HarnessFault(wall=5.0, worker="gw0", what="etcd died")
+CLEARING = ledger.HarnessFault(wall=5.0, worker="gw0", what="clearing up failed: it does not end", clearing=True)
+DIED = ledger.WorkerLost(wall=5.0, worker="gw0")
+INTERRUPTED = ledger.RunFinished(wall=9.0, interrupted=True, status=2)
+
+
+@pytest.mark.parametrize("after", [CLEARING, DIED])
+def test_what_goes_wrong_after_everything_was_judged_is_told_and_decides_nothing(after: ledger.AnyEvent) -> None:
+    report = one(started("t", "AA-001"), check("t", "AA-001"), ended("t"), after, DONE)
+    assert (only(report), report.exit) == (Outcome.PASSED, Exit.CONFORMANT)
+    assert len(report.faults) == 1
+
+
+@pytest.mark.parametrize("event", [FAULT, CLEARING, DIED, INTERRUPTED])
+@pytest.mark.parametrize("failed", [ended("t", "failed"), ended("t", "harness-error", "etcd died")])
+def test_a_failure_stays_proven_whatever_happens_besides(event: ledger.AnyEvent, failed: ledger.TestFinished) -> None:
+    report = one(started("t", "AA-001"), check("t", "AA-001", "failed"), failed, event, DONE)
+    assert (only(report), report.verdict) == (Outcome.FAILED, RunVerdict.NOT_CONFORMANT)
+    assert report.exit is Exit.NOT_CONFORMANT
+    assert (report.faults != ()) is (event is not INTERRUPTED)
+    assert report.complete is (event is not INTERRUPTED)
+
+
+def test_a_requirement_without_an_outcome_hides_no_failure_of_its_profile() -> None:
+    entries = registry(entry("AA-001"), entry("AA-002"))
+    events = [begin({"t": ("AA-001",), "u": ("AA-002",)}), started("t", "AA-001"), check("t", "AA-001", "failed")]
+    events += [ended("t", "failed"), started("u", "AA-002"), ended("u", "harness-error", "etcd died"), FAULT, DONE]
+    report = model.judge(entries, events, TODAY)
+    assert [result.outcome for result in report.results] == [Outcome.FAILED, Outcome.HARNESS_ERROR]
+    assert [profile.verdict for profile in report.profiles] == [RunVerdict.NOT_CONFORMANT]
+    assert report.exit is Exit.NOT_CONFORMANT
+
+
+@pytest.mark.parametrize("first", ["t", "u"])
+@pytest.mark.parametrize(
+    ("cause", "outcome"),
+    [("implementation", Outcome.BLOCKED), ("circumstances", Outcome.HARNESS_ERROR)],
+)
+def test_what_the_implementation_blocks_is_its_fault_beside_a_harness_error(
+    first: str, cause: str, outcome: Outcome
+) -> None:
+    second = "u" if first == "t" else "t"
+    events = [begin({"t": ("AA-001",), "u": ("AA-001",)}), started("t", "AA-001"), started("u", "AA-001")]
+    events += [ended(first, "blocked", "why", cause), ended(second, "harness-error", "etcd died"), FAULT, DONE]
+    report = model.judge(registry(entry("AA-001")), events, TODAY)
+    assert report.results[0].outcome is outcome
+    assert report.exit is (Exit.NOT_CONFORMANT if cause == "implementation" else Exit.HARNESS)
 
 
 @pytest.mark.parametrize("end", [[], [ledger.RunFinished(wall=9.0, interrupted=True, status=2)]])
@@ -265,7 +307,7 @@ def selected(*ids: str, outcome: str = "passed", level: Level = Level.MUST) -> m
     [
         ("passed", Level.MUST, RunVerdict.PARTIAL, Exit.CONFORMANT),
         ("passed", Level.SHOULD, RunVerdict.PARTIAL, Exit.CONFORMANT),
-        ("failed", Level.SHOULD, RunVerdict.UNKNOWN, Exit.NOTHING_RAN),
+        ("failed", Level.SHOULD, RunVerdict.PARTIAL, Exit.PARTIAL),
         ("blocked", Level.SHOULD, RunVerdict.UNKNOWN, Exit.NOTHING_RAN),
         ("blocked", Level.MUST, RunVerdict.UNKNOWN, Exit.NOTHING_RAN),
     ],
