@@ -21,13 +21,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from conformance.errors import HarnessError
 from conformance.implementation.output import TAIL, Output, bound
 
 LOOK_EVERY = 0.05
 """Seconds between two checks of a health page or a log while a process starts. Its end is noticed at once."""
+OBEYED_WITHIN = 10.0
+"""Seconds within which a supervisor must have killed its program. It takes milliseconds."""
 KILLED_WITHIN = 60.0
-"""Seconds within which a process must have ended after SIGKILL. It takes milliseconds."""
+"""Seconds within which a process must have ended after SIGKILL."""
 TAIL_LINES = 15
 BOUND_EVERY = 1.0
 """Seconds between two checks of the size of a log."""
@@ -98,10 +102,10 @@ class ProcessGroup:
         return self._ended
 
     def stop(self, grace: float) -> Ended:
-        """Send SIGTERM to the process group, and SIGKILL to the rest after the leader has exited or `grace` seconds.
-        Raises HarnessError if it does not end."""
+        """Send SIGTERM to the process group, and SIGKILL to the rest after the leader has exited or `grace` seconds; to
+        one that is stopped at once, because it cannot react. Raises HarnessError if it does not end."""
         self._order("T")
-        if not self._over.wait(grace):
+        if _is_stopped(self.pid) or not self._over.wait(grace):
             self._order("K")
         return self._killed()
 
@@ -121,12 +125,23 @@ class ProcessGroup:
         return self._ended
 
     def _killed(self) -> Ended:
+        if not self._over.wait(OBEYED_WITHIN):
+            self._kill_unsupervised()
         if not self._over.wait(KILLED_WITHIN):
-            raise HarnessError(
-                f"process {self.pid} does not end within {KILLED_WITHIN:g} s of SIGKILL",
-                hint=f"its supervisor, process {self._supervisor.pid}, may be stopped: kill -CONT it",
-            )
+            raise HarnessError(f"process {self.pid} does not end within {KILLED_WITHIN:g} s of SIGKILL")
         return self.wait()
+
+    def _kill_unsupervised(self) -> None:
+        """Kill the program, all that it has started, and at last the supervisor, which does not: the program may stop it
+        again and again."""
+        deadline = time.monotonic() + OBEYED_WITHIN
+        with contextlib.suppress(psutil.NoSuchProcess):
+            supervisor = psutil.Process(self._supervisor.pid)
+            while (alive := _alive_below(supervisor)) and time.monotonic() < deadline:
+                for process in alive:
+                    with contextlib.suppress(psutil.Error):
+                        process.kill()
+            supervisor.kill()
 
     def wait_ready(
         self,
@@ -190,8 +205,25 @@ class ProcessGroup:
         with self._ordering:
             if self._ended is None:
                 with contextlib.suppress(BrokenPipeError):
+                    self._supervisor.send_signal(signal.SIGCONT)  # the program may have stopped it
                     self._orders.write(letter.encode())
                     self._orders.flush()
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    return False
+
+
+def _alive_below(parent: psutil.Process) -> list[psutil.Process]:
+    """Return the descendants of a process that are alive."""
+    found = []
+    for child in parent.children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if child.status() != psutil.STATUS_ZOMBIE:
+                found.append(child)
+    return found
 
 
 def answers(url: str) -> bool:

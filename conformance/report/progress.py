@@ -43,6 +43,8 @@ class Progress:
         self._tests: dict[str, str] = {}
         self._failing: dict[str, list[Check]] = {}
         self._given_up: set[str] = set()
+        self._told: set[str] = set()
+        """The harness errors that were printed."""
         self._status: Status | None = None
         self._end = Signal()
         self._thread = Thread(target=self._follow, name="progress", daemon=True)
@@ -108,9 +110,10 @@ class Progress:
             case WorkerLost():
                 self._workers.pop(event.worker, None)
                 self._say(event.wall, f"{event.worker}: died", "bold magenta")
-            case HarnessFault() if event.worker in self._given_up:
-                pass  # its tests end at once, all for the same reason
+            case HarnessFault() if event.worker in self._given_up or event.what in self._told:
+                pass  # all tests of a worker that has given up, or of one scene, end for the same reason
             case HarnessFault():
+                self._told.add(event.what)
                 if event.final:
                     self._given_up.add(event.worker)
                 self._say(event.wall, f"{event.worker}: harness error: {event.what}", "bold magenta")

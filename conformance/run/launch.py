@@ -22,7 +22,7 @@ import pytest
 from rich.console import Console
 
 from conformance.errors import Exit, HarnessError
-from conformance.report import document, model, terminal
+from conformance.report import document, junit, model, terminal
 from conformance.report.progress import Progress
 from conformance.suite import checklist, ledger, plugin, requirement
 from conformance.suite.distribution import Distribution
@@ -110,6 +110,7 @@ def run(
     )
     path = settings.folder / "report.yaml"
     document.write(path, report)
+    junit.add_faults(settings.folder / "junit.xml", report)
     with (settings.folder / terminal.TEXT).open("w", encoding="utf-8") as file:
         terminal.show(report, path, Console(file=file, width=120, highlight=False), verbose=True)
     terminal.show(report, path, out, verbose=settings.verbose)
@@ -202,7 +203,8 @@ def _sweep(settings: RunSettings, book: ledger.Ledger, worker: str = "") -> None
     try:
         sweep(settings.run, worker)
     except Exception as error:
-        book.write(ledger.HarnessFault(worker="run", what=f"clusters cannot be taken down: {error}"))
+        what = f"clusters cannot be taken down: {error}"
+        book.write(ledger.HarnessFault(worker="run", what=what, clearing=True))
 
 
 @contextlib.contextmanager

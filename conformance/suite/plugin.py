@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import traceback
 from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
@@ -340,8 +341,9 @@ class Judge:
             environment.close()
         except Exception as error:
             assert self._ledger is not None
-            self._ledger.write(ledger.HarnessFault(worker=self.worker, what=f"clearing up failed: {error}"))
-            raise
+            what = f"clearing up failed: {error}"
+            self._ledger.write(ledger.HarnessFault(worker=self.worker, what=what, log=str(self.run.log), clearing=True))
+            traceback.print_exc()
 
     def _own_standard_error(self) -> None:
         """Send a worker's last messages (a broken pipe to a controller that is gone) to a file instead of the

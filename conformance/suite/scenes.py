@@ -129,9 +129,7 @@ class Scenes:
         assert found is not None
         running.namespace = found.running.namespace
         if found.problem is not None:
-            if fresh or isinstance(found.problem, Blocked):
-                raise found.problem
-            raise HarnessError(f"the scene {key} could not be played: {found.problem}") from found.problem
+            raise found.problem
         assert found.played is not None
         running.scene, running.scene_ended_by = key, found.played.ended_by
         for id, verdict in found.played.verdicts.items() if fresh else ():
@@ -166,7 +164,7 @@ class Scenes:
         try:
             found.clearing.close()
         except HarnessError as error:
-            self._book.write(ledger.HarnessFault(worker=self._worker, what=str(error)))
+            self._book.write(ledger.HarnessFault(worker=self._worker, what=str(error), clearing=True))
 
     def abandon(self) -> None:
         """Leave a scene whose tests were interrupted."""

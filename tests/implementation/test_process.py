@@ -171,17 +171,53 @@ def test_one_that_ignores_sigterm_is_killed_after_its_grace(start: Start) -> Non
     assert str(group.ended) == "was ended by SIGKILL"
 
 
-def test_a_supervisor_that_does_not_answer_is_a_harness_error(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "KILLED_WITHIN", 0.3)
+def test_one_that_is_stopped_is_killed_at_once(start: Start) -> None:
     group = start(DEAF)
     group.wait_ready(None, "deaf", 10)
-    os.kill(group._supervisor.pid, signal.SIGSTOP)
-    try:
-        with pytest.raises(HarnessError, match=r"does not end within 0\.3 s of SIGKILL"):
-            group.kill()
-    finally:
-        os.kill(group._supervisor.pid, signal.SIGCONT)
-    assert group.wait().code == -signal.SIGKILL
+    psutil.Process(group.pid).suspend()
+    wait_for(lambda: psutil.Process(group.pid).status() == psutil.STATUS_STOPPED)
+    assert group.stop(60).code == -signal.SIGKILL
+
+
+def test_one_that_has_stopped_its_supervisor_is_killed_at_once(start: Start) -> None:
+    group = start(DEAF)
+    group.wait_ready(None, "deaf", 10)
+    psutil.Process(group._supervisor.pid).suspend()
+    begun = time.monotonic()
+    assert group.stop(0.1).code == -signal.SIGKILL
+    assert time.monotonic() - begun < 5
+
+
+STOPPER = """
+import os, signal, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.kill(os.getppid(), signal.SIGSTOP)
+print("child", child.pid, flush=True)
+while True:
+    os.kill(os.getppid(), signal.SIGSTOP)
+"""
+
+
+def test_one_that_stops_its_supervisor_again_and_again_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "OBEYED_WITHIN", 0.5)
+    group = start(STOPPER)
+    child = child_of(group)
+    assert group.kill().code == -signal.SIGKILL
+    assert gone(child)
+
+
+def test_a_process_that_does_not_end_is_a_harness_error(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "KILLED_WITHIN", 0.3)
+    monkeypatch.setattr(process, "OBEYED_WITHIN", 0.3)
+    monkeypatch.setattr(ProcessGroup, "_kill_unsupervised", lambda self: None)
+    group = start(DEAF)
+    group.wait_ready(None, "deaf", 10)
+    monkeypatch.setattr(ProcessGroup, "_order", lambda self, letter: None)
+    with pytest.raises(HarnessError, match=r"does not end within 0\.3 s of SIGKILL"):
+        group.kill()
+    monkeypatch.undo()
+    assert group.kill().code == -signal.SIGKILL
 
 
 def test_members_of_the_group_die_with_a_kill(start: Start) -> None:
