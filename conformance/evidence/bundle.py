@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 import yaml
 
+from conformance import credentials, regular
 from conformance.cluster.nodes import POOL
 from conformance.evidence import events, picture, timeline
 from conformance.evidence.values import brief
@@ -20,6 +22,8 @@ from conformance.history.query import History
 
 MOST_LOG = 2_000_000
 """Maximum bytes of a log that is kept as it is. Of a longer one, the end is, and all of it is compressed."""
+MOST_READ = 64 << 20
+"""Maximum bytes of a log that are read. A program whose log is kept small has no more, except for an instant."""
 INDEX, PICTURE = "README.md", "timeline.svg"
 MEANING = {
     PICTURE: "each gang and pod on one time axis, with the failed checks (open it in a browser)",
@@ -158,13 +162,19 @@ def _dump(path: Path, value: Any, *, many: bool = False) -> None:
             yaml.dump(value, file, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
 
 
-def copy_log(log: Path, offset: int, to: Path) -> None:
-    """Copy what a log contains after `offset`, without tokens. If that is more than `MOST_LOG` bytes, `to` has the end
-    of it, and a compressed file beside it has all of it. Raises FileNotFoundError."""
-    with log.open("rb") as file:
-        end = file.seek(0, 2)
-        file.seek(offset if offset <= end else 0)
-        window = redaction.words(file.read())
+def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
+    """Copy what a log contains after `offset`, without credentials: of more than `most` bytes the end. If that is more
+    than `MOST_LOG` bytes, `to` has the end of it, and a compressed file beside it has all of it. Raises
+    FileNotFoundError."""
+    try:
+        with regular.opened(log) as file:
+            end = os.fstat(file.fileno()).st_size
+            begin = offset if offset <= end else 0
+            window = credentials.words(os.pread(file.fileno(), min(most, end - begin), max(begin, end - most)))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        window = f"({log.name} cannot be read any more: {error.strerror})\n".encode()
     to.parent.mkdir(parents=True, exist_ok=True)
     to.write_bytes(window[-MOST_LOG:])
     if len(window) > MOST_LOG:

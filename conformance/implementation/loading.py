@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+import regex
 
 from conformance import data, documents
 from conformance.documents import Document, Field, suggestion
@@ -288,8 +288,8 @@ def _check_text(
 def _check_patterns(document: Document, file: _File) -> None:
     for _, field, process in file.each_process():
         try:
-            re.compile(process.ready.log or "")
-        except re.error as error:
+            regex.compile(process.ready.log or "")
+        except regex.error as error:
             raise UsageError(
                 f"invalid regular expression: {error}",
                 where=document.where(*field, "ready", "log"),

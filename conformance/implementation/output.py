@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
+import threading
+import time
+import weakref
 from itertools import pairwise
 from pathlib import Path
+
+import regex
+
+from conformance import credentials, regular
 
 MOST = 64 << 20
 """Maximum size in bytes of the file; beyond it, the oldest output is dropped."""
@@ -15,6 +21,11 @@ KEPT = 16 << 20
 PIECE = 1 << 20
 """Bytes that are read at a time. Longer lines are split."""
 LAST = 1 << 16
+"""Bytes of the end from which reasons and last lines are taken."""
+LOOK = 1.0
+"""Seconds after which a search for a line pauses."""
+PATIENCE = 2.0
+"""Seconds of CPU time that a regular expression may take on one line. One that is well made takes milliseconds."""
 TAIL = "log ends with: "
 """Introduces the end of a log in a text."""
 LONGEST = 300
@@ -29,34 +40,58 @@ _PLACE = re.compile(r"^/.*?([^/]+\.go:\d+)")
 """The second line of a frame of a Go stack."""
 
 
+class Endless(Exception):
+    """A regular expression that takes too long on one line; `str()` is the end of a sentence about the process."""
+
+
 class Output:
-    """The output that is appended to `path` from now on."""
+    """The output that is appended to `path` from now on.
+
+    The file is the one that is there now, whatever takes its place. Raises OSError if it is not a regular file.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._begin = self._read = path.stat().st_size
+        self._file = regular.descriptor(path, "r+b")
+        weakref.finalize(self, os.close, self._file)
+        self._lock = threading.Lock()
+        self._begin = self._read = self._size()
         self._found: set[str] = set()
 
     def has(self, pattern: str) -> bool:
-        """Return whether a line matches the regular expression, including lines of earlier calls with it."""
+        """Return whether a line matches the regular expression, including lines of earlier calls with it. Takes about
+        `LOOK` seconds at most: the next call goes on with the rest. Raises Endless."""
         if pattern in self._found:
             return True
-        wanted = re.compile(pattern)
-        with self._path.open("rb") as file:
-            if self._read > file.seek(0, os.SEEK_END):  # the file was truncated
+        wanted, until = regex.compile(pattern), time.monotonic() + LOOK
+        with self._lock:
+            end = self._size()
+            if self._read > end:  # the file was truncated
                 self._begin = self._read = 0
-            file.seek(self._read)
-            while piece := file.read(PIECE):
-                lines = [line.decode("utf-8", "replace") for line in piece.splitlines()]
-                if any(wanted.search(line) for line in lines):
+            while self._read < end and time.monotonic() < until:
+                piece = self._at(self._read, min(PIECE, end - self._read))
+                if any(_matches(wanted, line) for line in piece.decode("utf-8", "replace").splitlines()):
                     self._found.add(pattern)
                     return True
-                end = piece.rfind(b"\n") + 1
-                self._read += end or (len(piece) if len(piece) == PIECE else 0)  # an incomplete line is read again
-                if not end and len(piece) < PIECE:
+                # An incomplete line is read again.
+                whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == PIECE else 0)
+                self._read += whole
+                if not whole:
                     break
-                file.seek(self._read)
         return False
+
+    def bound(self) -> None:
+        """Drop the beginning of the file if it has become too large. Processes that append to it continue after what is
+        kept. Raises OSError."""
+        with self._lock:
+            size = self._size()
+            if size <= MOST:
+                return
+            kept = self._at(size - KEPT, KEPT)
+            said = b"(more than %d MiB of output: what came before was dropped)\n" % (MOST >> 20)
+            kept = said + kept[kept.find(b"\n") + 1 :]  # all of it, if it is one line
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, kept, 0)
+            self._begin, self._read = (max(0, place - size + len(kept)) for place in (self._begin, self._read))
 
     def last_lines(self, most: int) -> list[str]:
         """Return the last lines that are not blank."""
@@ -73,12 +108,25 @@ class Output:
         return (found if len(found) <= LONGEST else found[: LONGEST - 1] + "…") + _origin(lines[last + 1 :])
 
     def _end(self) -> list[str]:
-        with self._path.open("rb") as file:
-            end = file.seek(0, os.SEEK_END)
-            begin = self._begin if self._begin <= end else 0
-            file.seek(max(begin, end - LAST))
-            lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
+        end = self._size()
+        begin = self._begin if self._begin <= end else 0
+        said = self._at(max(begin, end - LAST), min(LAST, end - begin)).decode("utf-8", "replace")
+        lines = [line.strip() for line in credentials.text(said).splitlines()]
         return [line for line in lines if line]
+
+    def _size(self) -> int:
+        return os.fstat(self._file).st_size
+
+    def _at(self, place: int, most: int) -> bytes:
+        return os.pread(self._file, most, place)
+
+
+def _matches(wanted: regex.Pattern[str], line: str) -> bool:
+    try:
+        return wanted.search(line, timeout=PATIENCE) is not None
+    except TimeoutError as error:
+        what = f"the regular expression {wanted.pattern!r} takes more than {PATIENCE:g} s on a line"
+        raise Endless(f"{what}: write ready.log without repetitions of repetitions") from error
 
 
 def _origin(trace: list[str]) -> str:
@@ -91,17 +139,3 @@ def _origin(trace: list[str]) -> str:
         if (match := _PLACE.search(place)) and not function.startswith(("runtime.", "/")):
             return f" in {function.rpartition('(')[0].rpartition('/')[2]} ({match.group(1)})"
     return ""
-
-
-def bound(path: Path) -> None:
-    """Drop the beginning of a file that has become too large. Processes that append to it continue after what is
-    kept."""
-    with contextlib.suppress(FileNotFoundError), path.open("r+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size <= MOST:
-            return
-        file.seek(size - KEPT)
-        kept = file.read().partition(b"\n")[2]
-        file.truncate(0)
-        file.seek(0)
-        file.write(b"(more than %d MiB of output: what came before was dropped)\n" % (MOST >> 20) + kept)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import http.client
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,8 +24,9 @@ from pathlib import Path
 
 import psutil
 
+from conformance import regular
 from conformance.errors import HarnessError
-from conformance.implementation.output import TAIL, Output, bound
+from conformance.implementation.output import TAIL, Endless, Output
 
 LOOK_EVERY = 0.05
 """Seconds between two checks of a health page or a log while a process starts. Its end is noticed at once."""
@@ -33,8 +35,12 @@ OBEYED_WITHIN = 10.0
 KILLED_WITHIN = 60.0
 """Seconds within which a process must have ended after SIGKILL."""
 TAIL_LINES = 15
-BOUND_EVERY = 1.0
-"""Seconds between two checks of the size of a log."""
+BOUND_EVERY = 0.1
+"""Seconds between two checks of the size of a log: what a program can write to a disk meanwhile is some 100 MB."""
+ANSWER_WITHIN = 1.0
+"""Seconds within which a page must have answered."""
+STATUS_LINE = 1024
+"""Maximum bytes of the first line of an answer."""
 
 
 class NotReady(Exception):
@@ -67,7 +73,7 @@ class ProcessGroup:
     def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: Path) -> None:
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as output:
+        with regular.opened(log, "ab") as output:
             self._output = Output(log)
             back, there = os.pipe()
             self._supervisor = subprocess.Popen(
@@ -132,8 +138,8 @@ class ProcessGroup:
         return self.wait()
 
     def _kill_unsupervised(self) -> None:
-        """Kill the program, all that it has started, and at last the supervisor, which does not: the program may stop it
-        again and again."""
+        """Kill the program, all that it has started, and at last the supervisor, which does not do it: the program may
+        stop it again and again."""
         deadline = time.monotonic() + OBEYED_WITHIN
         with contextlib.suppress(psutil.NoSuchProcess):
             supervisor = psutil.Process(self._supervisor.pid)
@@ -160,7 +166,10 @@ class ProcessGroup:
                 raise NotReady(f"{self._ended} before it was ready; {self.tail()}")
             meanwhile()
             page = page or answers(http_url or "")
-            line = line or self.has_logged(log_pattern or "")
+            try:
+                line = line or self.has_logged(log_pattern or "")
+            except Endless as error:
+                raise NotReady(f"is not found to be ready: {error}") from error
             if not (page and line) and time.monotonic() > deadline:
                 missing = f"{http_url} did not answer 200" if not page else f"no log line matched {log_pattern!r}"
                 raise NotReady(f"is not ready after {within:g} s: {missing}; {self.tail()}")
@@ -182,9 +191,12 @@ class ProcessGroup:
         return " | ".join(self._output.last_lines(most)) or "nothing"
 
     def _bound(self) -> None:
-        """Keep the log small while the process is alive."""
-        while not self._over.wait(BOUND_EVERY):
-            bound(self.log)
+        """Keep the log small while the process is alive, also when there was no room for it once."""
+        over = False
+        while not over:
+            over = self._over.wait(BOUND_EVERY)
+            with contextlib.suppress(OSError):
+                self._output.bound()
 
     def _attend(self) -> None:
         """Wait for the message that it has ended. A supervisor that ends without it was killed, and its program is
@@ -226,14 +238,20 @@ def _alive_below(parent: psutil.Process) -> list[psutil.Process]:
     return found
 
 
-def answers(url: str) -> bool:
-    """Return whether a page on loopback answers 200 within a second. Proxies are never used."""
-    parts = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=1.0)
+def answers(url: str, within: float = ANSWER_WITHIN) -> bool:
+    """Return whether a page on loopback answers 200. Only the first line of the answer is read, and all of it must have
+    come `within` seconds. Proxies are never used."""
+    parts, deadline, head = urllib.parse.urlsplit(url), time.monotonic() + within, b""
+    page = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    request = f"GET {page} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n"
     try:
-        connection.request("GET", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
+        with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 80), timeout=within) as connection:
+            connection.sendall(request.encode())
+            while b"\n" not in head and len(head) < STATUS_LINE and (left := deadline - time.monotonic()) > 0:
+                connection.settimeout(left)
+                if not (piece := connection.recv(STATUS_LINE)):
+                    break
+                head += piece
+    except OSError:
         return False
-    finally:
-        connection.close()
+    return re.match(rb"HTTP/1\.[01] 200[ \r\n]", head) is not None

@@ -14,7 +14,7 @@ from typing import Literal, Self
 
 import msgspec
 
-from conformance.history import redaction
+from conformance import credentials
 
 Cause = Literal["", "implementation", "circumstances"]
 """Why a test was blocked: the implementation failed, or this run cannot try it."""
@@ -224,7 +224,7 @@ class Ledger:
     def write(self, event: AnyEvent) -> None:
         """Write an event."""
         line = msgspec.json.encode(msgspec.structs.replace(event, wall=time.time()))
-        self._file.write(redaction.words(line) + b"\n")
+        self._file.write(credentials.words(line) + b"\n")
 
     def close(self) -> None:
         """Close the file."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from conformance.implementation import output
-from conformance.implementation.output import Output, bound
+from conformance.implementation.output import Endless, Output
 
 
 @pytest.fixture
@@ -62,14 +64,14 @@ def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: 
         process.write(b"words\n" * 200_000)
         process.flush()
         assert not found.has("ready")
-        bound(log)
+        found.bound()
         assert log.stat().st_size < 2000
         assert log.read_text().startswith("(more than 1 MiB of output")
         process.write(b"ready\n")
         process.flush()
         assert found.has("ready")
         assert found.last_lines(2) == ["words", "ready"]
-        bound(log)
+        found.bound()
         assert log.read_text().endswith("words\nready\n")
 
 
@@ -118,3 +120,114 @@ def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, again: boo
     ]
     add(log, "started\n" + "\n".join(trace) + "\n")
     assert found.reason() == trace[0] + " in solvers.(*Filter).New (filter.go:56)"
+
+
+def test_output_without_an_end_of_a_line_is_kept_by_its_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "MOST", 10_000)
+    monkeypatch.setattr(output, "KEPT", 1000)
+    found = Output(log)
+    add(log, "x" * 20_000 + "the end")
+    found.bound()
+    assert log.read_text().endswith("x" * 993 + "the end")
+    assert len(found.last_lines(1)[0]) >= 1000
+
+
+def test_what_an_earlier_process_said_is_not_found_after_the_file_was_cut(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "MOST", 1000)
+    monkeypatch.setattr(output, "KEPT", 900)
+    add(log, "ready\n" * 140)
+    found = Output(log)
+    add(log, "starting\n" * 20)
+    found.bound()
+    assert "ready" in log.read_text()
+    assert not found.has("ready")
+    assert found.last_lines(30) == ["starting"] * 20
+
+
+class Growing:
+    """A file that grows with each look at it, as one that is written to faster than it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, descriptor: int, most: int, place: int) -> bytes:
+        add(self._path, "x" * (1 << 16))
+        return PREAD(descriptor, most, place)
+
+
+PREAD = os.pread
+
+
+@pytest.mark.timeout(20)
+def test_a_file_that_grows_while_it_is_read_has_an_end(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "PIECE", 1 << 12)
+    found = Output(log)
+    add(log, "x\n" * (1 << 13))
+    monkeypatch.setattr(os, "pread", Growing(log))
+    assert not found.has("ready")
+
+
+def test_a_long_file_is_looked_through_in_turns(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "PIECE", 10)
+    monkeypatch.setattr(output, "LOOK", 0.0)
+    found = Output(log)
+    add(log, "x\n" * 20 + "ready\n")
+    looks = 0
+    while not found.has("ready"):
+        monkeypatch.setattr(output, "LOOK", 0.0001)
+        looks += 1
+    assert looks
+
+
+def test_a_flood_takes_no_more_memory_than_is_kept(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "MOST", 1 << 16)
+    monkeypatch.setattr(output, "KEPT", 1 << 14)
+    found = Output(log)
+    with log.open("ab") as file:
+        file.truncate(1 << 30)  # sparse: a gigabyte without a newline
+    tracemalloc.start()
+    try:
+        found.bound()
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 1 << 20
+    assert log.stat().st_size < 1 << 15
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("pattern", ["^(a|aa)+$", "^(a+)+$", "(a|a)*b"])
+def test_an_exponential_regular_expression_ends(log: Path, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "PATIENCE", 0.05)
+    found = Output(log)
+    add(log, "a" * 60 + "!\n")
+    try:
+        assert not found.has(pattern)
+    except Endless as error:
+        assert "ready.log" in str(error)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder"])
+def test_only_a_regular_file_is_a_log(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "it.log"
+    os.mkfifo(path) if kind == "fifo" else path.mkdir()
+    with pytest.raises(OSError):
+        Output(path)
+
+
+def test_what_takes_the_place_of_the_log_is_not_read(log: Path) -> None:
+    found = Output(log)
+    add(log, "starting\n")
+    log.unlink()
+    os.mkfifo(log)
+    assert not found.has("ready")
+    assert found.last_lines(3) == ["starting"]
+
+
+def test_a_quoted_key_is_redacted(log: Path) -> None:
+    found = Output(log)
+    key = "MHcCAQEEIIrYSSNQFaA2Hwf1duRSxKtLYX5CB04fSeQ6tF1aY/PuoAoGCCqGSM49"
+    add(log, f"my key:\n-----BEGIN EC PRIVATE KEY-----\n{key}\n-----END EC PRIVATE KEY-----\nerror: no\nx\n")
+    assert found.last_lines(9) == ["my key:", "REDACTED", "error: no", "x"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ import psutil
 import pytest
 
 from conformance.errors import HarnessError
-from conformance.implementation import process, supervisor
+from conformance.implementation import output, process, supervisor
 from conformance.implementation.process import NotReady, ProcessGroup
 from tests.cluster.waiting import wait_for
 
@@ -135,6 +137,42 @@ def test_a_page_makes_it_ready_when_it_answers_200(start: Start) -> None:
     group = start(SERVER, str(port))
     group.wait_ready(f"http://127.0.0.1:{port}/readyz?full=1", None, 10)
     assert group.ended is None
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("piece", [b"HTTP/1.1 200 ", b"x", b""])
+def test_a_page_that_drips_has_not_answered(piece: bytes) -> None:
+    """Each byte comes in time, and the first line never ends."""
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(piece)
+                while not stop.wait(0.01):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            assert not process.answers(f"http://127.0.0.1:{server.getsockname()[1]}/", 0.3)
+        finally:
+            stop.set()
+            thread.join()
+
+
+def test_a_line_that_the_pattern_takes_for_ever_on_ends_the_wait(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "PATIENCE", 0.05)
+    group = start("import signal; print('a' * 60, '!', flush=True); signal.pause()")
+    with pytest.raises(NotReady, match=r"is not found to be ready: the regular expression .* ready\.log"):
+        group.wait_ready(None, "^(a|aa)+$", 60)
+
+
+def test_a_pipe_in_the_place_of_the_log_is_an_oserror(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "it.log")
+    with pytest.raises(OSError):
+        ProcessGroup([sys.executable, "-c", ""], environment={}, directory=tmp_path, log=tmp_path / "it.log")
 
 
 def test_a_line_of_an_earlier_run_does_not_count(start: Start) -> None:

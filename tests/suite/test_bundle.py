@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -101,6 +102,28 @@ def test_nothing_of_a_long_log_is_lost(tmp_path: Path) -> None:
     assert gzip.decompress(copy.with_name("it.log.gz").read_bytes()).decode() == "".join(lines)
     bundle.copy_log(log, log.stat().st_size - 20, short := tmp_path / "short.log")
     assert short.read_text() == log.read_text()[-20:] and not short.with_name("short.log.gz").exists()
+
+
+def test_of_a_huge_log_the_end_is_copied(tmp_path: Path) -> None:
+    log, copy = tmp_path / "it.log", tmp_path / "copy.log"
+    log.write_text("x" * 1000 + "the end")
+    bundle.copy_log(log, 10, copy, 100)
+    assert copy.read_text() == "x" * 93 + "the end"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder"])
+def test_what_took_the_place_of_a_log_is_not_read(tmp_path: Path, kind: str) -> None:
+    log, copy = tmp_path / "it.log", tmp_path / "copy.log"
+    match kind:
+        case "fifo":
+            os.mkfifo(log)
+        case "device":
+            log.symlink_to("/dev/zero")
+        case _:
+            log.mkdir()
+    bundle.copy_log(log, 10, copy)
+    assert copy.read_text().startswith("(it.log cannot be read any more: ")
 
 
 def test_a_failure_that_quotes_a_log_is_cut_before_its_end() -> None:

@@ -1,0 +1,104 @@
+"""Tokens and private keys in whatever a program prints are removed, quickly."""
+
+from __future__ import annotations
+
+import base64
+import json
+import textwrap
+import time
+
+import orjson
+import pytest
+import yaml
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+
+from conformance import credentials
+
+_EC, _RSA = ec.generate_private_key(ec.SECP256R1()), rsa.generate_private_key(65537, 2048)
+KEYS = {
+    "ec": _EC.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode(),
+    "rsa": _RSA.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode(),
+    "pkcs8": _RSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+    "encrypted": _RSA.private_bytes(
+        Encoding.PEM, PrivateFormat.TraditionalOpenSSL, BestAvailableEncryption(b"x")
+    ).decode(),
+}
+
+
+def kubeconfig(key: str) -> dict[str, object]:
+    data = base64.b64encode(key.encode()).decode()
+    user = {"client-certificate-data": "LS0tLS1CRUdJTiBDRVJU", "client-key-data": data}
+    return {"users": [{"name": "a", "user": user}], "clusters": [{"name": "c", "cluster": {"server": "https://x"}}]}
+
+
+FORMS = {
+    "as it is": lambda key: key,
+    "its end alone": lambda key: key[key.rindex(":") + 70 if ":" in key else 40 :],
+    "its beginning alone": lambda key: key[: len(key) - 60],
+    "in JSON": lambda key: json.dumps({"key": key}),
+    "in JSON in JSON": lambda key: json.dumps({"said": json.dumps({"key": key})}),
+    "lines joined": lambda key: " | ".join(key.splitlines()),
+    "in base64": lambda key: f"key={base64.b64encode(key.encode()).decode()};",
+    "in broken base64": lambda key: base64.encodebytes(key.encode()).decode(),
+    "a kubeconfig": lambda key: yaml.safe_dump(kubeconfig(key)),
+    "a kubeconfig in JSON": lambda key: json.dumps(kubeconfig(key)),
+    "a kubeconfig in base64": lambda key: base64.b64encode(yaml.safe_dump(kubeconfig(key)).encode()).decode(),
+    "in base64 after other bytes": lambda key: base64.b64encode(b"xy" + key.encode()).decode(),
+}
+
+
+def secrets_of(key: str) -> list[str]:
+    """Return what must not be seen: the lines of the key, plain and in base64."""
+    lines = [line for line in key.splitlines()[1:-1] if len(line) > 32 and ":" not in line]
+    once = base64.b64encode(key.encode()).decode()
+    return [*lines, *textwrap.wrap(once, 76)[1:-1], once[80:140]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_private_key_is_removed_in_each_form(kind: str, form: str) -> None:
+    said = f"I1123 connecting with {FORMS[form](KEYS[kind])}\nnext line: all is well."
+    if form == "its end alone":
+        said = said.partition("with ")[2]
+    for found in (credentials.text(said), credentials.words(said.encode()).decode()):
+        assert not [part for part in secrets_of(KEYS[kind]) if part in found]
+        assert "REDACTED" in found
+        if form not in ("its beginning alone", "in broken base64", "a kubeconfig in base64", "its end alone"):
+            assert found.endswith("next line: all is well.")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_json_stays_json(form: str) -> None:
+    line = orjson.dumps({"seen": FORMS[form](KEYS["ec"]), "next": 'a "quoted" word'})
+    assert orjson.loads(credentials.words(line))["next"] == 'a "quoted" word'
+    cut = orjson.dumps({"seen": KEYS["ec"][:60] + '"; it ended'})
+    assert "it ended" in orjson.loads(credentials.words(cut))["seen"]
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "eyJhbGciOi",
+        "a.b.c",
+        "eyJ.eyJ.x",
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJ",  # a certificate
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "the PRIVATE KEY-----",
+        "client-key: /path",
+        "",
+    ],
+)
+def test_what_is_no_credential_stays(harmless: str) -> None:
+    assert credentials.text(harmless) == harmless and credentials.words(harmless.encode()) == harmless.encode()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "PRIVATE KEY-----", "UFJJVkFURSBLRVk", "client-key-data"],
+)
+def test_the_time_does_not_grow_faster_than_the_text(piece: str) -> None:
+    hostile = (piece * (1 << 20))[: 1 << 20].encode() + b" eyJ PRIVATE KEY----- UFJJVkFURSBLRVkt client-key-data"
+    begin = time.process_time()
+    credentials.words(hostile)
+    assert time.process_time() - begin < 10  # quadratic: hours
