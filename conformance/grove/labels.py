@@ -33,10 +33,8 @@ MNNVL = "grove.io/mnnvl-group"
 OWN_PREFIX = "grove.io/"
 
 BY_HAND = "conformance.grove.io/scenario"
-"""Label of gangs and pods that the suite creates instead of an operator: their scenario. Rules about objects of
-operators do not apply to them."""
-BOUND = "conformance.grove.io/bound"
-"""Annotation of those of these pods that were created with a node."""
+"""Label with which the suite creates gangs and pods instead of an operator: their scenario. Anybody can write it, so
+only the suite's own requests tell what it made (conformance/history/origins.py)."""
 
 GATE = "grove.io/podgang-pending-creation"
 """The scheduling gate of every pod until its gang is complete (GATE-01, OBJ-501)."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 from conformance.errors import HarnessError
 from conformance.history import circles, storage
 from conformance.history.log import Log, Present
+from conformance.history.origins import Origins
 from conformance.history.record import Record
 from conformance.history.summary import describe, overview
 from conformance.history.view import View
@@ -96,6 +97,8 @@ class History:
         """The number of the last record when the log was last completed, the time of that, and the result."""
         self.unrest: list[tuple[float, float]] = []
         """Spans in which something happened that has no record, for example another operator took over."""
+        self.origins = Origins()
+        """What is known from who wrote the objects."""
 
     @property
     def arrived(self) -> View:
@@ -236,14 +239,14 @@ class History:
 
     def save(self, path: Path) -> None:
         """Write the history as JSON lines (storage.py)."""
-        storage.save(path, self.namespace, self.now(), self.records())
+        storage.save(path, self.namespace, self.now(), self.records(), self.origins)
 
     def frozen(self) -> History:
         """Return the history so far as a separate one: nothing is added to it, and its clock stands still."""
         log = Log()
         log.restore(self.records(), self.now())
         copy = History(log, self.namespace)
-        copy.unrest = list(self.unrest)
+        copy.unrest, copy.origins = list(self.unrest), self.origins
         return copy
 
     @classmethod
@@ -252,7 +255,9 @@ class History:
         namespace, now, records = storage.load(path)
         log = Log()
         log.restore(records, now)
-        return cls(log, namespace)
+        loaded = cls(log, namespace)
+        loaded.origins = storage.origins(path)
+        return loaded
 
     def _ask(self, predicate: Predicate[R]) -> R | Unmet | None:
         self._asking = True

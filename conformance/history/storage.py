@@ -10,15 +10,17 @@ from typing import BinaryIO
 import msgspec
 
 from conformance.errors import UsageError
+from conformance.history.origins import Origins
 from conformance.history.record import Record
 
 FORMAT = 1
 
 
-class _Header(msgspec.Struct):
+class _Header(msgspec.Struct, omit_defaults=True):
     history: int
     namespace: str
     now: float
+    origins: Origins = msgspec.field(default_factory=Origins)
 
 
 class _End(msgspec.Struct):
@@ -47,11 +49,11 @@ class _Line(msgspec.Struct):
 _encoder = msgspec.json.Encoder()
 
 
-def save(path: Path, namespace: str, now: float, records: Iterable[Record]) -> None:
+def save(path: Path, namespace: str, now: float, records: Iterable[Record], origins: Origins | None = None) -> None:
     """Write a history. `now` is the time of saving in seconds since the recorder started."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        file.write(_encoder.encode(_Header(FORMAT, namespace, now)) + b"\n")
+        file.write(_encoder.encode(_Header(FORMAT, namespace, now, origins or Origins())) + b"\n")
         file.writelines(_line(record) for record in records)
 
 
@@ -95,10 +97,7 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
     """Return namespace, time of saving and records of a saved history. The namespace is empty if it has all of them.
     The last line of a recording is left out if it is cut off. Raises UsageError with the first invalid line."""
     with _opened(path) as file:
-        try:
-            header = msgspec.json.decode(next(file, b""), type=_Header)
-        except msgspec.DecodeError as error:
-            raise UsageError(f"no saved history: {error}", where=f"{path}:1", hint="give a history.jsonl") from error
+        header = _header(file, path)
         decoder, records, now = msgspec.json.Decoder(_Line), list[Record](), header.now
         for number, text in enumerate(file, 2):
             if not header.now and not text.endswith(b"\n"):
@@ -126,6 +125,19 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
                 )
             )
     return header.namespace, max([now, *(record.at for record in records[-1:])]), records
+
+
+def origins(path: Path) -> Origins:
+    """Return what a saved history knows of who wrote its objects. Raises UsageError."""
+    with _opened(path) as file:
+        return _header(file, path).origins
+
+
+def _header(file: BinaryIO, path: Path) -> _Header:
+    try:
+        return msgspec.json.decode(next(file, b""), type=_Header)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"no saved history: {error}", where=f"{path}:1", hint="give a history.jsonl") from error
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from conformance.grove.fields import label
-from conformance.grove.labels import BY_HAND
 from conformance.history.gangs import Gangs
 from conformance.history.order import server_order
 from conformance.history.query import History
-from conformance.history.record import Record
 from conformance.invariants import coherent
 from conformance.invariants.base_bound_first import BaseBoundFirst
 from conformance.invariants.base_gang_first import BaseGangFirst
@@ -78,11 +75,6 @@ def rules(
     ]
 
 
-def _by_hand(record: Record) -> bool:
-    """Return whether the suite itself created the object instead of an operator."""
-    return record.resource in ("pods", "podgangs", "podcliquescalinggroups") and bool(label(record.object, BY_HAND))
-
-
 def judge(
     history: History,
     only: Sequence[str] = (),
@@ -94,7 +86,8 @@ def judge(
     `others` are the spans, by numbers of records, in which another operator ran than the judged one. Raises
     HarnessError if a stream has not reached the present."""
     chosen = [rule for rule in rules(excused, history.unrest, settle) if not only or rule.id in only]
-    records = [record for record in history.records() if record.resource in RELEVANT and not _by_hand(record)]
+    by_hand = history.origins.by_hand
+    records = [record for record in history.records() if record.resource in RELEVANT and record.uid not in by_hand]
     ordered = server_order(records)
     if ordered is None:
         reason = "the resource versions of this cluster's resources don't compare"

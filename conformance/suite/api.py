@@ -115,11 +115,11 @@ class Api:
 
         self._run(all_of_them())
 
-    def make_all(self, objects: Iterable[Mapping[str, Any]]) -> None:
+    def make_all(self, objects: Iterable[Object], created: Callable[[Object, Object], None]) -> None:
         """Create many namespaced objects at once, then write their statuses. Pods wait for the service account of a new
-        namespace."""
+        namespace. `created` is called with each object and the answer to it, also if another one is rejected."""
 
-        async def make(obj: Mapping[str, Any]) -> None:
+        async def make(obj: Object) -> None:
             resource, metadata = self.of_object(obj), obj["metadata"]
             again = AsyncRetrying(
                 retry=retry_if_exception(_without_account),
@@ -127,7 +127,7 @@ class Api:
                 stop=stop_after_delay(20),
                 reraise=True,
             )
-            await again(self._client.create, resource, obj)
+            created(obj, orjson.loads(await again(self._client.create, resource, obj)))
             if "status" in obj:
                 body = {"status": obj["status"]}
                 await self._client.patch(

@@ -194,13 +194,16 @@ class SceneEnvironment:
             raise mistake
         self.made.append(("create", obj))
         what = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')} is accepted"
-        return self._attempt(what, lambda: self._create(obj))
+        created = self._attempt(what, lambda: self._create(obj))
+        self.history.origins.sent(obj, created)
+        return created
 
     def create_all(self, objects: Sequence[Object]) -> None:
         """Create many namespaced objects at once, then write their `status` if they have one."""
         objects = [self._completed(obj) for obj in objects]
         self.made += [("create", obj) for obj in objects]
-        self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects))
+        sent = self.history.origins.sent
+        self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects, sent))
 
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
         """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). It has arrived in

@@ -7,12 +7,13 @@ later waits full again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from conformance.grove import pods
-from conformance.grove.fields import label, text
-from conformance.grove.labels import BOUND, BY_HAND, GANG
+from conformance.grove.fields import label
+from conformance.grove.labels import GANG
+from conformance.history.origins import Origins
+from conformance.history.record import Record
 from conformance.history.view import View
 
 LIFELESS_SECONDS = 3.0
@@ -22,7 +23,7 @@ LIFELESS = "the implementation has not made or written anything in this run"
 UNBINDING = "the implementation has not bound any pod in this run"
 
 _MADE = ("podcliques", "podcliquescalinggroups", "podgangs")
-"""Resources that only an implementation creates, unless the suite did instead (labels.BY_HAND)."""
+"""Resources that only an implementation creates, unless the suite did instead."""
 
 
 class WaitBudget:
@@ -46,27 +47,29 @@ class WaitBudget:
         """Return how long a wait of `seconds` lasts now, in real seconds."""
         return min(seconds, LIFELESS_SECONDS) * scale if self.lost else seconds * scale
 
-    def note(self, view: View) -> None:
+    def note(self, view: View, origins: Origins) -> None:
         """Note the state at the end of a wait that timed out."""
-        self._alive = self._alive or (alive(view) if self._operator else _binds(view))
+        self._alive = self._alive or (alive(view, origins) if self._operator else binds(view, origins))
         self._let_down = not self._alive
 
 
-def alive(view: View) -> bool:
+def alive(view: View, origins: Origins) -> bool:
     """Return whether an implementation has done anything: created an object, bound a pod, or written to a set."""
-    if any(not label(found, BY_HAND) for plural in _MADE for found in view.list(plural)):
+    if any(found.uid not in origins.by_hand for plural in _MADE for found in view.records(plural)):
         return True
-    if any(label(pod, BY_HAND) and pods.bound(pod) and not _bound_by_hand(pod) for pod in view.list("pods")):
+    if any(pod.uid in origins.by_hand and _bound(pod, origins) for pod in view.records("pods")):
         return True
     sets = (view.get("podcliquesets", name) or {} for name in view.names("podcliquesets"))
     return any(pcs.get("status") or pcs.get("metadata", {}).get("finalizers") for pcs in sets)
 
 
-def _binds(view: View) -> bool:
+def binds(view: View, origins: Origins) -> bool:
     """Return whether somebody other than the suite has bound a pod of a gang: of schedulers, only the judged one
     does."""
-    return any(label(pod, GANG) and pods.bound(pod) and not _bound_by_hand(pod) for pod in view.list("pods"))
+    return any(label(pod.object, GANG) and _bound(pod, origins) for pod in view.records("pods"))
 
 
-def _bound_by_hand(pod: Mapping[str, Any]) -> bool:
-    return bool(text(pod, "metadata", "annotations", BOUND))
+def _bound(pod: Record, origins: Origins) -> bool:
+    """Return whether a pod has a node that the suite did not create it with."""
+    made = origins.by_hand.get(pod.uid)
+    return pods.bound(pod.object) and not (made is not None and made.bound)

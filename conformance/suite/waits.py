@@ -73,7 +73,7 @@ class Waits:
         try:
             return self._history.wait(what, careful, limit, **how)
         except WaitTimeout as error:
-            self._patience.note(error.view)
+            self._patience.note(error.view, self._history.origins)
             rest = timeout * scale - limit
             if rest <= 0 or self._patience.lost or in_vain():
                 raise

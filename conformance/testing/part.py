@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from conformance.grove.scheduling.instance import Gang, Instance, Outcome, Runni
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.rules import Breach, verdict
 from conformance.grove.scheduling.scenarios import Scenario
-from conformance.history.view import View
 from conformance.suite.api import Object
 
 PREEMPTION = "preemption"
@@ -52,9 +51,8 @@ class Part:
     times: Counter[str] = field(default_factory=Counter)
     """How often each pod was recreated as it was."""
 
-    def look(self, view: View, features: Collection[str]) -> None:
+    def look(self, pods: Sequence[Mapping[str, Any]], features: Collection[str]) -> None:
         """Judge where its pods are. Most records change nothing about that."""
-        pods = view.list("pods", dict(self.testbed.tag))
         if CONSOLIDATION in features:
             self.absent = self._absent(pods)
         found = manifests.outcome(self.instance, pods, self.testbed)

@@ -8,7 +8,7 @@ not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.grove import labels
@@ -19,6 +19,7 @@ from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Instance, Node, Outcome
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.scenarios import Scenario
+from conformance.history.origins import ByHand
 from conformance.history.query import Unmet
 from conformance.history.record import DELETED, Record
 from conformance.history.view import View
@@ -164,7 +165,7 @@ class Play:
         self._make([(Instance(change.nodes, change.gangs), part.testbed)])
         for gang in change.deleted:
             self.env.delete("podgangs", part.testbed.name(gang))
-            for pod in self.env.history.view().list("pods", dict(part.testbed.tag)):
+            for pod in self._pods(part):
                 if label(pod, labels.GANG) == part.testbed.name(gang):
                     self.env.delete("pods", name(pod))
 
@@ -211,10 +212,11 @@ class Play:
     def _owed(self, parts: Sequence[Part], view: View) -> bool:
         """Look at the parts that have changed, and return whether there is anything to do in place of an operator."""
         if view.last is not None and view.last.resource == "pods":
-            self._dirty.add(label(view.last.object, labels.BY_HAND))
+            made = self.env.history.origins.by_hand.get(view.last.uid)
+            self._dirty |= {made.scenario} if made is not None else set()
         for part in parts:
             if part.testbed.prefix in self._dirty:
-                part.look(view, self.features)
+                part.look(self._pods(part, view), self.features)
         self._dirty = set()
         return any(part.free or part.lost or part.absent for part in parts)
 
@@ -256,7 +258,7 @@ class Play:
             for gang in part.free:
                 opened = True
                 part.open.add(gang.name)
-                for pod in self.env.history.view().list("pods", dict(part.testbed.tag)):
+                for pod in self._pods(part):
                     if label(pod, labels.GANG) == part.testbed.name(gang.name):
                         rest = [gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE]
                         self.env.patch("pods", name(pod), {"spec": {"schedulingGates": rest or None}})
@@ -266,7 +268,7 @@ class Play:
     # -- what was seen -------------------------------------------------------------------------------------------
 
     def _played(self, part: Part) -> PlayedScenario:
-        pods = self.env.history.view().list("pods", dict(part.testbed.tag))
+        pods = self._pods(part)
         waiting = [pod for pod in pods if not text(pod, "spec", "nodeName")]
         nominated = {name(pod): text(pod, "status", "nominatedNodeName") for pod in waiting}
         now = self.env.history.now()
@@ -282,13 +284,22 @@ class Play:
             WITHIN * self.env.time_scale,
         )
 
+    def _pods(self, part: Part, view: View | None = None) -> list[Object]:
+        """Return the pods that the suite created for a part, with the labels that it gave them: a scheduler can change
+        labels."""
+        by_hand, found = self.env.history.origins.by_hand, []
+        for record in (view or self.env.history.view()).records("pods"):
+            made = by_hand.get(record.uid)
+            if made is not None and made.scenario == part.testbed.prefix:
+                found.append({**record.object, "metadata": {**record.object["metadata"], "labels": made.labels}})
+        return found
+
     def _moves(self, part: Part) -> list[Move]:
-        records = [r for r in self.env.history.records("pods", since=part.since)
-                   if label(r.object, labels.BY_HAND) == part.testbed.prefix]  # fmt: skip
-        return list(_moves(records, part))
+        history = self.env.history
+        return list(_moves(history.records("pods", since=part.since), part, history.origins.by_hand))
 
 
-def _moves(records: Iterable[Record], part: Part) -> Iterable[Move]:
+def _moves(records: Iterable[Record], part: Part, by_hand: Mapping[str, ByHand]) -> Iterable[Move]:
     testbed, instance = part.testbed, part.instance
     before = {testbed.name(pod.name): pod.name for pod in instance.running}
     again = {manifests.again(pod, testbed): pod.name for pod in instance.running}
@@ -296,8 +307,10 @@ def _moves(records: Iterable[Record], part: Part) -> Iterable[Move]:
     nodes = {testbed.node(node.name): node.name for node in instance.nodes}
     alive = {step.pod for step in part.begin}
     for record in records:
-        pod = record.name
-        node, clique = text(record.object, "spec", "nodeName"), label(record.object, labels.CLIQUE)
+        made = by_hand.get(record.uid)
+        if made is None or made.scenario != testbed.prefix:
+            continue
+        pod, node, clique = record.name, text(record.object, "spec", "nodeName"), made.labels.get(labels.CLIQUE, "")
         if record.kind == DELETED:
             if pod in before or pod in alive:
                 alive.discard(pod)

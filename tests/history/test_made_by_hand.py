@@ -1,36 +1,94 @@
 """Gangs and pods that the suite makes in the place of an operator: nobody is judged by how they came to be, and only
-what becomes of them shows that anybody is at work."""
+what becomes of them shows that anybody is at work. They are known from the suite's own writes, never from what an
+object says of itself."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from conformance import invariants
 from conformance.grove import labels
-from conformance.suite.wait_budget import alive
+from conformance.history.origins import ByHand
+from conformance.history.query import History
+from conformance.suite.wait_budget import alive, binds
+from tests.history.story import Story
 
 TAG = {labels.BY_HAND: "gs-s01"}
-A = {"gang": "a", "clique": "a-w", "extra": TAG}
+A = {"gang": "a", "clique": "a-w"}
+
+
+def by_hand(story: Story, name: str, *, bound: bool = False) -> None:
+    record = story.history.records("pods", name)[0]
+    story.history.origins.by_hand[record.uid] = ByHand(TAG, bound)
+
+
+def told(story: Story) -> Story:
+    """Two pods without a gate, one of which is bound later."""
+    story.pod("w0", **A, extra=TAG)
+    story.pod("w1", **A, extra=TAG)
+    story.pod("w1", **A, extra=TAG, node="n1", after=30.0)
+    return story
 
 
 def test_no_rule_judges_what_was_made_by_hand(story):
-    story.pod("w0", **A)
-    story.pod("w1", **A, node="n1", after=30.0)
+    for name in ("w0", "w1"):
+        by_hand(told(story), name)
     found = invariants.judge(story.history)
     assert len(found) == len(invariants.rules())
     assert all(verdict.holds is None for verdict in found), [str(verdict) for verdict in found]
 
 
+@pytest.mark.parametrize("id", ["INV-001", "INV-005"])
+def test_an_operator_that_labels_its_pods_as_ours_is_judged(story, id):
+    story.gang("s-0", {"s-0-w": (1, [])}, initialized=False)
+    story.pod("mine", gang="s-0", clique="s-0-w", extra=TAG)
+    [found] = invariants.judge(story.history, only=[id])
+    assert found.holds is False
+
+
 def test_an_operators_own_pods_are_judged_beside_them(story):
-    story.pod("w0", **A)
+    by_hand(told(story), "w0")
+    by_hand(story, "w1")
     story.pod("mine", gang="s-0", clique="s-0-w")
     [found] = invariants.judge(story.history, only=["INV-001"])
     assert found.holds is False
 
 
+def test_an_object_of_the_same_name_is_not_ours(story):
+    by_hand(told(story), "w0")
+    by_hand(story, "w1")
+    story.gone("pods", "w0")
+    story.pod("w0", **A, extra=TAG)
+    [found] = invariants.judge(story.history, only=["INV-001"])
+    assert found.holds is False
+
+
+def test_a_saved_history_and_a_frozen_one_know_it_too(story: Story, tmp_path: Path) -> None:
+    by_hand(told(story), "w0")
+    by_hand(story, "w1", bound=True)
+    story.history.save(tmp_path / "history.jsonl")
+    for copy in (History.load(tmp_path / "history.jsonl"), story.history.frozen()):
+        assert copy.origins == story.history.origins
+        assert all(verdict.holds is None for verdict in invariants.judge(copy))
+
+
 def test_a_binding_is_a_sign_of_life_and_a_pod_made_with_its_node_is_none(story):
+    origins = story.history.origins
     story.pod("w0", **A)
-    assert not alive(story.history.view())
-    metadata = {"labels": TAG, "annotations": {labels.BOUND: "before"}}
-    story.tell("pods", "old", {"metadata": metadata, "spec": {"nodeName": "n1"}})
-    assert not alive(story.history.view())
+    by_hand(story, "w0")
+    story.pod("old", **A, node="n1")
+    by_hand(story, "old", bound=True)
+    assert not alive(story.history.view(), origins) and not binds(story.history.view(), origins)
     story.pod("w0", **A, node="n1")
-    assert alive(story.history.view())
+    assert alive(story.history.view(), origins) and binds(story.history.view(), origins)
+
+
+def test_a_label_hides_no_sign_of_life(story):
+    """Nor does an annotation."""
+    metadata = {"labels": {labels.GANG: "a", **TAG}, "annotations": {"conformance.grove.io/bound": "before"}}
+    story.tell("podcliques", "s-0-w", {"metadata": metadata})
+    assert alive(story.history.view(), story.history.origins)
+    story.tell("pods", "w0", {"metadata": metadata, "spec": {"nodeName": "n1"}})
+    assert binds(story.history.view(), story.history.origins)

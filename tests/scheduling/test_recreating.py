@@ -12,9 +12,11 @@ from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.history import Bound, Gone
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, Running
 from conformance.grove.scheduling.scenarios import Expectation, Scenario
+from conformance.history.origins import ByHand
 from conformance.history.record import ADDED, DELETED
 from conformance.testing.part import CONSOLIDATION, OFTEN, Part
 from conformance.testing.playing import Play, _moves
+from tests.history.story import Story
 
 ASKS = {"gpus": 1}
 INSTANCE = Instance(
@@ -57,7 +59,7 @@ class Acted:
 
     def look(self, *features: str) -> bool:
         """Look at the pods and do what is to be done. Return whether there was anything."""
-        self.part.look(self, features)  # type: ignore[arg-type]
+        self.part.look(self.list("pods"), features)
         return self.play._recreate([self.part])
 
     def evict(self, name: str) -> None:
@@ -94,13 +96,29 @@ def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() 
     found = manifests.outcome(INSTANCE, cluster.list("pods"), TESTBED)
     assert found.evicted == found.moved == {"other"} and not found.victims and not found.recreated
     records: Any = [
-        SimpleNamespace(name="s-other", at=0.0, kind=DELETED, object={}),
-        SimpleNamespace(name="s-other-again", at=1.0, kind=ADDED, object=pod),
+        SimpleNamespace(uid="1", name="s-other", at=0.0, kind=DELETED, object={}),
+        SimpleNamespace(uid="2", name="s-other-again", at=1.0, kind=ADDED, object=pod),
+        SimpleNamespace(uid="3", name="s-other-again", at=2.0, kind=DELETED, object=pod),
     ]
-    assert [move.step for move in _moves(records, cluster.part)] == [
+    made = ByHand(dict(TESTBED.tag))
+    assert [move.step for move in _moves(records, cluster.part, {"1": made, "2": made})] == [
         Gone("other"),
         Bound("s-other-again", "", "", "n", "other"),
     ]
+
+
+def test_a_label_that_a_scheduler_changes_hides_no_pod() -> None:
+    story, cluster = Story(), Acted()
+    [pod, *_] = manifests.pods(INSTANCE, TESTBED)
+    record = story.tell("pods", pod["metadata"]["name"], pod)
+    story.history.origins.sent(pod, {"metadata": {"uid": record.uid}})
+    relabeled = {**pod, "metadata": {**pod["metadata"], "labels": {}}, "spec": {"nodeName": TESTBED.node("n")}}
+    story.tell("pods", record.name, relabeled)
+    story.pod("s-c-w-0", gang="s-a", clique="s-a-w", extra=TESTBED.tag, node=TESTBED.node("n"))
+    cluster.play.env = SimpleNamespace(history=story.history)  # type: ignore[assignment]
+    [found] = cluster.play._pods(cluster.part)
+    assert found["metadata"]["labels"] == pod["metadata"]["labels"]
+    assert [move.step for move in cluster.play._moves(cluster.part)] == [Bound(record.name, "A", "w", "n")]
 
 
 @pytest.mark.parametrize("name", ["s-a-w-0", "s-r-again"])

@@ -88,10 +88,10 @@ def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: A
     budget = WaitBudget(roles)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})  # of the operator, which is another one
     story.pod("a1", gang="s-0", clique="s-0-a")
-    budget.note(story.history.view())
+    budget.note(story.history.view(), story.history.origins)
     assert budget.lifeless == ("the implementation has not bound any pod in this run" if told else "")
     story.pod("a1", gang="s-0", clique="s-0-a", node="n1")
-    budget.note(story.history.view())
+    budget.note(story.history.view(), story.history.origins)
     assert budget.lifeless == "" and budget.limit(30, 1) == 30
 
 

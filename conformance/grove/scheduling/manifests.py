@@ -161,7 +161,6 @@ def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
         demands = group.demands if group else {}
         manifest = _pod(testbed.name(pod.name), pod.asks, instance.priority(pod), testbed, demands, own)
         manifest["spec"]["nodeName"] = testbed.node(pod.node)
-        manifest["metadata"]["annotations"] = {labels.BOUND: "before"}
         found.append(manifest)
     return found
 
@@ -174,9 +173,8 @@ def again(pod: Running, testbed: Testbed) -> str:
 def recreated(instance: Instance, pod: Running, testbed: Testbed) -> Manifest:
     """Return the pod that takes the place of an evicted one, as its owner creates it: without a node."""
     [manifest] = running(replace(instance, running=(pod,)), testbed)
-    metadata = {key: value for key, value in manifest["metadata"].items() if key != "annotations"}
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
-    return {**manifest, "metadata": {**metadata, "name": again(pod, testbed)}, "spec": spec}
+    return {**manifest, "metadata": {**manifest["metadata"], "name": again(pod, testbed)}, "spec": spec}
 
 
 def recreated_references(podgroups: Iterable[Mapping[str, Any]], pod: Running, testbed: Testbed) -> list[Manifest]:

@@ -136,7 +136,7 @@ class ForeignScalingGroup(Scene):
             "kind": "PodCliqueScalingGroup",
             "metadata": {
                 "name": "alike-0-sg",
-                "labels": {labels.BY_HAND: "somebody"},  # so that invariants do not take it for the operator's
+                "labels": {labels.BY_HAND: "somebody"},  # invariants take what the suite sends with it for the suite's
                 "ownerReferences": [reference],
             },
             "spec": {"replicas": 1, "cliqueNames": ["leader"]},
