@@ -35,8 +35,8 @@ class AuditKey(NamedTuple):
 
 class Request(NamedTuple):
     """A request: the client as `AuditKey.program`, the response, the namespace (empty for none), the time (seconds
-    since 1970, by the server's clock), the resource as `AuditKey.resource` and the name (empty if it is to be
-    generated)."""
+    since 1970, by the server's clock), the resource as `AuditKey.resource`, the name (empty if it is to be generated)
+    and the user."""
 
     program: str
     code: int
@@ -45,18 +45,14 @@ class Request(NamedTuple):
     at: float = 0.0
     resource: str = ""
     name: str = ""
+    user: str = ""
 
 
 class Writer(NamedTuple):
-    """The client of an accepted write."""
+    """Who made an accepted write. The agent is what the client says of itself."""
 
     user: str
     agent: str
-
-    @property
-    def program(self) -> str:
-        """Return the program, as `AuditKey.program`."""
-        return self.agent.partition("/")[0]
 
 
 class _User(msgspec.Struct, frozen=True, gc=False):
@@ -106,8 +102,8 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
         """Return the event as a request."""
         program, _, _ = self.userAgent.partition("/")
         at = self.stageTimestamp.timestamp()
-        about = self.objectRef
-        return Request(program, self.responseStatus.code, self.verb, about.namespace, at, about.path, about.name)
+        about, code, user = self.objectRef, self.responseStatus.code, self.user.username
+        return Request(program, code, self.verb, about.namespace, at, about.path, about.name, user)
 
 
 _EVENT = msgspec.json.Decoder(_Event)
@@ -180,15 +176,23 @@ class AuditLog:
             and event.responseStatus.code >= 400
         }
 
-    def writers(self, plural: str, names: Collection[str], verbs: Collection[str], since: int = 0) -> list[Writer]:
-        """Return the clients of accepted writes since a mark to cluster-scoped objects of these names, or to a whole
-        collection."""
+    def writers(
+        self,
+        plural: str,
+        names: Collection[str],
+        verbs: Collection[str],
+        since: int = 0,
+        namespace: str = "",
+    ) -> list[Writer]:
+        """Return who made accepted writes since a mark to objects of these names (none: of any name), or to a whole
+        collection: cluster-scoped ones, or those of a namespace."""
         return [
             Writer(event.user.username, event.userAgent)
             for event in self._finished(since)
             if event.objectRef.resource == plural
             and event.verb in verbs
-            and (event.objectRef.name in names or not event.objectRef.name)
+            and (not names or event.objectRef.name in names or not event.objectRef.name)
+            and namespace in ("", event.objectRef.namespace)
             and event.responseStatus.code < 300
         ]
 

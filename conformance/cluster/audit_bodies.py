@@ -28,6 +28,10 @@ class _Reference(msgspec.Struct, rename="camel"):
     api_group: str = ""
 
 
+class _User(msgspec.Struct):
+    username: str = ""
+
+
 class _Status(msgspec.Struct):
     code: int = 0
 
@@ -36,6 +40,7 @@ class _Event(msgspec.Struct, rename="camel"):
     stage: str
     verb: str
     request_uri: str = msgspec.field(name="requestURI", default="")
+    user: _User = msgspec.field(default_factory=_User)
     user_agent: str = ""
     object_ref: _Reference = msgspec.field(default_factory=_Reference)
     response_status: _Status = msgspec.field(default_factory=_Status)
@@ -51,6 +56,7 @@ class Write:
     """An accepted write. `resource` is `pods` or `pods/status`; `target` is the object that it changed: group,
     resource, namespace and name; `uid` is that of the object if the write created it, otherwise empty."""
 
+    user: str
     program: str
     verb: str
     group: str
@@ -81,6 +87,7 @@ def _write(event: _Event) -> Write:
     metadata = _answer.decode(event.response_object).metadata if event.response_object else _Metadata()
     creates = event.verb == "create" and not reference.subresource
     return Write(
+        user=event.user.username,
         program=event.user_agent.partition("/")[0],
         verb=event.verb,
         group=reference.api_group,

@@ -53,6 +53,11 @@ class Facts:
         return self.directory / "kwok" / "clusters" / self.name
 
     @property
+    def pki(self) -> Path:
+        """The folder with kwokctl's certificates: those of the authority and of the components."""
+        return self.workspace / "pki"
+
+    @property
     def audit_log(self) -> Path:
         """The API server's audit log, JSON lines; absent if the settings turned it off."""
         return self.workspace / "logs" / "audit.log"

@@ -1,30 +1,97 @@
-"""The kubeconfig of a cluster of ours."""
+"""The kubeconfigs of a cluster of ours: one for people, and one for each user of `users.py`."""
 
 from __future__ import annotations
 
 import base64
+import datetime
+from pathlib import Path
 
 import yaml
 
 from conformance import disk
 from conformance.cluster.facts import Facts
+from conformance.cluster.users import ADMINISTRATOR, MASTERS, SUITE
+
+VALID = datetime.timedelta(days=3650)
+SKEW = datetime.timedelta(hours=1)
+"""The clock of a machine that just woke up may step back: a certificate is valid from shortly before its creation."""
 
 
 def write(facts: Facts) -> None:
-    """Write an administrator's kubeconfig with the certificates embedded."""
+    """Write the administrator's kubeconfig."""
+    _write(facts, facts.kubeconfig, ADMINISTRATOR, MASTERS)
 
-    def embedded(file_name: str) -> str:
-        return base64.b64encode((facts.workspace / "pki" / file_name).read_bytes()).decode()
 
+def suite(facts: Facts) -> Path:
+    """Return the kubeconfig of the suite. It is written when it is first asked for."""
+    return _of(facts, SUITE, MASTERS)
+
+
+def role(facts: Facts, name: str) -> Path:
+    """Return the kubeconfig of an implementation's role, which may do nothing until it is bound to a ClusterRole."""
+    return _of(facts, name)
+
+
+def _of(facts: Facts, user: str, *groups: str) -> Path:
+    path = facts.directory / "users" / user
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        _write(facts, path, user, *groups)
+    return path
+
+
+def _write(facts: Facts, path: Path, user: str, *groups: str) -> None:
+    """Write a kubeconfig (0600) with the certificates embedded."""
+    certificate, key = _certificate(facts, user, groups)
     name = f"grove-conformance-{facts.name}"
-    cluster = {"server": facts.server, "certificate-authority-data": embedded("ca.crt")}
-    user = {"client-certificate-data": embedded("admin.crt"), "client-key-data": embedded("admin.key")}
+    cluster = {"server": facts.server, "certificate-authority-data": _text((facts.pki / "ca.crt").read_bytes())}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": name,
         "clusters": [{"name": name, "cluster": cluster}],
-        "users": [{"name": name, "user": user}],
+        "users": [
+            {"name": name, "user": {"client-certificate-data": _text(certificate), "client-key-data": _text(key)}}
+        ],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
     }
-    disk.write(facts.kubeconfig, yaml.safe_dump(document))
+    disk.write(path, yaml.safe_dump(document))
+
+
+def _certificate(facts: Facts, user: str, groups: tuple[str, ...]) -> tuple[bytes, bytes]:
+    """Return a client certificate, signed by the authority of the cluster, and its key. Takes a few milliseconds."""
+    from cryptography import x509  # here: its import takes longer than most commands
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        load_pem_private_key,
+    )
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    # kwokctl has just made the key: to validate it would take longer than all the rest.
+    authority = load_pem_private_key((facts.pki / "ca.key").read_bytes(), None, unsafe_skip_rsa_key_validation=True)
+    assert isinstance(authority, rsa.RSAPrivateKey), "kwokctl makes RSA keys (FC-022)"
+    # The authority's own certificate has the serial number 0, which is not allowed.
+    issuer = x509.load_pem_x509_certificate((facts.pki / "admin.crt").read_bytes()).issuer
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, user)]))
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - SKEW)
+        .not_valid_after(now + VALID)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .sign(authority, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return certificate.public_bytes(Encoding.PEM), private
+
+
+def _text(content: bytes) -> str:
+    return base64.b64encode(content).decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from conformance.cluster import kubeconfigs
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.progress import Report
 from conformance.cluster.state import Owner
@@ -32,7 +33,13 @@ def supplier_of(judged: Descriptor) -> Descriptor | None:
 
 def facts_of(cluster: Cluster) -> ClusterFacts:
     """Return what a driver needs to know about a cluster of the suite."""
-    return ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    return ClusterFacts(
+        kubeconfigs.suite(cluster),
+        cluster.directory,
+        cluster.environment(),
+        cluster.port,
+        lambda role: kubeconfigs.role(cluster, role),
+    )
 
 
 def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, report: Report) -> None:

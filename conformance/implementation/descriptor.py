@@ -124,6 +124,8 @@ class Descriptor:
     pods: Metadata
     """What the gang scheduler needs on the pods that it is to place."""
     podgangs: Metadata
+    cluster_roles: Mapping[Role, str]
+    """The ClusterRole that the user of a role is bound to; `cluster-admin` if none is named."""
     supplied: Mapping[str, str]
     """Parameters of the implementation that supplies the roles that this one does not play."""
     record: tuple[str, ...]

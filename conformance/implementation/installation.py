@@ -155,10 +155,10 @@ async def _served(client: Client, crd: Manifest) -> None:
             raise
         return True
 
-    await _until(answers, f"the API server does not serve {crd['metadata']['name']} {WITHIN:g} s after it was applied")
+    await until(answers, f"the API server does not serve {crd['metadata']['name']} {WITHIN:g} s after it was applied")
 
 
-async def _until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
+async def until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
     """Poll, because there is nothing to watch. Raises HarnessError with the complaint after 30 s."""
     try:
         await AsyncRetrying(
@@ -210,7 +210,7 @@ async def _barrier(client: Client, kind: str) -> None:
         return False
 
     try:
-        await _until(refused, f"the API server does not call webhooks {WITHIN:g} s after they were configured ({kind})")
+        await until(refused, f"the API server does not call webhooks {WITHIN:g} s after they were configured ({kind})")
     finally:
         await client.delete(resource, None, mark)
 

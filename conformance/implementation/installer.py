@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import aiohttp
 
 from conformance.documents import shown
 from conformance.errors import HarnessError, UsageError
-from conformance.implementation import installation, objects, placeholders
+from conformance.implementation import installation, objects, placeholders, rights
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installation import Manifest
 from conformance.implementation.objects import Wanted
@@ -57,7 +58,7 @@ class Installer:
                 crds |= {crd["metadata"]["name"]: crd for crd in found}
             for path in source.manifests("objects"):
                 others += [Wanted(manifest, path) for manifest in self._objects(source, path)]
-        self._put(list(crds.values()), self._webhooks(), others)
+        self._put(list(crds.values()), self._webhooks(), others, self._players())
 
     def install_webhooks(self) -> None:
         """Install the webhook configurations again. Raises UsageError, HarnessError."""
@@ -115,15 +116,30 @@ class Installer:
             placeholders.check(text, parameters=source.settings, process=False)
         except placeholders.UnknownPlaceholder as error:
             raise UsageError(str(error), where=shown(path), hint=error.hint) from error
-        player = self._routed_to if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
-        return self._values.fill(Place(player, player), source, text)
+        role = Role.OPERATOR if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
+        player = self._routed_to if role is Role.OPERATOR else role
+        return self._values.fill(Place(player, player, role), source, text)
 
-    def _put(self, crds: Sequence[Manifest], webhooks: Sequence[Manifest], others: Sequence[Wanted] = ()) -> None:
+    def _players(self) -> dict[Role, Descriptor]:
+        """Return who plays each role whose processes have a user of their own."""
+        if self._values.cluster.of_role is None:
+            return {}
+        both = [self._judged, *([self._supplied] if self._supplied is not None else [])]
+        found = {role: next((each for each in both if role in each.processes), None) for role in Role}
+        return {role: player for role, player in found.items() if player is not None}
+
+    def _put(
+        self,
+        crds: Sequence[Manifest],
+        webhooks: Sequence[Manifest],
+        others: Sequence[Wanted] = (),
+        players: Mapping[Role, Descriptor] = MappingProxyType({}),
+    ) -> None:
         """Install these objects and remove every other webhook configuration that was installed before."""
         wanted = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
-        if crds or webhooks or others or self._installed:
+        if crds or webhooks or others or players or self._installed:
             try:
-                asyncio.run(self._write(crds, webhooks, others, self._installed - wanted))
+                asyncio.run(self._write(crds, webhooks, others, players, self._installed - wanted))
             except (ApiError, aiohttp.ClientError, TimeoutError) as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
@@ -136,10 +152,12 @@ class Installer:
         crds: Sequence[Manifest],
         webhooks: Sequence[Manifest],
         others: Sequence[Wanted],
+        players: Mapping[Role, Descriptor],
         stale: set[tuple[str, str]],
     ) -> None:
         async with Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=USER_AGENT) as client:
             await installation.install_crds(client, crds)
             if others:  # before webhooks, which may reject them as long as no process answers
                 await objects.install(client, others, {crd["spec"]["group"] for crd in crds})
+            await rights.grant(client, players)  # after the objects, which may hold a ClusterRole
             await installation.install_webhooks(client, webhooks, stale)

@@ -54,6 +54,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     processes: dict[Role, Process | list[Process]] = {}
     pods: Metadata = Metadata()
     podgangs: Metadata = Metadata()
+    cluster_roles: dict[Role, str] = {}
     supplied: dict[str, str] = {}
     record: list[str] = []
     settle: float = 0.0
@@ -97,6 +98,7 @@ def load(
         },
         pods=file.pods,
         podgangs=file.podgangs,
+        cluster_roles=file.cluster_roles,
         supplied=file.supplied,
         record=tuple(file.record),
         settle=file.settle,
@@ -191,6 +193,13 @@ def _check_roles(document: Document, file: _File) -> None:
                 f'a process for the role "{role}", which it does not play',
                 where=document.where("processes", role),
                 hint="add the role to roles, or remove the process",
+            )
+    for role in file.cluster_roles:
+        if role not in file.processes:
+            raise UsageError(
+                f'a ClusterRole for the role "{role}", which it has no process for',
+                where=document.where("clusterRoles", role),
+                hint="remove it, or add the process",
             )
     for index, role in enumerate(file.roles):
         if role not in file.processes:

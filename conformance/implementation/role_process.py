@@ -67,7 +67,7 @@ class RoleProcess:
         self._process: Process = descriptor.processes[role][number]
         self._ready = False
         self.name = f"{player}-{self._process.name}" if self._process.name else player
-        self._place = Place(player, self.name)
+        self._place = Place(player, self.name, role)
         self._field = ("processes", role, number) if self._process.name else ("processes", role)
         self._descriptor, self._values, self._failures = descriptor, values, failures
 

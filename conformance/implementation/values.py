@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conformance.implementation import placeholders
 from conformance.implementation.certificates import Certificates
-from conformance.implementation.descriptor import Descriptor
+from conformance.implementation.descriptor import Descriptor, Role
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,15 @@ class ClusterFacts:
     """What a driver needs to know about a cluster."""
 
     kubeconfig: Path
+    """The suite's own."""
     directory: Path
     """The cluster's own folder: logs are in `logs/`, everything else is in `implementation/`."""
     environment: Mapping[str, str]
     """Variables for every process (the whole environment or only the marker), by which prune finds it."""
     port: Callable[[int], int]
     """The n-th port (from 0) of 127.0.0.1 that is claimed for drivers. Raises HarnessError if none is left."""
+    of_role: Callable[[Role], Path] | None = None
+    """The kubeconfig of a role's own user; None if all share that of the suite, as on a cluster of somebody else."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Place:
 
     player: str
     process: str
+    role: Role
 
 
 class Values:
@@ -62,7 +66,8 @@ class Values:
         family, _, rest = name.partition(".")
         match family:
             case "kubeconfig":
-                return str(self.cluster.kubeconfig)
+                of_role = self.cluster.of_role
+                return str(self.cluster.kubeconfig if of_role is None else of_role(place.role))
             case "schedulerName":
                 return self._scheduler_name
             case "directory":

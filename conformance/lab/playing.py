@@ -16,7 +16,7 @@ from conformance.history.record import Record
 from conformance.lab import measures
 from conformance.lab.experiment import QUIET, Trial
 from conformance.lab.scene import CHANGE, REST, SET, UpdateUnderObservation
-from conformance.scale.requests import HARNESS, NOT_COUNTED
+from conformance.scale.requests import of_implementation
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import RunningTest
 from conformance.suite.ledger import Ledger
@@ -107,6 +107,4 @@ def _writes(env: SceneEnvironment, scene: UpdateUnderObservation) -> int:
     if env.audit is None:
         return 0
     found = env.audit.count(scene.writes_before, scene.writes_after, env.namespace)
-    return sum(
-        count for key, count in found.items() if key.program not in NOT_COUNTED and not key.program.startswith(HARNESS)
-    )
+    return sum(count for key, count in found.items() if of_implementation(key.user, key.program))

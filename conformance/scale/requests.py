@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
+from conformance.cluster import users
 from conformance.cluster.audit import READS, AuditKey
 
 NOT_COUNTED = frozenset({"kwok-controller", "kube-scheduler"})
 """Programs that would send as many requests without any operator: the fake kubelet and the default scheduler."""
 CONTROL_PLANE = frozenset({"kube-apiserver", "kube-controller-manager"})
 """Programs whose reads depend on time, not on the operator: they are listed, but not in the sums of reads."""
-HARNESS = "grove-conformance"
 
 
 def counted(requests: Counter[AuditKey], pods: int) -> dict[str, dict[str, object]]:
@@ -23,6 +24,11 @@ def counted(requests: Counter[AuditKey], pods: int) -> dict[str, dict[str, objec
     }
 
 
+def of_implementation(user: str, program: str, left_out: Collection[str] = NOT_COUNTED) -> bool:
+    """Return whether a request counts: it is neither the suite's nor that of a component that is `left_out`."""
+    return user != users.SUITE and not (users.is_component(user) and program in left_out)
+
+
 def throttled(requests: Counter[AuditKey]) -> int:
     """Return how many requests the API server refused because there were too many, whoever sent them."""
     return sum(count for key, count in requests.items() if key.code == 429)
@@ -33,7 +39,7 @@ def _table(requests: Counter[AuditKey], pods: int, left_out: frozenset[str]) -> 
     refused = conflicts = total = 0
     for key, count in requests.items():
         rows[key.program, key.verb, key.resource] += count
-        if key.program in left_out or key.program.startswith(HARNESS):
+        if not of_implementation(key.user, key.program, left_out):
             continue
         total += count
         refused += count if key.code >= 400 else 0

@@ -104,13 +104,14 @@ def _on_a_cluster(
     settings = replace(settings, scheduler_name=plan.kube_scheduler, stages=STAGES)
     cluster = Cluster.up(f"scale-{os.getpid()}", settings=settings, owner=True, report=report)
     try:
-        with Driver(plan.implementation, deployment.facts_of(cluster), plan.supplied) as driver:
+        facts = deployment.facts_of(cluster)
+        with Driver(plan.implementation, facts, plan.supplied) as driver:
             report("implementation", f"installing and starting {plan.implementation.name}")
             driver.install()
             cluster.learn_new_kinds()
             # A gang scheduler without pods to bind would only use up CPU.
             driver.start(*([Role.OPERATOR] if plan.scheduler == "kube" else []))
-            recorder = Recorder(cluster.kubeconfig, "grove-conformance-recorder")
+            recorder = Recorder(facts.kubeconfig, "grove-conformance-recorder")
             recorder.start()
             try:
                 return asyncio.run(_with_client(cluster, driver, recorder, report, work))
@@ -128,7 +129,7 @@ async def _with_client(
     work: Callable[[Environment], Coroutine[Any, Any, T]],
 ) -> T:
     run = f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
-    async with Client.from_kubeconfig(cluster.kubeconfig, user_agent=AGENT) as client:
+    async with Client.from_kubeconfig(driver.cluster.kubeconfig, user_agent=AGENT) as client:
         return await work(Environment(run, cluster, driver, recorder, client, report))
 
 

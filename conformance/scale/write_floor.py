@@ -25,7 +25,7 @@ from conformance.scale.floor import IN_FLIGHT
 from conformance.scale.phases import TIME_LIMIT
 from conformance.scale.play import NAMESPACE
 from conformance.scale.replay import Replay, counted
-from conformance.scale.requests import CONTROL_PLANE, HARNESS, NOT_COUNTED
+from conformance.scale.requests import CONTROL_PLANE, NOT_COUNTED, of_implementation
 from conformance.scale.scenario import Scenario
 from conformance.scale.tracker import Tracker
 from kube.errors import ApiError
@@ -58,7 +58,7 @@ async def record(env: Environment, scenario: Scenario, scheduler_name: str | Non
     found = [
         write
         for write in audit_bodies.writes(env.cluster.audit_log, NAMESPACE, mark)
-        if write.program not in NOT_COUNTED | CONTROL_PLANE and not write.program.startswith(HARNESS)
+        if of_implementation(write.user, write.program, NOT_COUNTED | CONTROL_PLANE)
     ]
     return Recorded(orjson.loads(answer), found)
 

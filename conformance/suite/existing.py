@@ -10,7 +10,6 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
@@ -113,7 +112,7 @@ def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
     start."""
     cluster = ours(kubeconfig)
     if cluster is not None:
-        return replace(deployment.facts_of(cluster), kubeconfig=kubeconfig)
+        return deployment.facts_of(cluster)
     directory.mkdir(parents=True, exist_ok=True)
     first = Ports().claim(directory)
     stack.callback(Ports().release, directory)

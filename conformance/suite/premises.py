@@ -1,8 +1,9 @@
 """The namespace and the nodes of a test, and who has deleted or changed them.
 
 Only the suite deletes these. If anything else does, the history shows it for nodes, and the API server's audit log
-tells the client: unless it was a component of the cluster, that is a failure of the implementation, whose message names
-the user agent.
+tells the user: unless it was a component of the cluster, or a role that the implementation does not play, that is a
+failure of the implementation, whose message names the user. A component deletes nothing of a test by itself, but
+somebody can make the garbage collector do it, by an owner, or can ask for the token of a controller.
 """
 
 from __future__ import annotations
@@ -11,20 +12,18 @@ from collections.abc import Callable, Collection, Sequence
 
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
+from conformance.cluster import users
 from conformance.cluster.audit import AuditLog, Writer
-from conformance.cluster.health import COMPONENTS
-from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.nodes import POOL
 from conformance.errors import HarnessError
 from conformance.grove.fields import label
 from conformance.history.query import History
 from conformance.history.record import DELETED
 
-SUITE = "grove-conformance"
-"""The prefix of all user agents of the suite."""
-_COMPONENTS = frozenset({*COMPONENTS.values(), kubelet.COMPONENT, "kwok"})
 DELETIONS = frozenset({"delete", "deletecollection"})
 CHANGES = frozenset({"update", "patch"})
+CONTROLLERS = "kube-system"
+"""The namespace of the service accounts of Kubernetes' controllers."""
 WRITTEN_WITHIN = 2.0
 """Seconds within which the audit log contains a request that the history shows."""
 
@@ -32,8 +31,17 @@ WRITTEN_WITHIN = 2.0
 class Premises:
     """The namespace and the node pool of one test, from its beginning on."""
 
-    def __init__(self, history: History, namespace: str, pool: str, audit: AuditLog | None) -> None:
+    def __init__(
+        self,
+        history: History,
+        namespace: str,
+        pool: str,
+        audit: AuditLog | None,
+        supplied: Collection[str] = (),
+    ) -> None:
+        """`supplied`: users that are not the implementation's, of the roles that it does not play."""
         self._history, self._namespace, self._pool, self._audit = history, namespace, pool, audit
+        self._supplied = supplied
         self._since = audit.mark() if audit is not None else 0
         self._seen = history.log.last_seq()
         self._gone: dict[str, None] = {}
@@ -48,27 +56,46 @@ class Premises:
 
     def accusation(self, unusable: Sequence[str] = ()) -> str:
         """Return, as a sentence, who has deleted the namespace or nodes of the test, or has written to nodes that are
-        `unusable`; empty if nobody has. Raises HarnessError if nodes were deleted and no foreign client did it."""
-        gone = self.gone()
+        `unusable`; empty if nobody has. Raises HarnessError if nodes were deleted and no foreign user did it."""
+        gone, deleted = self.gone(), True
         if gone:
             found = self._others("nodes", gone, DELETIONS, certain=True)
             what = f"node {gone[0]}{f' and {len(gone) - 1} more' if len(gone) > 1 else ''} of the test was deleted"
         elif found := self._others("namespaces", [self._namespace], DELETIONS):
             what = f"the namespace {self._namespace} of the test was deleted"
         else:
-            found = self._others("nodes", unusable, CHANGES) if unusable else []
+            found, deleted = self._others("nodes", unusable, CHANGES) if unusable else [], False
             what = f"node {unusable[0]} of the test is not usable, and was changed" if unusable else ""
-        if strangers := [each for each in found if each.program not in _COMPONENTS]:
-            return f'{what} by the client "{strangers[0].agent}" (user {strangers[0].user})'
+        if strangers := self._strangers(found):
+            return f"{what} by {_shown(strangers[0])}"
+        if found and deleted and (behind := self._behind(gone)):
+            return f"{what} by {_shown(found[0])}; behind it is {_shown(behind[0])}"
         if gone:
-            who = f'by "{found[0].agent}"' if found else "by an unknown client (the audit log does not have it)"
+            who = f"by {_shown(found[0])}" if found else "by an unknown client (the audit log does not have it)"
             raise HarnessError(f"{what} {who}", where=f"pool {self._pool}")
         return ""
+
+    def _strangers(self, writers: Sequence[Writer]) -> list[Writer]:
+        """Return those who can only be the implementation."""
+        return [each for each in writers if not users.is_component(each.user) and each.user not in self._supplied]
+
+    def _behind(self, gone: Collection[str]) -> list[Writer]:
+        """Return who can be behind a deletion by a component: whoever changed the nodes, so that the garbage collector
+        takes them for garbage, or has ever asked for the token of a controller."""
+        assert self._audit is not None
+        changed = self._others("nodes", gone, CHANGES) if gone else []
+        tokens = [
+            writer
+            for plural in ("serviceaccounts", "secrets")
+            for writer in self._audit.writers(plural, (), {"create", *CHANGES}, namespace=CONTROLLERS)
+            if writer.user != users.SUITE
+        ]
+        return self._strangers([*changed, *tokens])
 
     def _others(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False
     ) -> list[Writer]:
-        """Return the clients other than the suite that wrote. The log may be slightly behind the history, which makes a
+        """Return the users other than the suite that wrote. The log may be slightly behind the history, which makes a
         write `certain`."""
         audit = self._audit
         if audit is None:
@@ -76,7 +103,7 @@ class Premises:
 
         def look() -> list[Writer]:
             found = audit.writers(plural, names, verbs, self._since)
-            return [each for each in found if not each.agent.startswith(SUITE)]
+            return [each for each in found if each.user != users.SUITE]
 
         until_found: Callable[[Callable[[], list[Writer]]], list[Writer]] = Retrying(
             retry=retry_if_not_result(bool),
@@ -85,3 +112,7 @@ class Premises:
             retry_error_callback=lambda state: [],
         )
         return until_found(look) if certain else look()
+
+
+def _shown(writer: Writer) -> str:
+    return f'the user {writer.user} (client "{writer.agent}")'

@@ -23,6 +23,7 @@ from conformance.grove.scheduling.manifests import Testbed
 from conformance.history.query import MOVING, History, Unmet, WaitTimeout
 from conformance.history.view import View
 from conformance.implementation.additions import with_additions
+from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver
 from conformance.suite.api import Api, NotServed, Object, words
 from conformance.suite.checks import Checks
@@ -72,7 +73,7 @@ class SceneEnvironment:
         self._completed = partial(with_additions, driver.descriptor)
         self.audit = audit
         """The API server's audit log; None if the cluster is not one of the suite."""
-        self.premises = Premises(history, namespace, pool, audit)
+        self.premises = Premises(history, namespace, pool, audit, set(Role) - driver.descriptor.roles)
         self.roles = Roles(driver, namespace, history, checks, self._blame)
         self._api, self._kubeconfig, self._scale = api, kubeconfig, time_scale
         self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+from conformance.cluster import users
 from conformance.cluster.audit import Request
 from conformance.grove.admission import durations
 from conformance.grove.fields import count, text
@@ -30,8 +31,6 @@ NOT_FOUND, CONFLICT = 404, 409
 GROWTH = 4
 """The next attempt of a back-off comes within this many times the time since its first: twice, if delays double without
 jitter."""
-OTHERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kwok-controller", "kwokctl")
-"""Programs of the cluster, which send requests whatever the implementation does."""
 
 
 @dataclass
@@ -105,4 +104,6 @@ def _backs_off(request: Request) -> bool:
 
 
 def _of_implementation(request: Request) -> bool:
-    return request.program not in OTHERS and not request.program.startswith("grove-conformance")
+    """Return whether anybody but the suite and the components of the cluster sent a request: those send some whatever
+    the implementation does."""
+    return request.user != users.SUITE and not users.is_component(request.user)

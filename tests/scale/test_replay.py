@@ -26,7 +26,7 @@ def write(
     verb: str, resource: str, name: str, body: Any, *, group: str = "", uid: str = "", uri: str = "/there"
 ) -> Write:
     target = (group, resource.partition("/")[0], "scale", name)
-    return Write("op", verb, group, resource, uri, orjson.dumps(body), target, uid)
+    return Write("operator", "op", verb, group, resource, uri, orjson.dumps(body), target, uid)
 
 
 def owned(uid: str) -> dict[str, Any]:
@@ -137,6 +137,7 @@ def line(verb: str, code: int, namespace: str, **more: Any) -> bytes:
         "stage": "ResponseComplete",
         "verb": verb,
         "requestURI": f"/api/v1/namespaces/{namespace}/pods",
+        "user": {"username": "operator"},
         "userAgent": "op/1 (linux)",
         "objectRef": {"resource": "pods", "namespace": namespace, **more},
         "responseStatus": {"code": code},
@@ -159,7 +160,7 @@ def test_accepted_writes_of_the_namespace_are_read_with_their_bodies(tmp_path: P
     )
     created, patched = audit_bodies.writes(log, "scale", len(before))
     assert created.target == ("", "pods", "scale", "p-x1") and created.uid == POD and created.body == b'{"spec":{}}'
-    assert (patched.resource, patched.uid, patched.program) == ("pods/status", "", "op")
+    assert (patched.resource, patched.uid, patched.user, patched.program) == ("pods/status", "", "operator", "op")
 
 
 def test_bodies_are_logged_only_where_they_are_asked_for() -> None:

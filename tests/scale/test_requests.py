@@ -7,9 +7,11 @@ from collections import Counter
 from conformance.cluster.audit import AuditKey
 from conformance.scale.requests import counted, throttled
 
+USERS = {"kube-controller-manager": "kwok-admin", "kwok-controller": "kwok-admin", "kube-scheduler": "kwok-admin"}
 
-def key(program: str, verb: str = "create", resource: str = "pods", code: int = 201) -> AuditKey:
-    return AuditKey(verb, "", resource, "somebody", f"{program}/v1 (linux/amd64)", code)
+
+def key(program: str, verb: str = "create", resource: str = "pods", code: int = 201, user: str = "") -> AuditKey:
+    return AuditKey(verb, "", resource, user or USERS.get(program, "operator"), f"{program}/v1 (linux/amd64)", code)
 
 
 def test_writes_a_pod_leave_out_who_would_write_as_much_without_an_operator() -> None:
@@ -21,7 +23,7 @@ def test_writes_a_pod_leave_out_who_would_write_as_much_without_an_operator() ->
             key("kube-controller-manager", "create", "events"): 3,
             key("kwok-controller", "patch", "pods/status"): 50,
             key("kube-scheduler", "create", "pods/binding"): 10,
-            key("grove-conformance-scale", "create", "podcliquesets"): 1,
+            key("grove-conformance-scale", "create", "podcliquesets", user="grove-conformance"): 1,
         }
     )
     writes = counted(requests, 10)["writes"]
@@ -37,6 +39,13 @@ def test_writes_a_pod_leave_out_who_would_write_as_much_without_an_operator() ->
     }
 
 
+def test_an_operator_counts_whatever_it_calls_itself() -> None:
+    names = ("kwok-controller", "kube-scheduler", "grove-conformance-scale")
+    requests = Counter({key(name, user="operator"): 1 for name in names})
+    writes = counted(requests, 1)["writes"]
+    assert writes["total"] == 3
+
+
 def test_reads_are_counted_apart_from_writes() -> None:
     requests = Counter(
         {
@@ -45,7 +54,7 @@ def test_reads_are_counted_apart_from_writes() -> None:
             key("an-operator", "list", code=200): 2,
             key("an-operator"): 5,
             key("kube-controller-manager", "get", code=200): 9,
-            key("grove-conformance-recorder", "list", code=200): 30,
+            key("grove-conformance-recorder", "list", code=200, user="grove-conformance"): 30,
         }
     )
     result = counted(requests, 10)

@@ -42,7 +42,7 @@ class Api:
     create_all = evict = delete
 
 
-MINE = SimpleNamespace(settle=0)
+MINE = SimpleNamespace(settle=0, roles=frozenset({Role.OPERATOR}))
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_a_silence_is_never_too_short_to_tell_anything(story: Story, scale: floa
 def test_a_silence_is_as_long_as_the_judged_scheduler_needs(
     story: Story, scale: float, real: bool, lasts: float
 ) -> None:
-    driver = SimpleNamespace(descriptor=SimpleNamespace(settle=5), failures=tuple, logs=dict)
+    driver = SimpleNamespace(descriptor=SimpleNamespace(settle=5, roles=MINE.roles), failures=tuple, logs=dict)
     play(story, scale, driver).quiet(2, 2, real=real)
     assert story.log.now() == pytest.approx(lasts)
 
@@ -199,7 +199,7 @@ def test_a_wait_ends_at_once_where_the_cluster_does_not_work(story: Story) -> No
 class Broken:
     """A driver of whose operators none comes up."""
 
-    descriptor = SimpleNamespace(name="mine", version="2", earlier=lambda to: None, upgrades=())
+    descriptor = SimpleNamespace(name="mine", version="2", earlier=lambda to: None, upgrades=(), roles=MINE.roles)
 
     def failures(self) -> tuple[()]:
         return ()

@@ -24,21 +24,29 @@ def story() -> Story:
     return made
 
 
-def audit(folder: Path, *agents: str, verb: str = "delete", resource: str = "nodes", name: str = "n1") -> AuditLog:
+SUITE, REAPER = ("grove-conformance", "grove-conformance/suite"), ("operator", "reaper/1 (linux)")
+KWOK = ("kwok-admin", "kwok/v0.8")
+COLLECTOR = ("system:serviceaccount:kube-system:generic-garbage-collector", "kube-controller-manager/v1.36.3")
+
+
+def line(writer: tuple[str, str], verb: str, resource: str, name: str, namespace: str = "") -> str:
+    about = {"resource": resource, **({"name": name} if verb != "deletecollection" else {})}
+    event = {
+        "stage": "ResponseComplete",
+        "verb": verb,
+        "user": {"username": writer[0]},
+        "userAgent": writer[1],
+        "objectRef": {**about, **({"namespace": namespace} if namespace else {})},
+        "responseStatus": {"code": 200},
+    }
+    return json.dumps(event) + "\n"
+
+
+def audit(
+    folder: Path, *writers: tuple[str, str], verb: str = "delete", resource: str = "nodes", name: str = "n1"
+) -> AuditLog:
     log = folder / "audit.log"
-    log.write_text("")
-    lines = [
-        {
-            "stage": "ResponseComplete",
-            "verb": verb,
-            "user": {"username": "admin"},
-            "userAgent": agent,
-            "objectRef": {"resource": resource, **({"name": name} if verb != "deletecollection" else {})},
-            "responseStatus": {"code": 200},
-        }
-        for agent in agents
-    ]
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    log.write_text("".join(line(writer, verb, resource, name) for writer in writers))
     return AuditLog(log)
 
 
@@ -49,20 +57,48 @@ def deletes(story: Story, name: str, at: float = 1) -> None:
 @pytest.mark.parametrize("verb", ["delete", "deletecollection"])
 def test_a_client_that_deletes_nodes_ends_the_test_at_once(story: Story, tmp_path: Path, verb: str) -> None:
     case = play(story, audit=audit(tmp_path))
-    audit(tmp_path, "grove-conformance/suite", "reaper/1 (linux)", verb=verb)
+    audit(tmp_path, SUITE, REAPER, verb=verb)
     deletes(story, "n1")
-    who = r'node n1 of the test was deleted by the client "reaper/1 \(linux\)" \(user admin\)'
+    who = r'node n1 of the test was deleted by the user operator \(client "reaper/1 \(linux\)"\)'
     with pytest.raises(Blocked, match=who):
         case.until("AA-001", "what never comes", lambda view: None, 50)
     assert story.log.now() < 5 and case.checks.made == []
 
 
-@pytest.mark.parametrize("agent", ["kube-controller-manager/v1.36.3 (linux/amd64)", "kwok/v0.8"])
-def test_the_cluster_itself_is_not_the_implementation(story: Story, tmp_path: Path, agent: str) -> None:
+@pytest.mark.parametrize("agent", ["grove-conformance-x", "grove-conformance/suite", "kwok/v0.8"])
+def test_a_client_that_calls_itself_ours_is_blamed_all_the_same(story: Story, tmp_path: Path, agent: str) -> None:
     case = play(story, audit=audit(tmp_path))
-    audit(tmp_path, agent)
+    audit(tmp_path, ("operator", agent))
     deletes(story, "n1")
-    with pytest.raises(HarnessError, match=r"node n1 of the test was deleted by \"k"):
+    with pytest.raises(Blocked, match=f'deleted by the user operator .client "{agent}"'):
+        case.until("AA-001", "what never comes", lambda view: None, 50)
+
+
+@pytest.mark.parametrize("writer", [KWOK, COLLECTOR, ("gang-scheduler", "of the reference")])
+def test_the_cluster_itself_and_a_supplied_role_are_not_the_implementation(
+    story: Story, tmp_path: Path, writer: tuple[str, str]
+) -> None:
+    case = play(story, audit=audit(tmp_path))
+    audit(tmp_path, writer)
+    deletes(story, "n1")
+    with pytest.raises(HarnessError, match=f"node n1 of the test was deleted by the user {writer[0]}"):
+        case.until("AA-001", "what never comes", lambda view: None, 50)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        line(REAPER, "patch", "nodes", "n1"),
+        line(REAPER, "create", "serviceaccounts", "generic-garbage-collector", "kube-system"),
+        line(REAPER, "create", "secrets", "a-token", "kube-system"),
+    ],
+    ids=["an owner of the node", "a token", "a token that is stored"],
+)
+def test_a_component_that_was_led_to_it_is_not_at_fault(story: Story, tmp_path: Path, before: str) -> None:
+    case = play(story, audit=audit(tmp_path))
+    (tmp_path / "audit.log").write_text(before + line(COLLECTOR, "delete", "nodes", "n1"))
+    deletes(story, "n1")
+    with pytest.raises(Blocked, match=r"generic-garbage-collector .*; behind it is the user operator"):
         case.until("AA-001", "what never comes", lambda view: None, 50)
 
 
@@ -75,7 +111,7 @@ def test_nobody_is_accused_without_an_audit_log(story: Story) -> None:
 
 def test_nodes_of_others_are_no_loss(story: Story, tmp_path: Path) -> None:
     case = play(story, audit=audit(tmp_path))
-    audit(tmp_path, "reaper/1", name="other")
+    audit(tmp_path, REAPER, name="other")
     deletes(story, "other")
     with pytest.raises(CheckFailed):
         case.until("AA-001", "what never comes", lambda view: None, 50)
@@ -84,22 +120,22 @@ def test_nodes_of_others_are_no_loss(story: Story, tmp_path: Path) -> None:
 
 def test_a_client_that_deletes_the_namespace_is_named(story: Story, tmp_path: Path) -> None:
     case = play(story, audit=audit(tmp_path))
-    audit(tmp_path, "reaper/1", resource="namespaces", name=SPACE)
-    with pytest.raises(Blocked, match=f'the namespace {SPACE} of the test was deleted by the client "reaper/1"'):
+    audit(tmp_path, REAPER, resource="namespaces", name=SPACE)
+    with pytest.raises(Blocked, match=f"the namespace {SPACE} of the test was deleted by the user operator"):
         case.until("AA-001", "what never comes", lambda view: None, 50)
 
 
 def test_a_client_that_makes_nodes_unusable_is_named(story: Story, tmp_path: Path) -> None:
     case = play(story, audit=audit(tmp_path))
-    audit(tmp_path, "kwok/v0.8", "reaper/1", verb="patch")
+    audit(tmp_path, KWOK, REAPER, verb="patch")
     story.node("n1", ready=False, tags={POOL: "pool"})
-    with pytest.raises(Blocked, match='n1 of the test is not usable, and was changed by the client "reaper/1"'):
+    with pytest.raises(Blocked, match="n1 of the test is not usable, and was changed by the user operator"):
         case.fleet([{"metadata": {"name": "n1"}}])
 
 
 def test_nodes_that_nobody_else_has_written_to_are_the_suites_fault(story: Story, tmp_path: Path) -> None:
     case = play(story, audit=audit(tmp_path))
-    audit(tmp_path, "kwok/v0.8", verb="patch")
+    audit(tmp_path, KWOK, verb="patch")
     story.node("n1", ready=False, tags={POOL: "pool"})
     with pytest.raises(HarnessError, match="1 of 1 nodes are not Ready"):
         case.fleet([{"metadata": {"name": "n1"}}])

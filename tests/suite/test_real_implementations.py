@@ -40,7 +40,7 @@ import sys, time
 from kubernetes import client, config
 config.load_kube_config(sys.argv[1])
 api = client.CoreV1Api()
-api.api_client.user_agent = "reaper/1.0"
+api.api_client.user_agent = "grove-conformance-x/1.0"
 print("ready", flush=True)
 while True:
     for node in api.list_node().items:
@@ -65,7 +65,7 @@ while True:
     ran = real.run(240, implementation=descriptor, workers=0)
     assert ran.exit == 1, ran.out + ran.err
     assert ran.outcomes == {"AA-001": "blocked"}
-    assert re.search(r'of the test was deleted by the client "reaper/1\.0" \(user ', ran.out)
+    assert re.search(r'of the test was deleted by the user operator \(client "grove-conformance-x/1\.0"\)', ran.out)
     assert real.left() == []
 
 

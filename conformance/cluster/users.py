@@ -1,0 +1,24 @@
+"""Who is who on a cluster of ours: each has a user name of its own, proven by a certificate of the cluster.
+
+Whoever is asked who did something answers by the user, which the API server has verified. A user agent is what a client
+says of itself. The user of an implementation's role has the role's name.
+"""
+
+from __future__ import annotations
+
+SUITE = "grove-conformance"
+"""The user of the suite: of its tests, its recorder and what it installs."""
+ADMINISTRATOR = "kubernetes-admin"
+"""The user of the kubeconfig for people."""
+MASTERS = "system:masters"
+"""The group of both: what they may do depends on no object that somebody could delete."""
+
+_COMPONENTS = frozenset({"kwok-admin", "system:apiserver"})
+"""kwokctl's own user, which nobody but its components has (FC-022), and the API server's."""
+_CONTROLLERS = "system:serviceaccount:kube-system:"
+"""Each controller of kube-controller-manager is a user of its own."""
+
+
+def is_component(user: str) -> bool:
+    """Return whether a user is a component of a cluster of ours."""
+    return user in _COMPONENTS or user.startswith(_CONTROLLERS)

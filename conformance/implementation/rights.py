@@ -1,0 +1,70 @@
+"""What the roles of an implementation may do: each is a user of its own, bound to a ClusterRole.
+
+That is `cluster-admin` unless the descriptor names less, and never the group `system:masters`, whose rights nothing can
+narrow: an implementation has no more than what can be given to an operator on any cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from conformance.errors import UsageError
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.installation import MANAGER, WITHIN, until
+from kube.client import Client
+from kube.resource import Resource
+
+EVERYTHING = "cluster-admin"
+_GROUP = "rbac.authorization.k8s.io"
+CLUSTER_ROLES = Resource(_GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False)
+BINDINGS = Resource(_GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+async def grant(client: Client, players: Mapping[Role, Descriptor]) -> None:
+    """Bind the user of each role, and return once the API server knows it. Raises UsageError for a ClusterRole that
+    does not exist, HarnessError."""
+    await asyncio.gather(*(_bind(client, role, player) for role, player in players.items()))
+
+
+async def _bind(client: Client, role: Role, player: Descriptor) -> None:
+    name = player.cluster_roles.get(role, EVERYTHING)
+    found = await client.get_or_none(CLUSTER_ROLES, None, name)
+    if found is None:
+        where = player.document.where("clusterRoles", role)
+        raise UsageError(f"there is no ClusterRole {name}", where=where, hint="create it by install.objects")
+    binding = {
+        "apiVersion": BINDINGS.api_version,
+        "kind": BINDINGS.kind,
+        "metadata": {"name": f"{MANAGER}-{role}"},
+        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": _GROUP, "kind": "User", "name": str(role)}],
+    }
+    await client.apply(BINDINGS, binding, manager=MANAGER)
+    if (attributes := _allowed(orjson.loads(found))) is None:
+        return
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": str(role), "groups": ["system:authenticated"], "resourceAttributes": attributes},
+    }
+
+    async def effective() -> bool:
+        answer = orjson.loads(await client.request("POST", _REVIEWS, body=review))
+        return bool(answer["status"]["allowed"])
+
+    await until(effective, f"the user {role} does not have the ClusterRole {name} after {WITHIN:g} s")
+
+
+def _allowed(cluster_role: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return something that a ClusterRole allows; None if it allows nothing that can be asked for."""
+    for rule in cluster_role.get("rules") or ():
+        if rule.get("resources") and not rule.get("resourceNames"):
+            resource, _, subresource = rule["resources"][0].partition("/")
+            group = (rule.get("apiGroups") or [""])[0]
+            return {"verb": rule["verbs"][0], "group": group, "resource": resource, "subresource": subresource}
+    return None
