@@ -176,25 +176,21 @@ class AuditLog:
             and event.responseStatus.code >= 400
         }
 
-    def writers(
-        self,
-        plural: str,
-        names: Collection[str],
-        verbs: Collection[str],
-        since: int = 0,
-        namespace: str = "",
-    ) -> list[Writer]:
-        """Return who made accepted writes since a mark to objects of these names (none: of any name), or to a whole
-        collection: cluster-scoped ones, or those of a namespace."""
+    def writers(self, plural: str, names: Collection[str], verbs: Collection[str], since: int = 0) -> list[Writer]:
+        """Return who made accepted writes since a mark to cluster-scoped objects of these names, or to a whole
+        collection."""
         return [
             Writer(event.user.username, event.userAgent)
             for event in self._finished(since)
             if event.objectRef.resource == plural
             and event.verb in verbs
-            and (not names or event.objectRef.name in names or not event.objectRef.name)
-            and namespace in ("", event.objectRef.namespace)
+            and (event.objectRef.name in names or not event.objectRef.name)
             and event.responseStatus.code < 300
         ]
+
+    def accepted(self, since: int = 0) -> Iterator[Request]:
+        """Yield the accepted writes since a mark."""
+        return (event.request for event in self._finished(since) if event.responseStatus.code < 300)
 
     def _finished(self, since: int, until: int | None = None) -> Iterator[_Event]:
         for event in self._events(since, until):

@@ -1,7 +1,8 @@
 """What is known of the objects of a history from who wrote them, whatever they say of themselves.
 
 Anybody can put a label, an annotation or a condition on an object. So a rule that leaves an object out asks the
-suite's own requests, by the uid in the API server's answer.
+suite's own requests, by the uid in the API server's answer. And a rule that excuses something because of a condition
+or a taint asks the API server's audit log for the user who did it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from conformance.cluster import users
 from conformance.grove.fields import label, text
 from conformance.grove.labels import BY_HAND
 
@@ -29,12 +31,25 @@ class ByHand(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct):
-    """Origins of objects, by uid."""
+    """What was written by whom."""
 
     by_hand: dict[str, ByHand] = {}
+    """By uid."""
+    deleted_by: dict[str, list[str]] | None = None
+    """Of the pods that have the condition DisruptionTarget: the users who asked for the deletion. None if that is not
+    known, because the cluster is not one of the suite."""
+    changed_nodes: list[str] = []
+    """Nodes that somebody else than the suite and the components of the cluster has written to."""
 
     def sent(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Note an object that the suite has created: what it sent, and what the API server answered."""
         if label(request, BY_HAND):
             made = ByHand(dict(request["metadata"]["labels"]), bool(text(request, "spec", "nodeName")))
             self.by_hand[text(answer, "metadata", "uid")] = made
+
+    def disrupted(self, pod: str, *others: str) -> bool:
+        """Return whether a pod with the condition DisruptionTarget was deleted by a component of the cluster, or by one
+        of these other users. Where nobody knows, the condition is believed."""
+        if self.deleted_by is None:
+            return True
+        return any(users.is_component(user) or user in others for user in self.deleted_by.get(pod, ()))

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from conformance.history.gangs import Gangs
 from conformance.history.order import server_order
+from conformance.history.origins import Origins
 from conformance.history.query import History
 from conformance.invariants import coherent
 from conformance.invariants.base_bound_first import BaseBoundFirst
@@ -43,11 +44,15 @@ RELEVANT = frozenset(
 
 
 def rules(
-    excused: Collection[str] = (), unrest: Sequence[tuple[float, float]] = (), settle: float = 0
+    excused: Collection[str] = (),
+    unrest: Sequence[tuple[float, float]] = (),
+    settle: float = 0,
+    origins: Origins | None = None,
 ) -> list[Invariant]:
     """Return a new instance of every rule. `excused`: names of pods that the suite itself deleted or outdated;
     `unrest`: spans in which something happened that has no record; `settle`: seconds that the gang scheduler may take
-    to go on."""
+    to go on; `origins`: what was written by whom."""
+    origins = origins or Origins()
     return [
         GateUntilReferenced(),
         BaseGangFirst(),
@@ -57,7 +62,7 @@ def rules(
         ParentsReadyFirst(),
         NoStatusWritesAtRest(unrest),
         BaseBoundFirst(),
-        DeletionHasCause(excused),
+        DeletionHasCause(excused, origins),
         WithinNodeCapacity(),
         GangBeforePods(),
         GateAtCreation(),
@@ -71,7 +76,7 @@ def rules(
         UpdateCounters(),
         NothingOnCordonedNodes(),
         OneGenerationBound(),
-        *coherent.rules(excused),
+        *coherent.rules(excused, origins),
     ]
 
 
@@ -85,7 +90,7 @@ def judge(
     """Return the results of all rules, or of those in `only`, sorted by id. For `excused` and `settle`, see `rules`;
     `others` are the spans, by numbers of records, in which another operator ran than the judged one. Raises
     HarnessError if a stream has not reached the present."""
-    chosen = [rule for rule in rules(excused, history.unrest, settle) if not only or rule.id in only]
+    chosen = [rule for rule in rules(excused, history.unrest, settle, history.origins) if not only or rule.id in only]
     by_hand = history.origins.by_hand
     records = [record for record in history.records() if record.resource in RELEVANT and record.uid not in by_hand]
     ordered = server_order(records)

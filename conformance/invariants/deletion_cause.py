@@ -3,7 +3,8 @@
 A deletion is judged if the pod was Ready on a healthy node, all PodGroups of its gang had their minimum Ready, and this
 was so recently for all gangs of the same replica of the set. It has a cause if something above the pod was deleted or
 scaled in, the set's template had changed since the pod was created, its clique had too many pods, a pod of higher
-priority waited, or the suite itself deleted or outdated the pod.
+priority waited, the suite itself deleted or outdated the pod, or a component of the cluster evicted it. A node whose
+taints or conditions somebody else can have written is taken for healthy.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from conformance.grove import labels, pods
 from conformance.grove.fields import at, condition, controller, items, label, number, terminating, text
 from conformance.history.gangs import Gangs
+from conformance.history.origins import Origins
 from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant
 
@@ -48,10 +50,10 @@ class DeletionHasCause(Invariant):
     id = "INV-009"
     what = "no pod that serves in a sound gang is deleted without a cause"
 
-    def __init__(self, excused: Collection[str] = ()) -> None:
+    def __init__(self, excused: Collection[str], origins: Origins) -> None:
         """`excused`: names of pods that the suite deleted or gave the hash of another template."""
         super().__init__()
-        self._excused = frozenset(excused)
+        self._excused, self._origins = frozenset(excused), origins
         self._pods: dict[str, _Pod] = {}
         self._ready: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         """Pods that are Ready and not being deleted, by gang and clique."""
@@ -190,7 +192,7 @@ class DeletionHasCause(Invariant):
         if label(record.object, labels.TEMPLATE_HASH) != self._hashes.get(pod.owner, ""):
             return True
         disrupted = text(condition(record.object, "DisruptionTarget"), "reason")
-        if disrupted not in ("", "PreemptionByScheduler"):
+        if disrupted not in ("", "PreemptionByScheduler") and self._origins.disrupted(record.name):
             return True
         until, smaller = self._smaller.get(pod.owner, (float("-inf"), 0))
         size = self._sizes.get(pod.owner, 0)
@@ -215,5 +217,7 @@ class DeletionHasCause(Invariant):
         node = self._nodes.get(pods.node(record.object))
         if node is None or node.kind == DELETED or terminating(node.object):
             return False
+        if node.name in self._origins.changed_nodes:
+            return True
         tainted = any(text(taint, "effect") == "NoExecute" for taint in items(node.object, "spec", "taints"))
         return not tainted and text(condition(node.object, "Ready"), "status") == "True"

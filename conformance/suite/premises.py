@@ -19,13 +19,9 @@ from conformance.errors import HarnessError
 from conformance.grove.fields import label
 from conformance.history.query import History
 from conformance.history.record import DELETED
+from conformance.suite.writers import CHANGES, WITHIN, borrowers, note
 
 DELETIONS = frozenset({"delete", "deletecollection"})
-CHANGES = frozenset({"update", "patch"})
-CONTROLLERS = "kube-system"
-"""The namespace of the service accounts of Kubernetes' controllers."""
-WRITTEN_WITHIN = 2.0
-"""Seconds within which the audit log contains a request that the history shows."""
 
 
 class Premises:
@@ -75,6 +71,11 @@ class Premises:
             raise HarnessError(f"{what} {who}", where=f"pool {self._pool}")
         return ""
 
+    def note_writers(self) -> None:
+        """Note in the history who wrote what rules would otherwise believe, as far as the audit log tells it."""
+        if self._audit is not None:
+            note(self._history, self._audit, self._since)
+
     def _strangers(self, writers: Sequence[Writer]) -> list[Writer]:
         """Return those who can only be the implementation."""
         return [each for each in writers if not users.is_component(each.user) and each.user not in self._supplied]
@@ -84,13 +85,7 @@ class Premises:
         takes them for garbage, or has ever asked for the token of a controller."""
         assert self._audit is not None
         changed = self._others("nodes", gone, CHANGES) if gone else []
-        tokens = [
-            writer
-            for plural in ("serviceaccounts", "secrets")
-            for writer in self._audit.writers(plural, (), {"create", *CHANGES}, namespace=CONTROLLERS)
-            if writer.user != users.SUITE
-        ]
-        return self._strangers([*changed, *tokens])
+        return self._strangers([*changed, *borrowers(self._audit)])
 
     def _others(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False
@@ -108,7 +103,7 @@ class Premises:
         until_found: Callable[[Callable[[], list[Writer]]], list[Writer]] = Retrying(
             retry=retry_if_not_result(bool),
             wait=wait_fixed(0.05),
-            stop=stop_after_delay(WRITTEN_WITHIN),
+            stop=stop_after_delay(WITHIN),
             retry_error_callback=lambda state: [],
         )
         return until_found(look) if certain else look()

@@ -330,6 +330,9 @@ class ClusterEnvironment:
         roles, features = self._settings.roles, self._settings.features
         settle = self.driver.descriptor.settle
         judge = partial(invariants.judge, settle=settle, others=case.roles.earlier)
+        for each in (case, case.neighbor):
+            if each is not None:
+                each.premises.note_writers()
         verdicts = judge(case.history, excused=case.excused_pods())
         if case.neighbor is not None:
             beside = judge(case.neighbor.history, excused=case.neighbor.excused_pods())

@@ -304,3 +304,22 @@ def test_the_first_text_is_seen_broken(excess: str) -> None:
     found = verdicts(Played(FIRST_TEXT, budgets=False, after=EXCESSES[excess]).play())["INV-023"]
     assert found.holds is False
     assert "are unavailable" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("users", "holds"), [([], False), (["operator"], False), (["gang-scheduler"], True), (["kwok-admin"], True)]
+)
+def test_a_pod_that_calls_itself_disrupted_is_not_excused_by_that(users: list[str], holds: bool) -> None:
+    def first_replica_disrupted(played: Played) -> None:
+        played.index = 0
+        [name, *_] = played.of("M2", "F")
+        document = dict(played.story.history.view().get("pods", name) or {})
+        status = {"conditions": [*document["status"]["conditions"], {"type": "DisruptionTarget", "status": "True"}]}
+        metadata = {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+        played.story.tell("pods", name, {**document, "metadata": metadata, "status": status})
+        played.story.history.origins.deleted_by = {name: users}
+        played.delete(name)
+        played.index = 1
+
+    found = verdicts(Played(ALL, replicas=2, after={1: first_replica_disrupted}).play())["INV-016"]
+    assert (found.holds is not False) is holds

@@ -30,7 +30,8 @@ COLLECTOR = ("system:serviceaccount:kube-system:generic-garbage-collector", "kub
 
 
 def line(writer: tuple[str, str], verb: str, resource: str, name: str, namespace: str = "") -> str:
-    about = {"resource": resource, **({"name": name} if verb != "deletecollection" else {})}
+    plural, _, sub = resource.partition("/")
+    about = {"resource": plural, "subresource": sub, **({"name": name} if verb != "deletecollection" else {})}
     event = {
         "stage": "ResponseComplete",
         "verb": verb,
@@ -89,7 +90,7 @@ def test_the_cluster_itself_and_a_supplied_role_are_not_the_implementation(
     "before",
     [
         line(REAPER, "patch", "nodes", "n1"),
-        line(REAPER, "create", "serviceaccounts", "generic-garbage-collector", "kube-system"),
+        line(REAPER, "create", "serviceaccounts/token", "generic-garbage-collector", "kube-system"),
         line(REAPER, "create", "secrets", "a-token", "kube-system"),
     ],
     ids=["an owner of the node", "a token", "a token that is stored"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from conformance.history.origins import Origins
 from conformance.invariants.coherent.availability import Availability, ServingUnit
 from conformance.invariants.coherent.batches import AnchorsFirst, OneBatchAtATime
 from conformance.invariants.coherent.first_text import FirstText
@@ -17,9 +18,9 @@ from conformance.invariants.coherent.state import State
 from conformance.invariants.coherent.versions import OneVersionInAGang
 
 
-def rules(excused: Collection[str] = ()) -> list[CoherentRule]:
+def rules(excused: Collection[str], origins: Origins) -> list[CoherentRule]:
     """A fresh copy of every rule, over one state."""
-    state = State(excused)
+    state = State(excused, origins)
     return [
         Availability(state),
         ServingUnit(state),

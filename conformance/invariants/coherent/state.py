@@ -12,9 +12,12 @@ from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import Component, Key, Layout
 from conformance.grove.fields import Document, at, condition, controller, label, number, terminating, text
 from conformance.grove.template import SetTemplate
+from conformance.history.origins import Origins
 from conformance.history.record import DELETED, Record
 
 COHERENT = "Coherent"
+SCHEDULER = "gang-scheduler"
+"""The user of the gang scheduler, which may preempt pods whatever the operator does."""
 
 
 class Place(NamedTuple):
@@ -72,6 +75,7 @@ class State:
     """Moved on by `apply`, once a record."""
 
     excuses: Collection[str] = ()
+    origins: Origins = field(default_factory=Origins)
     sets: dict[str, Set] = field(default_factory=dict)
     maps: dict[tuple[str, int], Layout] = field(default_factory=dict)
     """Present layout by set and replica."""
@@ -183,7 +187,9 @@ class State:
         pod, before = self.pods.get(record.uid), self.before
         if record.resource != "pods" or pod is None or before is None or before.going or not pod.going:
             return None
-        if not before.ready or pod.excused or condition(record.object, "DisruptionTarget"):
+        if not before.ready or pod.excused:
+            return None
+        if condition(record.object, "DisruptionTarget") and self.origins.disrupted(record.name, SCHEDULER):
             return None
         return None if terminating(self.sets[pod.place.set].document) else pod
 

@@ -1,0 +1,80 @@
+"""What only the API server's audit log tells about a history: who wrote what rules would otherwise believe."""
+
+from __future__ import annotations
+
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+
+from conformance.cluster import users
+from conformance.cluster.audit import AuditLog, Request, Writer
+from conformance.grove.fields import condition, terminating
+from conformance.history.query import History
+from conformance.history.record import DELETED, Record
+
+CHANGES = frozenset({"update", "patch"})
+EVICTIONS = frozenset({("delete", "pods"), ("create", "pods/eviction")})
+"""Verb and resource of the requests that delete one pod."""
+EVICTORS = frozenset({"kube-controller-manager", "kube-scheduler"})
+"""The components that evict pods. KWOK deletes, as a kubelet does, what is terminating already."""
+COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
+"""It deletes what others have deleted the owner of."""
+CONTROLLERS = "kube-system"
+"""The namespace of the service accounts of Kubernetes' controllers."""
+TOKENS = frozenset({("create", "serviceaccounts/token"), ("create", "secrets")})
+"""Verb and resource of the requests that lead to a token of a service account."""
+WITHIN = 2.0
+"""Seconds within which the audit log contains a request that the history shows."""
+
+
+def note(history: History, audit: AuditLog, since: int) -> None:
+    """Note in a history who deleted the pods that have the condition DisruptionTarget, and which nodes others than the
+    suite and the components have changed. `since`: the mark of its beginning."""
+    pods = {record.name for record in history.records("pods") if _said_to_be_disrupted(record)}
+
+    def look() -> bool:
+        deleted_by: dict[str, set[str]] = {}
+        nodes = set[str]()
+        for request in audit.accepted(since):
+            evicts = (request.verb, request.resource) in EVICTIONS and _decides(request)
+            if evicts and request.namespace == history.namespace and request.name in pods:
+                deleted_by.setdefault(request.name, set()).add(request.user)
+            if request.resource in ("nodes", "nodes/status") and request.verb in CHANGES and _foreign(request.user):
+                nodes.add(request.name)
+        history.origins.deleted_by = {pod: sorted(deleted_by[pod]) for pod in sorted(deleted_by)}
+        history.origins.changed_nodes = sorted(nodes)
+        return pods <= deleted_by.keys()
+
+    Retrying(
+        retry=retry_if_not_result(bool),
+        wait=wait_fixed(0.05),
+        stop=stop_after_delay(WITHIN),
+        retry_error_callback=lambda state: None,
+    )(look)
+    if pods and borrowers(audit):  # whoever has the token of a controller is that controller in the log
+        history.origins.deleted_by = {}
+
+
+def borrowers(audit: AuditLog) -> list[Writer]:
+    """Return who has ever asked for the token of a controller."""
+    return [
+        Writer(request.user, request.program)
+        for request in audit.accepted()
+        if request.namespace == CONTROLLERS and (request.verb, request.resource) in TOKENS and _foreign(request.user)
+    ]
+
+
+def _foreign(user: str) -> bool:
+    return user != users.SUITE and not users.is_component(user)
+
+
+def _decides(request: Request) -> bool:
+    """Return whether a deletion was decided by who asked for it."""
+    if not users.is_component(request.user):
+        return True
+    return request.program in EVICTORS and request.user != COLLECTOR
+
+
+def _said_to_be_disrupted(record: Record) -> bool:
+    if b"DisruptionTarget" not in record.raw:
+        return False
+    going = record.kind == DELETED or terminating(record.object)
+    return going and bool(condition(record.object, "DisruptionTarget"))

@@ -1,0 +1,90 @@
+"""A condition or a taint excuses a deletion only if somebody wrote it who may: the audit log tells who. No cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import invariants
+from conformance.cluster.audit import AuditLog
+from conformance.history.query import History
+from conformance.suite import writers
+from tests.history.story import SPACE, Story
+from tests.history.test_cause_rule import own, standing
+from tests.suite.test_premises import COLLECTOR, KWOK, REAPER, SUITE, line
+
+EVICTOR = ("system:serviceaccount:kube-system:taint-eviction-controller", "kube-controller-manager/v1.36.3")
+SCHEDULER = ("gang-scheduler", "kube-controller-manager/v1.36.3")
+DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+
+
+@pytest.fixture
+def story() -> Story:
+    made = Story()
+    standing(made)
+    return made
+
+
+def disrupted(story: Story) -> None:
+    """A pod that serves is deleted, and says itself that it has to be."""
+    conditions = [{"type": "Ready", "status": "True"}, DISRUPTED]
+    document: dict[str, Any] = dict(story.history.view().get("pods", "a3") or {})
+    metadata = {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    story.tell("pods", "a3", {**document, "metadata": metadata, "status": {"conditions": conditions}})
+
+
+def verdict(history: History) -> bool | None:
+    [found] = invariants.judge(history, only=["INV-009"])
+    return found.holds
+
+
+def log(folder: Path, *lines: str) -> AuditLog:
+    (folder / "audit.log").write_text("".join(lines))
+    return AuditLog(folder / "audit.log")
+
+
+def deletion(writer: tuple[str, str]) -> str:
+    return line(writer, "delete", "pods", "a3", SPACE)
+
+
+def test_without_an_audit_log_the_condition_is_believed(story: Story) -> None:
+    disrupted(story)
+    assert verdict(story.history) is True
+
+
+@pytest.mark.parametrize(
+    ("lines", "holds"),
+    [
+        ([deletion(EVICTOR), deletion(KWOK)], True),
+        ([deletion(REAPER), deletion(KWOK)], False),
+        ([deletion(SCHEDULER), deletion(KWOK)], False),
+        ([deletion(COLLECTOR), deletion(KWOK)], False),
+        ([line(REAPER, "create", "pods/eviction", "a3", SPACE), deletion(KWOK)], False),
+        ([line(REAPER, "create", "serviceaccounts/token", "x", "kube-system"), deletion(EVICTOR)], False),
+        ([line(SUITE, "create", "serviceaccounts/token", "x", "kube-system"), deletion(EVICTOR)], True),
+    ],
+    ids=["a controller", "the operator", "a scheduler", "the collector", "an eviction", "a token", "a token of ours"],
+)
+def test_a_disruption_is_believed_if_a_component_has_evicted_the_pod(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], holds: bool
+) -> None:
+    monkeypatch.setattr(writers, "WITHIN", 0.0)
+    disrupted(story)
+    writers.note(story.history, log(tmp_path, *lines), 0)
+    assert verdict(story.history) is holds
+    story.history.save(tmp_path / "history.jsonl")
+    assert verdict(History.load(tmp_path / "history.jsonl")) is holds
+
+
+@pytest.mark.parametrize(("writer", "holds"), [(EVICTOR, True), (SUITE, True), (REAPER, False)])
+def test_a_node_that_others_have_written_to_excuses_nothing(
+    story: Story, tmp_path: Path, writer: tuple[str, str], holds: bool
+) -> None:
+    taints = [{"key": "x", "effect": "NoExecute"}]
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    story.tell("nodes", "n1", {"spec": {"taints": taints}, "status": ready})
+    story.pod("a3", **own(node="n1", ready=True, terminating=True))
+    writers.note(story.history, log(tmp_path, line(writer, "patch", "nodes", "n1")), 0)
+    assert verdict(story.history) is not False if holds else verdict(story.history) is False
