@@ -32,6 +32,7 @@ def _step_in_one() -> None:
         return SubStep(Phase.ANCHOR, {c.key: min(steps.target(c, count), left[c.key]) for c in components})
 
     replace(steps, "beginning", beginning)
+    _ignore_the_budget()  # else no such anchor is ever opened, and nothing is replaced in another way
 
 
 @mutant("one-step-only", "operator", "opens one anchor with the minimum, then only tails", "COHR-032", "COHR-092")
