@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from kube.objects import Key as ObjectKey
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.coherent import MapEntry
-from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, PodGang
+from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet, PodGang, PodGroup
 from reference_impl.api.pods import Pod
 from reference_impl.control import coherent as control
 from reference_impl.control.cache import OWNER
@@ -76,6 +76,7 @@ def _minimums_kept() -> None:
         return right(pcs, index, entry, None, topology)
 
     replace(gangs, "planned", planned)
+    replace(gangs, "released", lambda gang, groups, shares: groups)
 
 
 @mutant("all-minimums-released", "operator", "releases the minimum of scaling groups, too", "COHR-017")
@@ -155,16 +156,21 @@ def _dependents_start_at_once() -> None:
 
 @mutant("minimums-return", "operator", "restores the minimum of standalone cliques once a gang is Ready", "COHR-017")
 def _minimums_return() -> None:
-    right = gangs.planned
+    right, release = gangs.planned, gangs.released
+
+    def ready(gang: PodGang | None) -> bool:
+        return conditions.is_true(gang.status.conditions if gang is not None and gang.status else None, of_gangs.READY)
 
     def planned(
         pcs: PodCliqueSet, index: int, entry: Entry, found: PodGang | None, topology: Topology = NO_TOPOLOGY
     ) -> PlannedGang:
-        listed = found.status.conditions if found is not None and found.status else None
-        ready = conditions.is_true(listed, of_gangs.READY)
-        return right(pcs, index, entry, None if ready else found, topology)
+        return right(pcs, index, entry, None if ready(found) else found, topology)
+
+    def released(gang: PodGang, groups: list[PodGroup], shares: Mapping[str, int]) -> list[PodGroup]:
+        return groups if ready(gang) else release(gang, groups, shares)
 
     replace(gangs, "planned", planned)
+    replace(gangs, "released", released)
 
 
 @mutant("emptied-groups-stay", "operator", "keeps PodGroups of cliques that a gang has lost", "COHR-039")
@@ -221,7 +227,7 @@ def _new_gangs_without_topology() -> None:
     replace(gangs, "planned", planned)
 
 
-@mutant("gangs-without-replica", "operator", "does not label gangs with the index of their replica", "COHR-014")
+@mutant("gangs-without-replica", "operator", "takes the index of the replica off its gangs again", "COHR-014")
 def _gangs_without_replica() -> None:
     right = all_gangs.gang_labels
 
@@ -229,7 +235,9 @@ def _gangs_without_replica() -> None:
         pcs: PodCliqueSet, index: int, scheduler_name: str, existing: dict[str, str] | None
     ) -> dict[str, str]:
         found = right(pcs, index, scheduler_name, existing)
-        return {key: value for key, value in found.items() if key != labels.REPLICA_INDEX}
+        # Without the label it does not find its own gangs, and no set would ever be available.
+        available = pcs.status is not None and pcs.status.available_replicas > 0
+        return {key: value for key, value in found.items() if key != labels.REPLICA_INDEX or not available}
 
     replace(all_gangs, "gang_labels", gang_labels)
 

@@ -210,9 +210,19 @@ class ScaledAfterAnUpdate(Scene):
         for each, size in sizes.items():
             kind = CLIQUES if each == "f" else sets.GROUPS
             env.patch(kind, f"s-0-{each}", {"spec": {"replicas": size}}, subresource="scale")
+            if each == "f":
+                env.wait_for(f"{step}: number of pods", _pods_of_f(size), SECONDS)
             env.wait_for(step, sets.followed("s", each, size), SECONDS)
         env.quiet(0.7)
         env.mark(f"{step}: at rest")
+
+
+def _pods_of_f(size: int) -> predicates.Predicate:
+    def seen(view: View) -> bool | Unmet:
+        found = predicates.pods_of(view, "s-0-f")
+        return len(found) == size or Unmet(f"f has {len(found)} pods, not {size}")
+
+    return seen
 
 
 def replaced(clique: str, lost: Mapping[str, Any]) -> predicates.Predicate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from conformance.grove import labels, pods
 from conformance.grove.coherent import shapes
 from conformance.grove.coherent.model import shape
@@ -17,6 +19,7 @@ from conformance.grove.fields import (
 )
 from conformance.history.view import View
 from conformance.suite.api import Object
+from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.coherent import sets
 from conformance.tests.coherent.scenes import ReplicasOfASet, SetUpdatedFourTimes
@@ -135,21 +138,21 @@ ALIKE, BLOCKED = "s-0", "s-0-0"
 
 
 class AnchorWithoutRoom(Scene):
-    """A coherent set, f1/1 d3/1. The pod of f, and so the anchor, fits on no node at first, pods of d do. Beside it two
-    sets whose names begin like the names of its gangs: `s-0`, f1/1 d2/1, all of which fits, and `s-0-0`, whose only
-    pod, and so the anchor, does not fit either. Then nodes for the anchors are added."""
+    """A coherent set, f1/1 d3/1. The pod of f, and so the anchor, fits on no node at first, pods of d do. Beside it a
+    set whose name begins like the names of its gangs, `s-0`, f1/1 d2/1, all of which fits, and before it one whose name
+    begins like those of that one, `s-0-0`, whose only pod, and so the anchor, does not fit either. Then nodes for the
+    anchors are added."""
 
     def play(self, env: SceneEnvironment) -> None:
+        def made(wanted: Mapping[str, int]) -> predicates.Predicate:
+            return lambda view: {each: len(sets.of_set(view, each)) for each in wanted} == wanted
+
         env.nodes("tiny", 1)
         env.create(_without_room(sets.coherent(env, "s", {"f": (1, 1)}, {"d": (3, 1)})))
-        env.create(sets.coherent(env, ALIKE, {"f": (1, 1)}, {"d": (2, 1)}))
         env.create(_without_room(sets.coherent(env, BLOCKED, {"f": (1, 1)})))
-        wanted = {"s": 4, ALIKE: 3, BLOCKED: 1}
-        env.wait_for(
-            "all pods created",
-            lambda view: {each: len(sets.of_set(view, each)) for each in wanted} == wanted,
-            SECONDS,
-        )
+        env.wait_for("sets without room made", made({"s": 4, BLOCKED: 1}), SECONDS)
+        env.create(sets.coherent(env, ALIKE, {"f": (1, 1)}, {"d": (2, 1)}))
+        env.wait_for("all pods created", made({"s": 4, ALIKE: 3, BLOCKED: 1}), SECONDS)
         env.settle(f"{ALIKE}: deployed", sets.deployed(ALIKE), 30)
         env.quiet(2)
         env.mark("room for the anchor")

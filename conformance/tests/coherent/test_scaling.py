@@ -78,10 +78,12 @@ def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) ->
 @requirement("COHR-083")
 def test_pods_that_are_not_ready_are_removed_first(run: Recorded[ScaledAfterAnUpdate]) -> None:
     """When a standalone PodClique is scaled in, Pods that are not Ready MUST be deleted first."""
-    run.given("pods not Ready")
-    found = scaled(run, "pods not Ready", "pods removed", 2, 2)
-    left = [name(pod) for pod in sets.of_set(run.at("pods removed: at rest"), "s") if uid(pod) in run.scene.unready]
+    run.given("pods not Ready", "pods removed: number of pods")
+    left = [
+        name(pod) for pod in sets.of_set(run.at("pods removed: number of pods"), "s") if uid(pod) in run.scene.unready
+    ]
     run.expect("pods that were not Ready", [], left)
+    found = scaled(run, "pods not Ready", "pods removed", 2, 2)
     run.expect("pods in the entries", 2, total(found.after, F))
 
 
