@@ -12,8 +12,9 @@ from mutants.profiles.admission_served_kinds import spoil
 from mutants.registry import variant
 from mutants.replacement import replace
 from reference_impl.api.coherent import PodGangMap
-from reference_impl.api.models import PodCliqueSet
+from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.control import cache
+from reference_impl.control.operator import Operator
 from reference_impl.plan import labels
 from reference_impl.plan.coherent import gangs, layout, maps
 from reference_impl.plan.coherent.layout import Entry
@@ -42,7 +43,7 @@ Entries = list[dict[str, Any]]
 )
 def _entries_by_epoch() -> None:
     _serve_epochs()
-    manifest, correction = maps.manifest, maps.correction
+    manifest, correction, noticed = maps.manifest, maps.correction, Operator._on_gang_of_map
 
     def decoding(kind: Any) -> Callable[[Any], Any]:
         return _read if kind is PodGangMap else typed(kind)
@@ -56,10 +57,16 @@ def _entries_by_epoch() -> None:
         body = correction({**wanted, "spec": {**wanted["spec"], "entries": named}}, found)
         return {**body, "spec": wanted["spec"]} if "spec" in body else body
 
+    def on_gang_of_map(self: Operator, old: PodGang | None, item: PodGang) -> None:
+        """Each may be an anchor that others wait for: the label that would say so is another one here."""
+        noticed(self, old, item)
+        self._wake_replica(item)
+
     replace(cache, "typed", decoding)
     replace(maps, "manifest", written)
     replace(maps, "correction", corrected)
     replace(gangs, "own_labels", _labels)
+    replace(Operator, "_on_gang_of_map", on_gang_of_map)
 
 
 def _serve_epochs() -> None:
