@@ -59,7 +59,7 @@ def write(path: Path, text: str) -> None:
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         beside.touch(mode=0o600)
-        beside.write_text(text)
+        beside.write_text(text, encoding="utf-8")
         beside.rename(path)
     except OSError:
         beside.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import typer
 
 from conformance.errors import UsageError
 from conformance.run import launch
-from conformance.suite import checklist, ledger
+from conformance.suite import book, checklist
 from conformance.suite.settings import RunSettings
 
 
@@ -26,7 +26,7 @@ def write_checklist(
     for run in runs:
         if not (run / "ledger").is_dir():
             raise UsageError("has no ledger", where=str(run), hint="give the folder of a run")
-        seen = checklist.merged(seen, checklist.of_run(ledger.read(run / "ledger")), plan.collected)
+        seen = checklist.merged(seen, checklist.of_run(book.read(run / "ledger")), plan.collected)
     if check and (late := checklist.differing(known, seen)):
         more = f" (and {len(late) - 1} more)" if len(late) > 1 else ""
         raise UsageError(f"is not up to date: {late[0]}{more}", where="checklist.yaml", hint="run: make checklist")

@@ -15,6 +15,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+from conformance import disk
 from conformance.errors import HarnessError
 from conformance.report import causes, defects, repetitions
 from conformance.report.model import Failure, Outcome, Profile, Report, Result, RunVerdict
@@ -53,13 +54,21 @@ def render(content: Document) -> str:
 
 
 def write(path: Path, report: Report) -> Document:
-    """Check the report, then write it atomically: it is either absent or complete."""
+    """Check the report, then write it atomically: it is either absent or complete. Raises HarnessError."""
     content = document(report)
     validate(content)
-    beside = path.with_suffix(".tmp")
-    beside.write_text(render(content), encoding="utf-8")
-    beside.replace(path)
+    save(path, render(content))
     return content
+
+
+def save(path: Path, text: str) -> None:
+    """Write a file of a run's folder, which may have been removed meanwhile. Raises HarnessError."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        disk.write(path, text)
+    except OSError as error:
+        hint = "make room or make it writable, and remove what is in its place"
+        raise HarnessError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error
 
 
 def _verdict(report: Report) -> Document:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from threading import Event as Signal
 from threading import Thread
 from types import TracebackType
@@ -15,30 +14,30 @@ from conformance.evidence.values import brief
 from conformance.history.differences import reduced
 from conformance.report import causes
 from conformance.report.terminal import clean
+from conformance.suite.book import Book
 from conformance.suite.ledger import (
     AnyEvent,
     Check,
     HarnessFault,
     Phase,
     ScenePlayed,
-    Tail,
     TestFinished,
     TestStarted,
     WorkerLost,
 )
 
 LOOK_EVERY = 0.1
-"""Seconds between two reads of the ledger: the maximum age of the display."""
+"""Seconds between two looks into the book: the maximum age of the display."""
 
 _STYLE = {"passed": "green", "failed": "bold red", "blocked": "red", "harness-error": "bold magenta"}
 
 
 class Progress:
-    """Shows a growing ledger from a separate thread: a live line on a terminal, plain lines elsewhere."""
+    """Shows a growing book from a separate thread: a live line on a terminal, plain lines elsewhere."""
 
-    def __init__(self, folder: Path, total: int, console: Console, begin: float) -> None:
-        self._tail, self._total, self._console, self._begin = Tail(folder), total, console, begin
-        self._done = 0
+    def __init__(self, book: Book, total: int, console: Console, begin: float) -> None:
+        self._book, self._total, self._console, self._begin = book, total, console, begin
+        self._taken = self._done = 0
         self._workers: dict[str, str] = {}
         self._tests: dict[str, str] = {}
         self._failing: dict[str, list[Check]] = {}
@@ -67,7 +66,8 @@ class Progress:
     def _follow(self) -> None:
         while True:
             last = self._end.wait(LOOK_EVERY)
-            for event in self._tail.poll():
+            for event in self._book.since(self._taken):
+                self._taken += 1
                 self._take(event)
             if self._status is not None:
                 self._status.update(Text(self._now()))

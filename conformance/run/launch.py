@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,7 +25,9 @@ from rich.console import Console
 from conformance.errors import Exit, HarnessError
 from conformance.report import document, junit, model, terminal
 from conformance.report.progress import Progress
+from conformance.run.workers import Workers
 from conformance.suite import checklist, ledger, plugin, requirement
+from conformance.suite.book import Book
 from conformance.suite.distribution import Distribution
 from conformance.suite.settings import RunSettings
 
@@ -71,7 +74,7 @@ def run(
 ) -> Exit:
     """Run a plan and report. `suite` is the suite's version and digest. Nothing of the run is left behind."""
     settings.save()
-    book = ledger.Ledger(settings.ledger, "run")
+    book = Book(settings.ledger)
     begin = time.time()
     book.write(
         ledger.RunStarted(
@@ -93,7 +96,7 @@ def run(
     )
     if plan.selected:
         watch = _Watch(settings, book, plan)
-        with _stoppable(err), Progress(settings.ledger, len(plan.selected), err, begin):
+        with _stoppable(err), Progress(book, len(plan.selected), err, begin):
             status = _pytest(settings, plan, watch)
             interrupted = status == pytest.ExitCode.INTERRUPTED or watch.interrupted
             _sweep(settings, book)
@@ -104,15 +107,16 @@ def run(
     book.close()
     report = model.judge(
         requirement.load(Path(settings.registry)),
-        ledger.read(settings.ledger),
+        book.events(),
         datetime.now(UTC).date(),
         checklist.load(Path(settings.checklist)),
     )
     path = settings.folder / "report.yaml"
     document.write(path, report)
     junit.add_faults(settings.folder / "junit.xml", report)
-    with (settings.folder / terminal.TEXT).open("w", encoding="utf-8") as file:
-        terminal.show(report, path, Console(file=file, width=120, highlight=False), verbose=True)
+    page = StringIO()
+    terminal.show(report, path, Console(file=page, width=120, highlight=False), verbose=True)
+    document.save(settings.folder / terminal.TEXT, page.getvalue())
     terminal.show(report, path, out, verbose=settings.verbose)
     return report.exit
 
@@ -161,9 +165,22 @@ class _Catcher:
 class _Watch:
     """Supervises the workers from the controlling process."""
 
-    def __init__(self, settings: RunSettings, book: ledger.Ledger, plan: Plan) -> None:
+    def __init__(self, settings: RunSettings, book: Book, plan: Plan) -> None:
         self.interrupted = False
         self._settings, self._book, self._plan = settings, book, plan
+        self._workers = Workers(settings, book)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Without workers, judge in this process."""
+        if not self._settings.workers:
+            judge = session.config.pluginmanager.get_plugin(plugin.NAME)
+            assert isinstance(judge, plugin.Judge)
+            judge.begin(self._book.take)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give a new worker its line to this process."""
+        self._workers.add(node.gateway.id, node.gateway.newchannel(), node.workerinput)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
@@ -173,7 +190,7 @@ class _Watch:
     def pytest_keyboard_interrupt(self) -> None:
         """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself."""
         self.interrupted = True
-        for pid in self._workers():
+        for pid in self._pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
@@ -190,13 +207,13 @@ class _Watch:
         what = "pytest ended with an internal error: " + "".join(last)
         self._book.write(ledger.HarnessFault(worker="run", what=what, log=str(self._settings.log)))
 
-    def _workers(self) -> list[int]:
+    def _pids(self) -> list[int]:
         """Return the workers' processes: those that are in the ledger and are children of this one."""
-        told = {e.pid for e in ledger.read(self._settings.ledger) if isinstance(e, ledger.WorkerStarted)}
+        told = {e.pid for e in self._book.events() if isinstance(e, ledger.WorkerStarted)}
         return [p.pid for p in psutil.Process().children() if p.pid in told]
 
 
-def _sweep(settings: RunSettings, book: ledger.Ledger, worker: str = "") -> None:
+def _sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
     """Take down what killed workers left."""
     from conformance.suite.session import sweep
 

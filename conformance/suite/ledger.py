@@ -1,16 +1,10 @@
-"""The ledger of a run: one event per JSON line, one file per worker, flushed at once.
-
-A killed worker loses nothing but the line that it was writing. The terminal, report.yaml and all other outputs are made
-from it.
-"""
+"""The ledger of a run: its events. The terminal, report.yaml and all other outputs are made from them (`book.py`)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
@@ -203,55 +197,18 @@ AnyEvent = (
     | RunFinished
 )
 
-_decoder = msgspec.json.Decoder(AnyEvent)
+
+def encoded(event: AnyEvent) -> bytes:
+    """Return an event of now as one line of JSON, without credentials."""
+    return credentials.words(msgspec.json.encode(msgspec.structs.replace(event, wall=time.time())))
 
 
 class Ledger:
-    """Writes one file. For readers, lines are complete or absent: each is one write."""
+    """Where a worker writes its events: each is sent at once, so that a killed worker loses none."""
 
-    def __init__(self, folder: Path, writer: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = (folder / f"{writer}.jsonl").open("ab", buffering=0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __init__(self, send: Callable[[bytes], object]) -> None:
+        self._send = send
 
     def write(self, event: AnyEvent) -> None:
-        """Write an event."""
-        line = msgspec.json.encode(msgspec.structs.replace(event, wall=time.time()))
-        self._file.write(credentials.words(line) + b"\n")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class Tail:
-    """Reads a growing ledger: `poll` returns what was added since the last call."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._offsets: dict[Path, int] = {}
-
-    def poll(self) -> list[AnyEvent]:
-        """Return the events since the last call."""
-        events: list[AnyEvent] = []
-        for path in sorted(self._folder.glob("*.jsonl")):
-            with path.open("rb") as file:
-                file.seek(self._offsets.get(path, 0))
-                fresh = file.read()
-            whole = fresh[: fresh.rfind(b"\n") + 1]
-            self._offsets[path] = self._offsets.get(path, 0) + len(whole)
-            events += [_decoder.decode(line) for line in whole.splitlines()]
-        return sorted(events, key=lambda e: e.wall)
-
-
-def read(folder: Path) -> Iterator[AnyEvent]:
-    """Yield all complete events of a run, sorted by time. A partial line at the end of a killed worker's file is left
-    out."""
-    return iter(Tail(folder).poll())
+        """Send an event."""
+        self._send(encoded(event))

@@ -10,8 +10,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Generator, Iterator
-from functools import partial
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Literal
@@ -38,6 +37,9 @@ from conformance.suite.scenes import (
 from conformance.suite.selection import not_claimed, scope
 
 NAME = "conformance-judge"
+LINE, SETTINGS = "conformance_line", "conformance_settings"
+"""What a worker is started with: its line to the controlling process, and the settings of the run. What `run.json` has
+become meanwhile is not believed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,7 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the judge if this is a conformance run."""
     config.addinivalue_line("markers", f"{requirement.MARK}(*ids): the requirements that a conformance test judges")
     if file := config.getoption("conformance_run"):
-        config.pluginmanager.register(Judge(config, settings.load(Path(file))), NAME)
+        given = getattr(config, "workerinput", {}).get(SETTINGS)
+        run = settings.load(Path(file)) if given is None else settings.decoded(given)
+        config.pluginmanager.register(Judge(config, run), NAME)
 
 
 @pytest.fixture
@@ -105,18 +109,22 @@ class Judge:
         self._running: RunningTest | None = None
         self._environment: Environment | None = None
         self._refusal: Exception | None = None
-        worker = getattr(config, "workerinput", {}).get("workerid")
+        given = getattr(config, "workerinput", {})
+        worker, self._line = given.get("workerid"), given.get(LINE)
         self.worker = str(worker or "main")
-        self.controls = worker is None and bool(getattr(config.option, "numprocesses", None))
-        self._ledger = None if self.controls or config.option.collectonly else ledger.Ledger(run.ledger, self.worker)
+        self._ledger: ledger.Ledger | None = None
         self._scenes: Scenes | None = None
         self._recorded: Recorded[Scene] | None = None
-        if self._ledger is not None:
-            self._ledger.write(ledger.WorkerStarted(worker=self.worker, pid=os.getpid()))
-            if worker is not None:
-                self._own_standard_error()
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, _interrupt)
+        if self._line is not None:
+            self.begin(self._line.send)
+            self._own_standard_error()
+
+    def begin(self, send: Callable[[bytes], object]) -> None:
+        """Judge in this process, and send the events."""
+        self._ledger = ledger.Ledger(send)
+        self._ledger.write(ledger.WorkerStarted(worker=self.worker, pid=os.getpid()))
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _interrupt)
 
     @property
     def running(self) -> RunningTest:
@@ -132,9 +140,12 @@ class Judge:
             run, known = self.run, self.registry.requirements
             claimed = {id for id in known if not not_claimed(known[id], run.roles, run.features)}
             judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
-            others_ended = partial(others.wait_until_ended, self.run.ledger, self.worker)
-            self._scenes = Scenes(self.environment, self._ledger, self.worker, judged, others_ended)
+            self._scenes = Scenes(self.environment, self._ledger, self.worker, judged, self._others_ended)
         return self._scenes
+
+    def _others_ended(self) -> None:
+        if self._line is not None:
+            others.wait_until_ended(self._line)
 
     def recorded(self, item: pytest.Item) -> Recorded[Scene]:
         """Return the recording of the scene that a test judges."""
@@ -318,11 +329,10 @@ class Judge:
         self._close()
 
     def pytest_unconfigure(self) -> None:
-        """Close the ledger."""
+        """Tell that this worker has ended."""
         self._close()
         if self._ledger is not None:
             self._ledger.write(ledger.WorkerEnded(worker=self.worker))
-            self._ledger.close()
 
     def _close(self) -> None:
         if self._scenes is not None:

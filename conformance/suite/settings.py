@@ -1,4 +1,5 @@
-"""The settings of one run. They are written to `run.json` in the run's folder, from which every worker reads them."""
+"""The settings of one run. They are written to `run.json` in the run's folder; workers get them from the process that
+starts them."""
 
 from __future__ import annotations
 
@@ -67,4 +68,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: Path) -> RunSettings:
     """Read the settings of a run."""
-    return msgspec.json.decode(path.read_bytes(), type=RunSettings)
+    return decoded(path.read_bytes())
+
+
+def decoded(content: bytes) -> RunSettings:
+    """Return settings from their JSON."""
+    return msgspec.json.decode(content, type=RunSettings)

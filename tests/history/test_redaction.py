@@ -13,8 +13,9 @@ from conformance.history import redaction
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.history.recorder import Recorder, Watched, _Feed
+from conformance.suite.book import Book
 from conformance.suite.checks import Checks
-from conformance.suite.ledger import Check, Ledger, Phase
+from conformance.suite.ledger import Check, Phase
 from conformance.suite.settings import RunSettings
 from kube.objects import envelope
 
@@ -90,7 +91,7 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
 
 
 def test_a_ledger_holds_no_tokens(tmp_path: Path) -> None:
-    with Ledger(tmp_path, "w") as book:
+    with Book(tmp_path) as book:
         book.write(Phase(worker="w", phase="starting", detail=f"its log ends with: {TOKEN}"))
     assert_clean(tmp_path)
 

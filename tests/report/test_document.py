@@ -12,7 +12,7 @@ import yaml
 
 from conformance.errors import HarnessError
 from conformance.report import document, model
-from conformance.suite import ledger
+from conformance.suite import book, ledger
 from conformance.suite.requirement import Level, Registry, Requirement
 
 SNAPSHOT = Path(__file__).parent / "report.snapshot.yaml"
@@ -91,12 +91,12 @@ def test_a_report_is_what_it_was(request: pytest.FixtureRequest) -> None:
 
 
 def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
-    with ledger.Ledger(tmp_path / "ledger", "gw0") as first, ledger.Ledger(tmp_path / "ledger", "run") as second:
+    with book.Book(tmp_path / "ledger") as written:
         for event in EVENTS:
-            (second if isinstance(event, ledger.RunStarted | ledger.RunFinished) else first).write(event)
+            written.write(event)
     reports = []
     for name in ("a.yaml", "b.yaml"):
-        document.write(tmp_path / name, model.judge(REGISTRY, ledger.read(tmp_path / "ledger"), date(2026, 11, 21)))
+        document.write(tmp_path / name, model.judge(REGISTRY, book.read(tmp_path / "ledger"), date(2026, 11, 21)))
         reports.append((tmp_path / name).read_bytes())
     assert reports[0] == reports[1]
     found = yaml.safe_load(reports[0])
@@ -104,12 +104,12 @@ def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_half_line_of_a_killed_worker_is_left_out(tmp_path: Path) -> None:
-    with ledger.Ledger(tmp_path, "gw0") as book:
+    with book.Book(tmp_path) as written:
         for event in EVENTS:
-            book.write(event)
-    with (tmp_path / "gw0.jsonl").open("ab") as file:
+            written.write(event)
+    with (tmp_path / book.FILE).open("ab") as file:
         file.write(b'{"event":"check","te')
-    assert len(list(ledger.read(tmp_path))) == len(EVENTS)
+    assert len(list(book.read(tmp_path))) == len(EVENTS)
 
 
 def test_times_are_not_part_of_the_verdict() -> None:

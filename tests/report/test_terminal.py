@@ -16,6 +16,7 @@ from test_model import DONE, TODAY, begin, check, ended, entry, started
 from conformance.report import model, terminal
 from conformance.report.progress import Progress
 from conformance.suite import ledger, requirement
+from conformance.suite.book import Book
 
 
 def shown(events: list[ledger.AnyEvent], *, verbose: bool = True, **how: object) -> str:
@@ -176,7 +177,7 @@ def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model
 def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
     out = StringIO()
     console = Console(file=out, width=200, highlight=False)
-    with ledger.Ledger(tmp_path, "gw0") as book, Progress(tmp_path, 1, console, 0.0):
+    with Book(tmp_path) as book, Progress(book, 1, console, 0.0):
         book.write(ledger.Phase(worker="gw0", phase="bringing the cluster up"))
         for event in EVENTS[1:-1]:
             book.write(event)

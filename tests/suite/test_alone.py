@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from faked import Faked, Ran
 
-from conformance.suite import ledger, others
+from conformance.run.workers import Workers
+from conformance.suite import book, ledger, others
+from conformance.suite.settings import RunSettings
 
 SCENES = """
     from conformance.suite.recorded import Recorded
@@ -54,7 +52,7 @@ SCENES = """
 
 
 def events(ran: Ran) -> list[ledger.AnyEvent]:
-    return list(ledger.read(ran.folder / "ledger"))
+    return list(book.read(ran.folder / "ledger"))
 
 
 @pytest.mark.parametrize("repeat", [1, 3])
@@ -93,17 +91,32 @@ def test_markers_are_in_the_report_on_the_page_and_in_allure(faked: Faked) -> No
     assert attached == ["deploy: pods-created 1.2 s, pods-ready 2.5 s"] * 2
 
 
-def test_a_worker_has_ended_when_it_says_so_or_is_gone(tmp_path: Path) -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    book = ledger.Ledger(tmp_path, "gw")
-    for name, pid in (("gw0", os.getpid()), ("gw1", gone.pid), ("gw2", os.getpid())):
-        book.write(ledger.WorkerStarted(worker=name, pid=pid))
-    waiting = threading.Thread(target=others.wait_until_ended, args=(tmp_path, "gw0"), daemon=True)
-    waiting.start()
-    time.sleep(3 * others.LOOK_EVERY)
-    assert waiting.is_alive()
-    book.write(ledger.WorkerEnded(worker="gw2"))
-    waiting.join(5)
-    assert not waiting.is_alive()
-    book.close()
+class Line:
+    """A worker's line, as both ends see it."""
+
+    def __init__(self) -> None:
+        self.answers: list[object] = []
+        self.told: Callable[[object], None] = lambda message: None
+
+    def setcallback(self, told: Callable[[object], None], endmarker: object) -> None:
+        assert endmarker is None
+        self.told = told
+
+    def send(self, item: object) -> None:
+        self.answers.append(item)
+
+
+def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_path: Path) -> None:
+    with book.Book(tmp_path) as written:
+        workers, lines = Workers(RunSettings(run="r", directory="", implementation="x"), written), {}
+        for name in ("gw0", "gw1", "gw2"):
+            workers.add(name, line := Line(), {})
+            lines[name] = line
+        lines["gw0"].told(others.ALONE)
+        lines["gw1"].told(None)
+        assert lines["gw0"].answers == []
+        lines["gw2"].told(ledger.encoded(ledger.WorkerEnded(worker="gw2")))
+        assert lines["gw0"].answers == [others.ALONE]
+        lines["gw2"].told(None)
+        lines["gw0"].told(others.ALONE)  # at once
+        assert lines["gw0"].answers == [others.ALONE] * 2

@@ -282,7 +282,7 @@ def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) ->
     assert ran.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
     assert "worker gw0 died during test_fake.py::test_one" in ran.out
     # What it had judged until then is kept.
-    assert '"outcome":"passed"' in (ran.folder / "ledger" / "gw0.jsonl").read_text()
+    assert '"outcome":"passed"' in (ran.folder / "ledger" / "run.jsonl").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,0 +1,50 @@
+"""The workers of a run, each with a line to this process: what they send is put into the book.
+
+No program can change what has passed through a pipe, as it could change a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from conformance.suite import others, plugin
+from conformance.suite.book import Book
+from conformance.suite.ledger import WorkerEnded
+from conformance.suite.settings import RunSettings
+
+
+class Workers:
+    """Which workers are at work, and which of them ask to be told when they are alone."""
+
+    def __init__(self, settings: RunSettings, book: Book) -> None:
+        self._settings, self._book = msgspec.json.encode(settings), book
+        self._lock = threading.Lock()
+        self._lines: dict[str, others.Line] = {}
+        self._asked: set[str] = set()
+
+    def add(self, name: str, line: Any, given: dict[str, Any]) -> None:
+        """Listen to a new worker. `given` is what it is started with: its line, and the settings of the run."""
+        given[plugin.LINE], given[plugin.SETTINGS] = line, self._settings
+        with self._lock:
+            self._lines[name] = line
+        line.setcallback(partial(self.take, name), endmarker=None)
+
+    def take(self, name: str, message: object) -> None:
+        """Take what a worker has sent; None if its line is cut."""
+        gone = message is None
+        if isinstance(message, bytes):
+            gone = isinstance(self._book.take(message), WorkerEnded)
+        with self._lock:
+            if message == others.ALONE:
+                self._asked.add(name)
+            if gone:
+                self._lines.pop(name, None)
+            if len(self._lines) == 1 and (last := next(iter(self._lines))) in self._asked:
+                self._asked.remove(last)
+                with contextlib.suppress(OSError):  # it is gone as well
+                    self._lines[last].send(others.ALONE)

@@ -1,0 +1,127 @@
+"""The book of a run: all its events, in the process that controls it.
+
+The workers send their events through pipes (`run/workers.py`), and the report is made from what arrived. The file is a
+copy of it for readers: any program of this user could write to it, the judged one included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from conformance import regular
+from conformance.errors import UsageError
+from conformance.suite.ledger import AnyEvent, HarnessFault, encoded
+
+FILE = "run.jsonl"
+_PIECE = 1 << 20
+_decoder = msgspec.json.Decoder(AnyEvent)
+
+
+class Book:
+    """Events in order of arrival. Any thread may write and read. Raises OSError if the file cannot be created."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / FILE
+        self._file = regular.opened(self._path, "ab")
+        self._written, self._digest = 0, hashlib.sha256()
+        self._lock = threading.Lock()
+        self._events: list[AnyEvent] = []
+        self._unwritten = ""
+        """Why the file ends early; empty if it does not."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def write(self, event: AnyEvent) -> None:
+        """Add an event of this process."""
+        self.take(encoded(event))
+
+    def take(self, line: bytes) -> AnyEvent:
+        """Add an event as a worker has sent it, and return it."""
+        try:
+            event: AnyEvent = _decoder.decode(line)
+        except msgspec.MsgspecError as error:
+            event = HarnessFault(worker="run", what=f"a worker sent something other than an event: {error}")
+            line = encoded(event)
+        with self._lock:
+            self._events.append(event)
+            self._append(line + b"\n")
+        return event
+
+    def since(self, number: int) -> list[AnyEvent]:
+        """Return the events after the first `number` ones."""
+        with self._lock:
+            return self._events[number:]
+
+    def events(self) -> list[AnyEvent]:
+        """Return all events, sorted by time."""
+        return sorted(self.since(0), key=lambda event: event.wall)
+
+    def close(self) -> None:
+        """Close the file. A harness fault is added if it is not what was written to it."""
+        with self._file:
+            for what in (self._unwritten, "" if self._unwritten else self._changed()):
+                if what:
+                    self._unwritten = ""
+                    self.write(HarnessFault(worker="run", what=what, log=str(self._path)))
+
+    def _append(self, line: bytes) -> None:
+        if self._unwritten or self._file.closed:
+            return
+        try:
+            written = self._file.write(line)
+        except OSError as error:
+            self._unwritten = f"the ledger {self._path} cannot be written: {error.strerror}: make room"
+            return
+        self._written += written
+        self._digest.update(line[:written])
+        if written < len(line):
+            self._unwritten = f"the ledger {self._path} cannot be written: the disk is full: make room"
+
+    def _changed(self) -> str:
+        what = f"another program has changed the ledger {self._path}; judged is what the workers sent"
+        try:
+            with regular.opened(self._path) as file:
+                ours, found = os.fstat(self._file.fileno()), os.fstat(file.fileno())
+                if not os.path.samestat(ours, found) or found.st_size != self._written:
+                    return what
+                digest = hashlib.sha256()
+                for place in range(0, self._written, _PIECE):
+                    digest.update(os.pread(file.fileno(), _PIECE, place))
+        except OSError:
+            return what
+        return "" if digest.digest() == self._digest.digest() else what
+
+
+def read(folder: Path) -> Iterator[AnyEvent]:
+    """Yield all complete events of an earlier run, sorted by time. A partial line at the end of a file is left out: the
+    run was killed. Raises UsageError."""
+    events: list[AnyEvent] = []
+    for path in sorted(folder.glob("*.jsonl")):
+        try:
+            with regular.opened(path) as file:
+                lines = file.read(os.fstat(file.fileno()).st_size).splitlines(keepends=True)
+        except OSError as error:
+            raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        for number, line in enumerate(lines, 1):
+            if line.endswith(b"\n"):
+                try:
+                    events.append(_decoder.decode(line))
+                except msgspec.MsgspecError as error:
+                    hint = "give the folder of another run"
+                    raise UsageError(f"is no event: {error}", where=f"{path}:{number}", hint=hint) from error
+    return iter(sorted(events, key=lambda event: event.wall))

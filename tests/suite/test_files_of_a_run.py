@@ -1,0 +1,143 @@
+"""Nobody who can write to the files of a run changes its verdict, or takes its report away."""
+
+from __future__ import annotations
+
+import pytest
+from faked import Faked, Ran
+
+from conformance.suite import book, ledger
+
+HOSTILE = """
+    import shutil
+    from pathlib import Path
+
+    @requirements("AA-001")
+    def test_one(case, request):
+        folder = Path(request.config.getoption("conformance_run")).parent
+        case.holds("AA-001", "x", PASSES, "seen")
+        {attack}
+
+    @requirements("AA-002")
+    def test_two(case):
+        case.holds("AA-002", "y", True, "seen")
+"""
+CHANGED = "another program has changed the ledger "
+
+
+def attacked(faked: Faked, attack: str, *, passes: bool = True, **changes: object) -> Ran:
+    faked.write(HOSTILE.replace("{attack}", attack.strip()).replace("PASSES", str(passes)), ids=2)
+    return faked.run(**changes)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_failure_stays_when_its_ledger_is_rewritten(faked: Faked, workers: int) -> None:
+    faked.write(
+        """
+        from pathlib import Path
+
+        @requirements("AA-001")
+        def test_one(case):
+            case.expect("AA-001", "x", 1, 2)
+
+        @requirements("AA-002")
+        def test_two(case, request):
+            [path] = (Path(request.config.getoption("conformance_run")).parent / "ledger").glob("*.jsonl")
+            until = time.monotonic() + 20
+            while '"failed"' not in path.read_text() and time.monotonic() < until:
+                pass
+            text = path.read_text()
+            path.write_text(text.replace('"outcome":"failed"', '"outcome":"passed"'))
+            case.expect("AA-002", "y", 1, 1)
+        """
+    )
+    ran = faked.run(workers=workers)
+    assert ran.outcomes == {"AA-001": "failed", "AA-002": "passed"}
+    assert ran.exit in (1, 3), ran.err
+    assert CHANGED in ran.out
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        'path.open("a").write("junk\\n")',
+        "path.unlink(); os.mkfifo(path)",
+        'path.unlink(); path.symlink_to("/dev/zero")',
+    ],
+)
+def test_what_the_ledger_has_become_is_told_beside_what_was_judged(faked: Faked, attack: str) -> None:
+    ran = attacked(faked, f'[path] = (folder / "ledger").glob("*.jsonl"); {attack}', workers=1)
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}, ran.err
+    assert ran.exit == 3
+    assert CHANGED in ran.out
+    assert "Traceback" not in ran.err and len(ran.err.splitlines()) < 10
+
+
+def test_other_files_in_the_folder_of_a_run_do_not_count(faked: Faked) -> None:
+    attack = """
+        (folder / "ledger" / "junk.jsonl").write_text("junk\\n")
+        os.mkfifo(folder / "ledger" / "a.jsonl")
+        (folder / "report.tmp").mkdir()
+        (folder / "run.json").write_text("junk")
+    """
+    ran = attacked(faked, attack, workers=1)
+    assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}, ran.err
+    assert ran.exit == 0
+
+
+def test_a_folder_of_a_run_that_is_gone_is_made_again(faked: Faked) -> None:
+    ran = attacked(faked, "shutil.rmtree(folder)", workers=1)
+    assert ran.exit == 3
+    assert (ran.folder / "report.yaml").exists() and (ran.folder / "report.txt").exists()
+    assert CHANGED in ran.out
+    assert "Traceback" not in ran.err
+
+
+def test_a_report_that_cannot_be_written_is_told_in_a_line(faked: Faked) -> None:
+    ran = attacked(faked, '(folder / "report.yaml" / "x").mkdir(parents=True)', workers=1)
+    assert ran.exit == 3
+    [line] = [line for line in ran.err.splitlines() if "report.yaml" in line]
+    assert "cannot be written: Is a directory" in line and "remove what is in its place" in line
+
+
+def test_a_worker_that_replaces_a_killed_one_has_the_settings_of_the_run(faked: Faked) -> None:
+    """What `run.json` has become does not decide what it judges."""
+    attack = """
+        path = folder / "run.json"
+        path.write_text(path.read_text().replace('"ids": [', '"ids": ["AA-001"').replace('"AA-002"', '""'))
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    ran = attacked(faked, attack, workers=1)
+    assert ran.exit == 3
+    assert ran.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
+
+
+def test_junk_in_the_ledger_of_an_earlier_run_is_named(faked: Faked) -> None:
+    from conformance.errors import UsageError
+
+    with book.Book(faked.folder) as written:
+        written.write(ledger.WorkerEnded(worker="gw0"))
+    with (faked.folder / book.FILE).open("a") as file:
+        file.write("junk\n")
+    with pytest.raises(UsageError, match=r"run\.jsonl:2: is no event"):
+        list(book.read(faked.folder))
+
+
+def test_what_a_worker_sends_and_is_no_event_is_a_harness_fault(faked: Faked) -> None:
+    with book.Book(faked.folder) as written:
+        written.take(b"junk")
+        [fault] = written.events()
+    assert isinstance(fault, ledger.HarnessFault) and "a worker sent something other than an event" in fault.what
+
+
+def test_a_full_disk_is_told_once(faked: Faked) -> None:
+    written = book.Book(faked.folder)
+    written._file.close()
+    written._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115, PTH123
+    for number in range(3):
+        written.write(ledger.WorkerEnded(worker=f"gw{number}"))
+    written.close()
+    *ended, fault = written.events()
+    assert len(ended) == 3
+    assert (
+        isinstance(fault, ledger.HarnessFault) and "cannot be written: No space left on device: make room" in fault.what
+    )
