@@ -80,7 +80,7 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made = Cluster.up("bare", settings=ClusterSettings(audit=False), owner=True)
         try:
             Driver(
-                loading.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.environment(), made.port)
+                loading.load("blank"), ClusterFacts(made.kubeconfig, made.directory, made.marker(), made.port)
             ).install()
             made.learn_new_kinds()
             yield made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from conformance.cluster import processes
@@ -75,10 +74,6 @@ class Facts:
         HarnessError if no port is left."""
         return self._driver_ports.port(self.record.ports, index)
 
-    def environment(self) -> dict[str, str]:
-        """The whole environment, with the marker, for a process that ends with this cluster."""
-        return os.environ | self.marker()
-
     def marker(self) -> dict[str, str]:
-        """The two environment variables that mark a process as part of this cluster."""
+        """The two environment variables that mark a process as part of this cluster: it ends with the cluster."""
         return {processes.CLUSTER: self.uid, processes.STATE_ROOT: str(self._state.root)}

@@ -36,7 +36,7 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
     return ClusterFacts(
         kubeconfigs.suite(cluster),
         cluster.directory,
-        cluster.environment(),
+        cluster.marker(),
         cluster.port,
         lambda role: kubeconfigs.role(cluster, role),
     )

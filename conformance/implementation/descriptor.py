@@ -53,6 +53,8 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
     """Its name within the role; empty for the only process of a role."""
     env: dict[str, str] = {}
+    inherit: list[str] = []
+    """Variables of the suite's environment that it gets besides the harmless ones (`inherited.py`)."""
     files: dict[str, str] = {}
     stop: Stop = Stop()
 

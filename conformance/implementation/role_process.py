@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conformance.errors import HarnessError
-from conformance.implementation import placeholders
+from conformance.implementation import inherited, placeholders
 from conformance.implementation.certificates import write_private
 from conformance.implementation.descriptor import Descriptor, Process, Role
 from conformance.implementation.output import TAIL
 from conformance.implementation.process import Ended, NotReady, ProcessGroup
 from conformance.implementation.program import find_program
 from conformance.implementation.values import Place, Values
-
-FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
-"""Variables that would direct a client to another cluster."""
 
 
 def subject(role: Role, process: str) -> str:
@@ -86,19 +83,19 @@ class RoleProcess:
         self.notice()
         self._ready = False
         directory = self._values.directory(self.name)
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, template in self._process.files.items():
-            write_private(directory / name, self._fill(template).encode())
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name, template in self._process.files.items():
+                write_private(directory / name, self._fill(template).encode())
+        except OSError as error:  # it may have changed its own folder
+            raise self._not_started(f"cannot be started: {error.filename}: {error.strerror}") from error
         argv = list(self._argv())
         find_program(argv[0], self._descriptor.document.where(*self._field, "argv", 0))
-        inherited = os.environ | dict(self._values.cluster.environment)
-        environment = {name: value for name, value in inherited.items() if name not in FOREIGN}
-        environment |= {name: self._fill(value) for name, value in self._process.env.items()}
         log = self._values.log(self.name)
         try:
-            self.group = ProcessGroup(argv, environment=environment, directory=directory, log=log)
+            self.group = ProcessGroup(argv, environment=self._environment(), directory=directory, log=log)
         except OSError as error:
-            raise self._not_started(f"cannot be started: {argv[0]}: {error.strerror}") from error
+            raise self._not_started(f"cannot be started: {error.filename or argv[0]}: {error.strerror}") from error
 
     def wait_ready(self, others: list[RoleProcess]) -> None:
         """Wait until a launched process is ready. Raises NotStarted, also if one of the `others` ends meanwhile."""
@@ -113,7 +110,7 @@ class RoleProcess:
         try:
             self.group.wait_ready(page, ready.log, ready.within, meanwhile)
         except NotReady as error:
-            raise self._not_started(str(error)) from error
+            raise self._not_started(str(error) + self._missed(str(error))) from error
         self._ready = True
 
     def still_running(self, waiting: RoleProcess) -> None:
@@ -133,7 +130,8 @@ class RoleProcess:
     def notice(self) -> None:
         """Record a failure if the process has ended by itself."""
         if self.group is not None and (ended := self.group.ended) is not None:
-            died = Failure(self.role, self._process.name, self._descriptor.name, ended, self.group.tail())
+            said = self.group.tail()
+            died = Failure(self.role, self._process.name, self._descriptor.name, ended, said + self._missed(said))
             self._failures.append(died)
             self.group = None
 
@@ -148,6 +146,14 @@ class RoleProcess:
         if self.group is not None:
             self.group.kill() if kill else self.group.stop(self._process.stop.grace)
             self.group = None
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of the program."""
+        own = {name: self._fill(value) for name, value in self._process.env.items()}
+        return inherited.chosen(os.environ, self._process.inherit) | dict(self._values.cluster.environment) | own
+
+    def _missed(self, said: str) -> str:
+        return inherited.missed(os.environ, self._environment(), said)
 
     def _argv(self) -> Iterator[str]:
         for item in self._process.argv:

@@ -20,7 +20,7 @@ class ClusterFacts:
     directory: Path
     """The cluster's own folder: logs are in `logs/`, everything else is in `implementation/`."""
     environment: Mapping[str, str]
-    """Variables for every process (the whole environment or only the marker), by which prune finds it."""
+    """Variables of every process: the marker by which prune finds it, in a cluster of the suite."""
     port: Callable[[int], int]
     """The n-th port (from 0) of 127.0.0.1 that is claimed for drivers. Raises HarnessError if none is left."""
     of_role: Callable[[Role], Path] | None = None

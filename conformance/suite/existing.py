@@ -6,7 +6,6 @@ What the suite installs stays, except webhook configurations: they would reject 
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -117,7 +116,7 @@ def facts(kubeconfig: Path, directory: Path, stack: ExitStack) -> ClusterFacts:
     first = Ports().claim(directory)
     stack.callback(Ports().release, directory)
     ports = DriverPorts(directory)
-    return ClusterFacts(kubeconfig, directory, dict(os.environ), lambda index: ports.port(first, index))
+    return ClusterFacts(kubeconfig, directory, {}, lambda index: ports.port(first, index))
 
 
 def watcher(kubeconfig: Path, api: Api, time_scale: float) -> Watcher:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import socket
 import stat
 import subprocess
@@ -276,7 +277,7 @@ def test_down_leaves_nothing_and_takes_the_drivers_processes_along(state: State)
     assert "kube-scheduler" not in cluster.monitor.pids() and cluster.monitor.healthy()
     assert not cluster.audit_log.exists()
     assert all(is_free(cluster.port(index)) for index in range(10))
-    driver = subprocess.Popen(["sleep", "1000"], env=cluster.environment(), start_new_session=True)
+    driver = subprocess.Popen(["sleep", "1000"], env=os.environ | cluster.marker(), start_new_session=True)
     cluster.down()
     assert driver.wait(timeout=10) == -9
     assert not marked(cluster.uid) and not list(state.clusters.iterdir())

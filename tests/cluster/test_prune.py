@@ -211,7 +211,7 @@ def test_a_killed_run_takes_no_other_cluster_along(state: State, spawn: Spawn) -
     other = Cluster.up("other")
     victim = spawn(UP)
     assert victim.stdout is not None and victim.stdout.readline() == "up\n"
-    driver = subprocess.Popen(["sleep", "1000"], env=find("victim").environment())
+    driver = subprocess.Popen(["sleep", "1000"], env=os.environ | find("victim").marker())
     kill_with_the_watch(victim, state)
     pruned = prune()
     assert list(pruned.clusters) == ["victim"] and f"sleep ({driver.pid})" in pruned.processes

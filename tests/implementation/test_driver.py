@@ -119,6 +119,42 @@ def test_no_variable_leads_to_another_cluster(make: Make, drive, monkeypatch: py
     assert not {"KUBECONFIG", "KUBERNETES_SERVICE_HOST"} & set(told(driver, Role.OPERATOR)["env"])
 
 
+def test_no_secret_of_the_environment_is_inherited(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CI_JOB_TOKEN", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD"):
+        monkeypatch.setenv(name, "secret")
+    kept = {"HTTPS_PROXY": "http://127.0.0.1:1", "LC_ALL": "C", "SSL_CERT_FILE": "/ca", "MY_TOKEN": "wanted"}
+    for name, value in kept.items():
+        monkeypatch.setenv(name, value)
+    driver = drive(
+        make("mine", "operator", "gang-scheduler", replace=("    env:", "    inherit: [MY_TOKEN]\n    env:"))
+    )
+    driver.start()
+    given = told(driver, Role.OPERATOR)["env"]
+    assert "secret" not in given.values()
+    assert kept.items() <= given.items()
+    assert {"PATH", MARKER, "MINE"} <= given.keys()
+    assert "secret" not in psutil.Process(_pid(driver, Role.OPERATOR)).parent().environ().values()
+
+
+def test_a_variable_that_a_process_misses_is_named(make: Make, drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPERATOR_HOME", "/opt/it")
+    monkeypatch.setenv("OTHER_TOKEN", "secret")
+    code = '["${python}", "-c", "import os; os.environ[\'OPERATOR_HOME\']"]'
+    begin = '["${python}", "${here}/process.py", "${kubeconfig}", "${schedulerName}", "${port.health}",\n'
+    rest = '           "${certificates}", "${file.c.yaml}", [--mutant, "${set.mutant}"]]'
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=(begin + rest, code)))
+    with pytest.raises(NotStarted, match=r"KeyError: 'OPERATOR_HOME' .*; not inherited: OPERATOR_HOME \(name it in"):
+        driver.start()
+
+
+def test_a_folder_in_the_place_of_a_file_of_a_process_is_its_own_doing(make: Make, drive, facts: ClusterFacts) -> None:
+    own = facts.directory / "implementation" / "operator" / "c.yaml"
+    (own / "inside").mkdir(parents=True)
+    driver = drive(make("mine", "operator", "gang-scheduler"))
+    with pytest.raises(NotStarted, match=r"the operator cannot be started: .*c\.yaml.*: Is a directory"):
+        driver.start()
+
+
 def test_a_list_of_arguments_is_left_out_where_its_placeholder_is_empty(make: Make, drive) -> None:
     driver = drive(make("mine", "operator", "gang-scheduler", mutant="lazy"))
     driver.start()

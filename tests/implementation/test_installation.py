@@ -65,7 +65,7 @@ def names(objects: list[dict[str, Any]]) -> set[str]:
 
 
 def test_crds_can_be_used_when_install_returns(cluster: Cluster, ask) -> None:
-    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
     driver = Driver(loading.load("blank"), facts)
     driver.install()
     assert ask(lambda client: client.list(SETS)) == []
@@ -149,7 +149,7 @@ def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp
         (tmp_path / f"{name}-hooks.yaml").write_text(HOOKS.format(name=name))
     mine, theirs = (loading.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
     judged = succession.after(mine, theirs)
-    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
     resource = installation.WEBHOOKS["ValidatingWebhookConfiguration"]
 
     def hooks() -> set[str]:
@@ -172,7 +172,7 @@ def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp
 def test_webhooks_are_away_for_a_while_and_come_back_whatever_happens(cluster: Cluster, ask, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(OPERATOR.format(name="mine"))
     (tmp_path / "mine-hooks.yaml").write_text(HOOKS.format(name="mine"))
-    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.environment(), cluster.port)
+    facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
     ask(lambda client: installation.install_crds(client, [GADGET]))
 
     def make(name: str) -> None:

@@ -53,7 +53,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path_factory.mktemp("state")))
         made = Cluster.up("migrated", settings=ClusterSettings(audit=False), owner=True)
-        facts = ClusterFacts(made.kubeconfig, made.directory, made.environment(), made.port)
+        facts = ClusterFacts(made.kubeconfig, made.directory, made.marker(), made.port)
         Driver(loading.load("blank"), facts).install()
         made.learn_new_kinds()
         yield made

@@ -1,0 +1,37 @@
+"""Which variables of the suite's environment its programs of an implementation inherit: how to find files and to reach
+the network, and in which language to speak.
+
+Everything else may be a secret of this machine or of its CI. A descriptor names what it needs beyond that (`inherit`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+_HARMLESS = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TMP", "TEMP", "TZ", "LANG", "LANGUAGE"}
+    | {"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+    | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+)
+_FAMILIES = ("LC_", "PYTHON")
+FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
+"""Variables that would direct a client to another cluster: never inherited."""
+
+
+def chosen(environment: Mapping[str, str], named: Collection[str]) -> dict[str, str]:
+    """Return the variables that a program inherits. `named` are those of its descriptor."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in FOREIGN and (name in _HARMLESS or name in named or name.startswith(_FAMILIES))
+    }
+
+
+def missed(environment: Mapping[str, str], given: Collection[str], said: str) -> str:
+    """Return a sentence about variables that a program was not given and that it speaks of; empty without one."""
+    words = set(re.findall(r"\w+", said))
+    found = sorted(name for name in words & environment.keys() - set(given) - set(FOREIGN) if name.isupper())
+    if not found:
+        return ""
+    return f"; not inherited: {', '.join(found)} (name it in `inherit` of the process, or set it in `env`)"
