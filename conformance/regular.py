@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import weakref
 from pathlib import Path
 from typing import IO
 
@@ -16,11 +17,37 @@ _FLAGS = {"rb": os.O_RDONLY, "r+b": os.O_RDWR, "ab": os.O_WRONLY | os.O_APPEND |
 
 def opened(path: Path, mode: str = "rb") -> IO[bytes]:
     """Open a file without a buffer, as `Path.open` does. Raises OSError, also for whatever is no regular file."""
-    return os.fdopen(descriptor(path, mode), mode, buffering=0)
+    return os.fdopen(_descriptor(path, mode), mode, buffering=0)
 
 
-def descriptor(path: Path, mode: str = "rb") -> int:
-    """Open a file and return its descriptor, as `opened`."""
+class Held:
+    """A file that stays the one that was opened, whatever takes its place. It is closed with the last reference to it.
+    Raises OSError, as `opened`."""
+
+    def __init__(self, path: Path, mode: str = "rb") -> None:
+        self.descriptor = _descriptor(path, mode)
+        self._path = path
+        weakref.finalize(self, os.close, self.descriptor)
+
+    @property
+    def size(self) -> int:
+        """Return the present size in bytes."""
+        return os.fstat(self.descriptor).st_size
+
+    @property
+    def in_place(self) -> bool:
+        """Return whether it is still the file at its path."""
+        try:
+            return os.path.samestat(self._path.lstat(), os.fstat(self.descriptor))
+        except OSError:
+            return False
+
+    def at(self, place: int, most: int) -> bytes:
+        """Return up to `most` bytes that begin at `place`."""
+        return os.pread(self.descriptor, most, place)
+
+
+def _descriptor(path: Path, mode: str) -> int:
     found = os.open(path, _FLAGS[mode] | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, 0o666)
     if not stat.S_ISREG(os.fstat(found).st_mode):
         os.close(found)

@@ -7,7 +7,6 @@ while the cluster was idle.
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+
+from conformance.cluster.growing import Growing
 
 
 class AuditKey(NamedTuple):
@@ -113,34 +114,31 @@ READS = ("get", "list", "watch")
 
 
 class AuditTail:
-    """Reads a growing log from its present end. Watches are left out: clients renew them periodically."""
+    """Reads a log from its present end. Watches are left out: clients renew them periodically."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._at = path, AuditLog(path).mark()
+    def __init__(self, log: AuditLog) -> None:
+        self._log, self._at = log, log.mark()
 
     def poll(self) -> list[Request]:
         """Return the requests that were answered since the last call."""
         requests: list[Request] = []
-        for line, end in _whole_lines(self._path, self._at):
+        for event, end in self._log.events(self._at):
             self._at = end
-            event = _EVENT.decode(line)
             if event.verb != "watch":
                 requests.append(event.request)
         return requests
 
 
 class AuditLog:
-    """The audit log at `path`, which need not exist yet."""
+    """The audit log at `path`, which need not exist yet. All methods raise HarnessError if anybody but the API server
+    has written to it."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._log = Growing(path)
 
     def mark(self) -> int:
         """Return the present end of the log in bytes, for `since` and `until`."""
-        try:
-            return self._path.stat().st_size
-        except FileNotFoundError:
-            return 0
+        return self._log.end()
 
     def count(self, since: int = 0, until: int | None = None, namespace: str | None = None) -> Counter[AuditKey]:
         """Count the finished writes between two marks, accepted or not (see the code); only those in a namespace if one
@@ -153,7 +151,7 @@ class AuditLog:
         """Count all requests since a mark, reads included if the cluster logs them. A watch counts when it begins."""
         return Counter(
             event.key
-            for event in self._events(since)
+            for event, _ in self.events(since)
             if event.stage == ("ResponseStarted" if event.verb == "watch" else "ResponseComplete")
         )
 
@@ -193,27 +191,18 @@ class AuditLog:
         return (event.request for event in self._finished(since) if event.responseStatus.code < 300)
 
     def _finished(self, since: int, until: int | None = None) -> Iterator[_Event]:
-        for event in self._events(since, until):
+        for event, _ in self.events(since, until):
             if event.stage == "ResponseComplete" and event.verb not in READS:
                 yield event
 
-    def _events(self, since: int, until: int | None = None) -> Iterator[_Event]:
+    def events(self, since: int, until: int | None = None) -> Iterator[tuple[_Event, int]]:
+        """Yield the events between two marks, each with the offset of its end."""
         until = self.mark() if until is None else until
-        for line, end in _whole_lines(self._path, since):
+        for line, end in self._log.lines(since):
             if end - len(line) >= until:
                 return
-            yield _EVENT.decode(line)
-
-
-def _whole_lines(path: Path, since: int) -> Iterator[tuple[bytes, int]]:
-    """Yield complete lines that begin at or after `since`, each with the offset of its end. `since` may be inside a
-    line: the server does not write lines atomically."""
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as log:
-        if since:
-            log.seek(since - 1)
-            log.readline()  # the rest of the line that the mark cut, or the end of the line before
-        for line in iter(log.readline, b""):
-            if not line.endswith(b"\n"):
-                return
-            if not line.isspace():
-                yield line, log.tell()
+            try:
+                event = _EVENT.decode(line)
+            except msgspec.MsgspecError as error:
+                raise self._log.wrong(f"has a line that is no audit event, before byte {end}: {error}") from error
+            yield event, end

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -167,10 +166,10 @@ def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
     than `MOST_LOG` bytes, `to` has the end of it, and a compressed file beside it has all of it. Raises
     FileNotFoundError."""
     try:
-        with regular.opened(log) as file:
-            end = os.fstat(file.fileno()).st_size
-            begin = offset if offset <= end else 0
-            window = credentials.words(os.pread(file.fileno(), min(most, end - begin), max(begin, end - most)))
+        file = regular.Held(log)
+        end = file.size
+        begin = offset if offset <= end else 0
+        window = credentials.words(file.at(max(begin, end - most), min(most, end - begin)))
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -6,7 +6,6 @@ import os
 import re
 import threading
 import time
-import weakref
 from itertools import pairwise
 from pathlib import Path
 
@@ -51,10 +50,9 @@ class Output:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = regular.descriptor(path, "r+b")
-        weakref.finalize(self, os.close, self._file)
+        self._file = regular.Held(path, "r+b")
         self._lock = threading.Lock()
-        self._begin = self._read = self._size()
+        self._begin = self._read = self._file.size
         self._found: set[str] = set()
 
     def has(self, pattern: str) -> bool:
@@ -64,11 +62,11 @@ class Output:
             return True
         wanted, until = regex.compile(pattern), time.monotonic() + LOOK
         with self._lock:
-            end = self._size()
+            end = self._file.size
             if self._read > end:  # the file was truncated
                 self._begin = self._read = 0
             while self._read < end and time.monotonic() < until:
-                piece = self._at(self._read, min(PIECE, end - self._read))
+                piece = self._file.at(self._read, min(PIECE, end - self._read))
                 if any(_matches(wanted, line) for line in piece.decode("utf-8", "replace").splitlines()):
                     self._found.add(pattern)
                     return True
@@ -83,14 +81,14 @@ class Output:
         """Drop the beginning of the file if it has become too large. Processes that append to it continue after what is
         kept. Raises OSError."""
         with self._lock:
-            size = self._size()
+            size = self._file.size
             if size <= MOST:
                 return
-            kept = self._at(size - KEPT, KEPT)
+            kept = self._file.at(size - KEPT, KEPT)
             said = b"(more than %d MiB of output: what came before was dropped)\n" % (MOST >> 20)
             kept = said + kept[kept.find(b"\n") + 1 :]  # all of it, if it is one line
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, kept, 0)
+            os.ftruncate(self._file.descriptor, 0)
+            os.pwrite(self._file.descriptor, kept, 0)
             self._begin, self._read = (max(0, place - size + len(kept)) for place in (self._begin, self._read))
 
     def last_lines(self, most: int) -> list[str]:
@@ -108,17 +106,11 @@ class Output:
         return (found if len(found) <= LONGEST else found[: LONGEST - 1] + "…") + _origin(lines[last + 1 :])
 
     def _end(self) -> list[str]:
-        end = self._size()
+        end = self._file.size
         begin = self._begin if self._begin <= end else 0
-        said = self._at(max(begin, end - LAST), min(LAST, end - begin)).decode("utf-8", "replace")
+        said = self._file.at(max(begin, end - LAST), min(LAST, end - begin)).decode("utf-8", "replace")
         lines = [line.strip() for line in credentials.text(said).splitlines()]
         return [line for line in lines if line]
-
-    def _size(self) -> int:
-        return os.fstat(self._file).st_size
-
-    def _at(self, place: int, most: int) -> bytes:
-        return os.pread(self._file, most, place)
 
 
 def _matches(wanted: regex.Pattern[str], line: str) -> bool:

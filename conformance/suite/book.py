@@ -95,13 +95,11 @@ class Book:
     def _changed(self) -> str:
         what = f"another program has changed the ledger {self._path}; judged is what the workers sent"
         try:
-            with regular.opened(self._path) as file:
-                ours, found = os.fstat(self._file.fileno()), os.fstat(file.fileno())
-                if not os.path.samestat(ours, found) or found.st_size != self._written:
-                    return what
-                digest = hashlib.sha256()
-                for place in range(0, self._written, _PIECE):
-                    digest.update(os.pread(file.fileno(), _PIECE, place))
+            file, digest = regular.Held(self._path), hashlib.sha256()
+            if file.size != self._written or not os.path.sameopenfile(file.descriptor, self._file.fileno()):
+                return what
+            for place in range(0, self._written, _PIECE):
+                digest.update(file.at(place, _PIECE))
         except OSError:
             return what
         return "" if digest.digest() == self._digest.digest() else what
@@ -113,8 +111,8 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     events: list[AnyEvent] = []
     for path in sorted(folder.glob("*.jsonl")):
         try:
-            with regular.opened(path) as file:
-                lines = file.read(os.fstat(file.fileno()).st_size).splitlines(keepends=True)
+            file = regular.Held(path)
+            lines = file.at(0, file.size).splitlines(keepends=True)
         except OSError as error:
             raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
         for number, line in enumerate(lines, 1):

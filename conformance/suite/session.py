@@ -245,7 +245,7 @@ class ClusterEnvironment:
                 time_scale=self._settings.time_scale,
                 randomness=randomness(running.test, self._settings.seed),
                 audit=self._audit,
-                silence=Silence(AuditTail(self._cluster.audit_log).poll, name) if self._cluster else None,
+                silence=Silence(AuditTail(self._audit).poll, name) if self._cluster and self._audit else None,
             )
             case = environment(namespace=name, history=history)
             case.second_namespace = partial(self._second_namespace, case, environment, api)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
 
-from conformance.cluster.audit import AuditKey, AuditLog
+import pytest
+
+from conformance.cluster import growing
+from conformance.cluster.audit import AuditKey, AuditLog, AuditTail
+from conformance.errors import HarnessError
 
 
 def event(verb: str = "create", resource: str = "pods", **more: Any) -> bytes:
@@ -99,3 +104,88 @@ def test_fifty_thousand_lines_take_less_than_a_second(tmp_path: Path) -> None:
     begin = time.process_time()
     assert AuditLog(log).count().total() == 50_000
     assert time.process_time() - begin < 1
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_line_that_is_no_event_is_named(tmp_path: Path, known: bool) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(event())
+    audit = AuditLog(log)
+    tail = AuditTail(audit)
+    if known:
+        audit.mark()
+    with log.open("ab") as file:
+        file.write(b"junk\n" + event())
+    begin = f"{log}: has a line that is no audit event, before byte {len(event()) + 5}: "
+    for read in (tail.poll, audit.count):
+        with pytest.raises(HarnessError) as caught:
+            read()
+        assert str(caught.value).startswith(begin) and "\n" not in str(caught.value)
+
+
+def _cut(log: Path) -> None:
+    os.truncate(log, log.stat().st_size - len(event()))
+
+
+def _replaced(log: Path) -> None:
+    log.rename(log.with_name("old"))
+    log.write_bytes(event() * 300)
+
+
+def _rewritten(log: Path) -> None:
+    with log.open("r+b") as file:
+        file.write(event().replace(b"pods", b"gods"))
+
+
+def _gone(log: Path) -> None:
+    log.unlink()
+
+
+@pytest.mark.parametrize(
+    ("attack", "what"),
+    [(_cut, "was cut"), (_replaced, "was replaced"), (_gone, "was replaced"), (_rewritten, "was changed")],
+)
+@pytest.mark.parametrize("events", [2, 200])
+def test_a_log_that_somebody_else_has_changed_is_told(tmp_path: Path, attack: Any, what: str, events: int) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(event() * events)
+    audit = AuditLog(log)
+    assert audit.count().total() == events
+    attack(log)
+    with pytest.raises(HarnessError, match=rf"^{log}: {what} — another program of this user"):
+        audit.count()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder"])
+def test_only_a_regular_file_is_an_audit_log(tmp_path: Path, kind: str) -> None:
+    log = tmp_path / "audit.log"
+    match kind:
+        case "fifo":
+            os.mkfifo(log)
+        case "device":
+            log.symlink_to("/dev/zero")
+        case _:
+            log.mkdir()
+    with pytest.raises(HarnessError, match="cannot be read: "):
+        AuditLog(log).count()
+
+
+def test_a_line_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "LONGEST", 200_000)
+    log = tmp_path / "audit.log"
+    log.write_bytes(b"x" * 500_000)
+    with pytest.raises(HarnessError, match="has a line of more than"):
+        AuditLog(log).count()
+
+
+@pytest.mark.parametrize("size", [growing.PIECE - 1, growing.PIECE, growing.PIECE + 1, 3 * growing.PIECE])
+def test_lines_are_whole_wherever_pieces_end(tmp_path: Path, size: int) -> None:
+    log = tmp_path / "audit.log"
+    line = event()
+    lines = -(-size // len(line))
+    log.write_bytes(line * lines)
+    audit = AuditLog(log)
+    assert audit.count().total() == lines
+    for mark in (1, len(line) - 1, len(line), len(line) + 1, size):
+        assert audit.count(mark).total() == (lines * len(line) - mark) // len(line)

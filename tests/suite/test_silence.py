@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conformance.cluster.audit import AuditTail, Request
+from conformance.cluster.audit import AuditLog, AuditTail, Request
 from conformance.cluster.settings import audit_policy
 from conformance.history.query import Unmet
 from conformance.report.causes import nearest
@@ -284,7 +284,7 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
 
     path = tmp_path / "audit.log"
     path.write_text(line("old/1", 200, 1))
-    tail = AuditTail(path)
+    tail = AuditTail(AuditLog(path))
     assert tail.poll() == []
     second = line("you/2", 403, 3)
     with path.open("a") as log:
@@ -293,11 +293,11 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
     with path.open("a") as log:
         log.write(second[9:])
     assert tail.poll() == [Request("you", 403, "list", "a", 3.5)]
-    assert AuditTail(tmp_path / "none").poll() == []
+    assert AuditTail(AuditLog(tmp_path / "none")).poll() == []
 
     with path.open("a") as log:
         log.write(line("half/1", 200, 4)[:30])
-    begun_within_a_line = AuditTail(path)
+    begun_within_a_line = AuditTail(AuditLog(path))
     assert begun_within_a_line.poll() == []
     with path.open("a") as log:
         log.write(line("half/1", 200, 4)[30:40])

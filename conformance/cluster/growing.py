@@ -1,0 +1,88 @@
+"""A file that one program appends to, and nobody else may change.
+
+It is read as it grows. Of each piece a digest is kept: one that reads otherwise later was changed, and is not believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from conformance import regular
+from conformance.errors import HarnessError
+
+PIECE = 1 << 16
+"""Bytes of a piece."""
+LONGEST = 32 << 20
+"""Maximum bytes of a line. An object has at most 1.5 MiB, and a line has at most two of it."""
+
+
+class Growing:
+    """The file at `path`, which need not exist yet. All methods raise HarnessError if it was changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: regular.Held | None = None
+        self._end = 0
+        self._digests: list[bytes] = []
+        """Of each whole piece."""
+        self._last = hashlib.blake2b()
+        """Of what there is of the last piece."""
+
+    def end(self) -> int:
+        """Read what was appended since the last call. Return the present end."""
+        if self._file is None:
+            try:
+                self._file = regular.Held(self._path)
+            except FileNotFoundError:
+                return 0
+            except OSError as error:
+                raise self.wrong(f"cannot be read: {error.strerror}") from error
+        size = self._file.size
+        if size < self._end or not self._file.in_place:
+            raise self.wrong("was cut" if size < self._end else "was replaced")
+        while self._end < size:
+            piece = self._file.at(self._end, min(size - self._end, PIECE - self._end % PIECE))
+            if not piece:
+                raise self.wrong("was cut")
+            self._last.update(piece)
+            self._end += len(piece)
+            if self._end % PIECE == 0:
+                self._digests.append(self._last.digest())
+                self._last = hashlib.blake2b()
+        return self._end
+
+    def lines(self, since: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the complete lines that begin at or after `since`, each with the offset of its end. `since` may be
+        inside a line: a server does not write lines atomically."""
+        self.end()
+        place = max(0, since - 1)  # the end of the line before, if no line is cut
+        rest, skipping = b"", since > 0
+        for piece in self._pieces(place):
+            lines = (rest + piece).splitlines(keepends=True)
+            rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+            for line in lines:
+                place += len(line)
+                if not skipping and not line.isspace():
+                    yield line, place
+                skipping = False
+            if len(rest) > LONGEST:
+                raise self.wrong(f"has a line of more than {LONGEST >> 20} MiB")
+
+    def wrong(self, what: str) -> HarnessError:
+        """Return the error that the file is not what it should be."""
+        hint = "another program of this user has done that: run the suite apart from it"
+        return HarnessError(what, where=str(self._path), hint=hint)
+
+    def _pieces(self, place: int) -> Iterator[bytes]:
+        """Yield what there is from `place` on."""
+        until = self._end
+        for number in range(place // PIECE, -(-until // PIECE)):
+            assert self._file is not None
+            begin = number * PIECE
+            piece = self._file.at(begin, min(PIECE, self._end - begin))
+            last = number == len(self._digests)
+            if hashlib.blake2b(piece).digest() != (self._last.digest() if last else self._digests[number]):
+                raise self.wrong("was changed")
+            yield piece[max(0, place - begin) :]
