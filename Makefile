@@ -89,6 +89,7 @@ clean:  ## remove the virtual environment and the outputs of runs
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": say which one with make PYTHON=…")'
+	@$(PYTHON) -c 'import os, sys; bad = sorted(set(os.getcwd()) & set("\x22\x24\x27\x3a\x5c\x60\n")); sys.exit("the path of this checkout, " + os.getcwd() + ", contains " + " ".join(bad) + ", which virtual environments and pip cannot handle: move it to another path" if bad else 0)'
 	@echo "making $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip -q --disable-pip-version-check install --require-hashes -r requirements.lock

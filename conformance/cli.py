@@ -11,6 +11,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module, metadata
+from io import TextIOWrapper
 from typing import Annotated, Any, cast
 
 import typer
@@ -95,6 +96,9 @@ _TYPER_INTERRUPTED = 130
 def main() -> None:
     """Entry point of the program. SIGTERM is like Ctrl-C, so that what a command has started is taken down."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may not know all characters, as one of latin-1
     sys.exit(run(lambda: app(standalone_mode=False)))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from conformance.errors import UsageError
 
-_USERS = frozenset(
+USERS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
     | {errno.ENAMETOOLONG, errno.ELOOP}
 )
@@ -48,7 +48,7 @@ def errors(where: str, hint: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _USERS:
+        if error.errno not in USERS:
             raise
         file = f" ({error.filename})" if error.filename else ""
         raise UsageError(f"cannot be written: {error.strerror}{file}", where=where, hint=hint) from error
@@ -59,7 +59,7 @@ def write(path: Path, text: str) -> None:
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         beside.touch(mode=0o600)
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(text, encoding="utf-8", errors="surrogateescape")
         beside.rename(path)
     except OSError:
         beside.unlink(missing_ok=True)

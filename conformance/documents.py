@@ -113,12 +113,19 @@ def spelled(field: Iterable[str | int]) -> str:
     return text
 
 
+LISTED, SOME = 40, 5
+"""Of more than so many known names, only some are listed in a hint."""
+
+
 def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known ones."""
+    """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known ones; of many, some."""
     names = sorted(known)
     if near := difflib.get_close_matches(wrong, names, n=1, cutoff=0.6):
         return f'did you mean "{near[0]}"?'
-    return f"known: {', '.join(names)}" if names else "none is allowed here"
+    if len(names) <= LISTED:
+        return f"known: {', '.join(names)}" if names else "none is allowed here"
+    some = names[:: len(names) // SOME][:SOME]
+    return f"known are {len(names)}, among them {', '.join(some)}"
 
 
 def _construct(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, lines: dict[Field, int], path: Path) -> Any:

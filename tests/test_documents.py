@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance import documents
+from conformance.documents import suggestion
 from conformance.errors import UsageError
 
 SCHEMA = {
@@ -84,6 +85,14 @@ def test_two_documents_in_a_file_are_refused(read) -> None:
 def test_of_several_mistakes_the_first_by_line_is_told(read) -> None:
     with pytest.raises(UsageError, match=r"^data\.yaml:2: "):
         read("name: a\nfoo: 1\nitems:\n- bar: 1\n")
+
+
+def test_of_many_known_names_some_are_told() -> None:
+    known = [f"NAME-{number:03d}" for number in range(500)]
+    hint = suggestion("xyz", known)
+    assert hint.startswith("known are 500, among them NAME-000, ") and len(hint) < 100
+    assert suggestion("xyz", known[:3]) == "known: NAME-000, NAME-001, NAME-002"
+    assert suggestion("NAME-4O0", known).startswith('did you mean "NAME-4')
 
 
 def test_a_missing_file_and_a_file_that_is_no_text_are_told(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 from filelock import FileLock, Timeout
 
+from conformance import regular
 from conformance.cluster.progress import Report
 from conformance.errors import UsageError
 
@@ -53,7 +54,7 @@ def held(path: Path, report: Report, *, within: float | None = None) -> Iterator
 def _holder(path: Path) -> str:
     """Return the holder of a lock, for people."""
     try:
-        process = psutil.Process(int(path.read_text()))
+        process = psutil.Process(int(regular.Held(path).at(0, 64)))
         stopped = ", which is stopped" if process.status() == psutil.STATUS_STOPPED else ""
         return f"process {process.pid} ({process.name()}{stopped})"
     except (OSError, ValueError, psutil.Error):

@@ -15,8 +15,8 @@ from pathlib import Path
 from conformance import disk
 from conformance.cluster import locks
 from conformance.cluster.progress import Report, notice
-from conformance.cluster.state import user_state
-from conformance.errors import HarnessError
+from conformance.cluster.state import claimed, user_state
+from conformance.errors import HarnessError, UsageError
 
 FIRST, END, BLOCK = 20000, 32000, 16
 
@@ -78,7 +78,14 @@ class Ports:
             yield
 
     def _claims(self) -> dict[int, Path]:
-        return {int(file.name): Path(file.read_text()) for file in self._folder.iterdir() if file.name.isdigit()}
+        found = {}
+        for file in self._folder.iterdir():
+            if file.name.isdecimal():
+                try:
+                    found[int(file.name)] = claimed(file)
+                except OSError as error:
+                    raise UsageError(f"cannot be read: {error.strerror}", where=str(file), hint="delete it") from error
+        return found
 
     def _valid(self) -> dict[int, Path]:
         claims = self._claims()

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from conformance import disk
+from conformance import disk, regular
 from conformance.cluster import locks, processes
 from conformance.cluster.progress import Report, notice
 from conformance.data import PROJECT
@@ -32,6 +32,8 @@ RECORD = "cluster.json"
 SPACE = 256 << 20
 """Bytes that an unused cluster takes: 129 MiB, most of them etcd's, and logs."""
 _HINT = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
+_MOST = 1 << 20
+"""Maximum bytes of a record."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -157,13 +159,15 @@ class State:
 
     def read(self, name: str) -> Record | None:
         """Return the record of a cluster; None if there is no such folder or no readable record in it."""
+        if not _NAME.fullmatch(name):  # it could be the path of another folder
+            return None
         try:
-            document = json.loads((self.directory(name) / RECORD).read_text())
+            document = json.loads(regular.Held(self.directory(name) / RECORD).at(0, _MOST))
             owner = document.pop("owner")
             roles = {role: Owner(**process) for role, process in document.pop("roles", {}).items()}
             creator = Owner(**document.pop("creator"))
             return Record(creator=creator, owner=Owner(**owner) if owner else None, roles=roles, **document)
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
     def abandoned(self, name: str) -> str:
@@ -212,14 +216,20 @@ def known_roots() -> list[Path]:
     """Return the state roots of every checkout of this user: those in the usual place, and those that port claims
     name."""
     found = [*user_state().glob("*/clusters"), *_claimed()]
-    return sorted({clusters.parent for clusters in found if clusters.is_dir() and clusters.is_absolute()})
+    folders = (each for each in found if each.name == "clusters" and each.is_absolute() and each.is_dir())
+    return sorted({folder.parent for folder in folders})
 
 
 def _claimed() -> Iterator[Path]:
     """Yield the folders of clusters that port claims name."""
     for file in (user_state() / "ports").glob("[0-9]*"):
-        with suppress(FileNotFoundError):  # released a moment ago
-            yield Path(file.read_text()).parent
+        with suppress(OSError):  # released a moment ago
+            yield claimed(file).parent
+
+
+def claimed(file: Path) -> Path:
+    """Return the folder that a claim of ports names. Whatever else it may contain names no folder. Raises OSError."""
+    return Path(os.fsdecode(regular.Held(file).at(0, _MOST)))
 
 
 def checkout_id() -> str:

@@ -36,6 +36,8 @@ from conformance.suite.settings import RunSettings
 SUITE = ("suite", "scale", "history", "invariants", "grove", "testing", "tests")
 """The folders of `conformance/` that determine what a verdict means: they are in the suite's digest."""
 
+_FILES = " (grove-conformance explain ID has the tests of a requirement)"
+
 SPACE = 64 << 20
 """Bytes that must be free for a report with its failure bundles."""
 
@@ -243,7 +245,7 @@ def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[
     known = {name for test in plan.collected for name in names_of(test, settings.repeat)}
     for name in settings.only:
         if name not in known:
-            raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, known))
+            raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, known) + _FILES)
     declared = {id for ids in plan.selected.values() for id in ids}
     return tuple(sorted(declared & chosen.judged))
 

@@ -19,7 +19,7 @@ import msgspec
 from conformance import data, documents
 from conformance.documents import Document
 from conformance.errors import UsageError
-from conformance.implementation import placeholders
+from conformance.implementation import globs, placeholders
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -178,13 +178,15 @@ class Descriptor:
         found: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
             meant = placeholders.expand(pattern, lambda name: self.static(name) or "")
-            files = list(self._files(meant))
+            where = placeholders.option(pattern) or self.document.where("install", part, index)
+            hint = "give a file, a folder with *.yaml files or a glob"
+            try:
+                files = list(self._files(meant))
+            except (OSError, ValueError, RecursionError) as error:
+                what = f"cannot be looked through: {getattr(error, 'strerror', None) or error}"
+                raise UsageError(what, where=where, hint=hint) from error
             if not files:
-                raise UsageError(
-                    f"no YAML file at {documents.shown(Path(meant))}",
-                    where=placeholders.option(pattern) or self.document.where("install", part, index),
-                    hint="give a file, a folder with *.yaml files or a glob",
-                )
+                raise UsageError(f"no YAML file at {documents.shown(Path(meant))}", where=where, hint=hint)
             found |= dict.fromkeys(files)
         return list(found)
 
@@ -195,5 +197,4 @@ class Descriptor:
         elif path.is_dir():
             yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
         else:
-            anchor = Path(path.anchor)
-            yield from sorted(file for file in anchor.glob(str(path.relative_to(anchor))) if file.is_file())
+            yield from globs.files(path)

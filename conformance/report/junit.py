@@ -5,10 +5,14 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+from conformance import regular
 from conformance.errors import Exit
+from conformance.report import document
 from conformance.report.model import Report
 from conformance.report.terminal import clean
 
+MOST = 64 << 20
+"""Maximum bytes of the file."""
 NAME = "harness error"
 """The test case of a harness error."""
 
@@ -20,7 +24,7 @@ def add_faults(path: Path, report: Report) -> None:
     if not faults:
         return
     try:
-        root = ET.parse(path).getroot()  # noqa: S314 - pytest has written it
+        root = ET.fromstring(regular.Held(path).at(0, MOST))  # noqa: S314 - pytest has written it
     except (OSError, ET.ParseError):
         root = ET.Element("testsuites")
     suite = root.find("testsuite")
@@ -34,4 +38,4 @@ def add_faults(path: Path, report: Report) -> None:
             ET.SubElement(case, "system-err").text = clean(fault)
     for count, more in (("tests", len(faults)), ("errors", len(faults) * wrong)):
         suite.set(count, str(int(suite.get(count, "0")) + more))
-    ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    document.save(path, ET.tostring(root, encoding="unicode", xml_declaration=True))

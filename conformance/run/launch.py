@@ -112,11 +112,18 @@ def run(
         checklist.load(Path(settings.checklist)),
     )
     path = settings.folder / "report.yaml"
-    document.write(path, report)
-    junit.add_faults(settings.folder / "junit.xml", report)
-    page = StringIO()
-    terminal.show(report, path, Console(file=page, width=120, highlight=False), verbose=True)
-    document.save(settings.folder / terminal.TEXT, page.getvalue())
+    try:
+        document.write(path, report)
+        junit.add_faults(settings.folder / "junit.xml", report)
+        page = StringIO()
+        terminal.show(report, path, Console(file=page, width=120, highlight=False), verbose=True)
+        document.save(settings.folder / terminal.TEXT, page.getvalue())
+    except HarnessError as error:
+        terminal.show(report, path, out, verbose=settings.verbose)  # there is nowhere else to read it
+        if report.exit is not Exit.NOT_CONFORMANT:
+            raise
+        err.print(f"grove-conformance: {error}", markup=False, highlight=False)
+        return report.exit
     terminal.show(report, path, out, verbose=settings.verbose)
     return report.exit
 
@@ -129,14 +136,18 @@ def _pytest(settings: RunSettings, plan: Plan, watch: _Watch) -> int:
     arguments += ["--junitxml", str(settings.folder / "junit.xml"), "--alluredir", str(settings.folder / "allure")]
     if settings.workers:
         arguments += ["-n", str(settings.workers), "--dist", "loadscope", "--max-worker-restart", "4"]
-    with _quietly(settings.log):
-        try:
-            return int(pytest.main(arguments, plugins=[watch]))
-        except KeyboardInterrupt:  # outside of pytest's own session
-            watch.interrupted = True
-            return int(pytest.ExitCode.INTERRUPTED)
-        except SystemExit as end:
-            return int(end.code) if isinstance(end.code, int) else int(pytest.ExitCode.INTERNAL_ERROR)
+    try:
+        with _quietly(settings.log):
+            try:
+                return int(pytest.main(arguments, plugins=[watch]))
+            except KeyboardInterrupt:  # outside of pytest's own session
+                watch.interrupted = True
+                return int(pytest.ExitCode.INTERRUPTED)
+            except SystemExit as end:
+                return int(end.code) if isinstance(end.code, int) else int(pytest.ExitCode.INTERNAL_ERROR)
+    except OSError as error:  # the log, whose last lines pytest or the end of its file writes
+        watch.fault(f"{settings.log} cannot be written: {error.strerror}: make room, or make it writable")
+        return int(pytest.ExitCode.INTERNAL_ERROR)
 
 
 def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
@@ -204,7 +215,10 @@ class _Watch:
 
     def pytest_internalerror(self, excrepr: object) -> None:
         last = str(excrepr).strip().splitlines()[-1:]
-        what = "pytest ended with an internal error: " + "".join(last)
+        self.fault("pytest ended with an internal error: " + "".join(last))
+
+    def fault(self, what: str) -> None:
+        """Add a harness error of this process."""
         self._book.write(ledger.HarnessFault(worker="run", what=what, log=str(self._settings.log)))
 
     def _pids(self) -> list[int]:

@@ -27,7 +27,7 @@ def explain(id: str) -> str:
     registry = requirement.load()
     known = {name.lower(): name for name in (*specification.load(), *registry.requirements, *registry.retired)}
     if id.lower() not in known:
-        near = suggestion(id.upper(), known.values())
+        near = suggestion(id.upper(), known.values()) + " (grove-conformance list has the requirements)"
         raise UsageError(f"{id!r} is neither a requirement nor an id of the specification", hint=near)
     name = known[id.lower()]
     lines = _row(registry, name) if name in specification.load() else _requirement(registry.get(name))

@@ -19,7 +19,8 @@ class Line(Protocol):
         """Block until an answer comes. Raises EOFError if nobody is there."""
 
 
-def wait_until_ended(line: Line) -> None:
-    """Return once no worker of the run but this one is left."""
-    line.send(ALONE)
-    line.receive()
+def wait_until_ended(line: Line | None) -> None:
+    """Return once no worker of the run but this one is left. Without a line there are no workers."""
+    if line is not None:
+        line.send(ALONE)
+        line.receive()

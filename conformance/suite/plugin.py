@@ -11,13 +11,14 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Literal
 
 import pytest
 
-from conformance import invariants
+from conformance import disk, invariants
 from conformance.errors import HarnessError
 from conformance.suite import hooks, ledger, others, outputs, repeated, requirement, settings
 from conformance.suite.checks import Blocked, CheckFailed, Checks
@@ -38,8 +39,7 @@ from conformance.suite.selection import not_claimed, scope
 
 NAME = "conformance-judge"
 LINE, SETTINGS = "conformance_line", "conformance_settings"
-"""What a worker is started with: its line to the controlling process, and the settings of the run. What `run.json` has
-become meanwhile is not believed."""
+"""What a worker is started with: its line to the controlling process, and the settings that `run.json` once had."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,9 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the judge if this is a conformance run."""
     config.addinivalue_line("markers", f"{requirement.MARK}(*ids): the requirements that a conformance test judges")
     if file := config.getoption("conformance_run"):
-        given = getattr(config, "workerinput", {}).get(SETTINGS)
-        run = settings.load(Path(file)) if given is None else settings.decoded(given)
-        config.pluginmanager.register(Judge(config, run), NAME)
+        given = getattr(config, "workerinput", {}).get(SETTINGS) or Path(file).read_bytes()
+        config.pluginmanager.register(Judge(config, settings.decoded(given)), NAME)
 
 
 @pytest.fixture
@@ -110,8 +109,7 @@ class Judge:
         self._environment: Environment | None = None
         self._refusal: Exception | None = None
         given = getattr(config, "workerinput", {})
-        worker, self._line = given.get("workerid"), given.get(LINE)
-        self.worker = str(worker or "main")
+        self.worker, self._line = str(given.get("workerid", "main")), given.get(LINE)
         self._ledger: ledger.Ledger | None = None
         self._scenes: Scenes | None = None
         self._recorded: Recorded[Scene] | None = None
@@ -129,7 +127,7 @@ class Judge:
     @property
     def running(self) -> RunningTest:
         """Return the running test."""
-        assert self._running is not None, "no test is running"
+        assert self._running is not None
         return self._running
 
     @property
@@ -140,12 +138,10 @@ class Judge:
             run, known = self.run, self.registry.requirements
             claimed = {id for id in known if not not_claimed(known[id], run.roles, run.features)}
             judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
-            self._scenes = Scenes(self.environment, self._ledger, self.worker, judged, self._others_ended)
+            self._scenes = Scenes(
+                self.environment, self._ledger, self.worker, judged, partial(others.wait_until_ended, self._line)
+            )
         return self._scenes
-
-    def _others_ended(self) -> None:
-        if self._line is not None:
-            others.wait_until_ended(self._line)
 
     def recorded(self, item: pytest.Item) -> Recorded[Scene]:
         """Return the recording of the scene that a test judges."""
@@ -356,8 +352,7 @@ class Judge:
             traceback.print_exc()
 
     def _own_standard_error(self) -> None:
-        """Send a worker's last messages (a broken pipe to a controller that is gone) to a file instead of the
-        terminal."""
+        """Send a worker's last messages (a broken pipe to a controller that is gone) to a file."""
         file = os.open(self.run.folder / f"worker-{self.worker}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, 2)
         os.close(file)
@@ -381,6 +376,8 @@ def _judged(
             return "interrupted", "interrupted", ""
         case HarnessError():
             return "harness-error", str(error), ""
+        case OSError() if error.errno in disk.USERS:
+            return "harness-error", f"{error.filename or 'a file'} cannot be written: {error.strerror}: make room", ""
         case _:
             return "harness-error", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}", ""
 

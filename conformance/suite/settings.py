@@ -66,11 +66,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         return path
 
 
-def load(path: Path) -> RunSettings:
-    """Read the settings of a run."""
-    return decoded(path.read_bytes())
-
-
 def decoded(content: bytes) -> RunSettings:
     """Return settings from their JSON."""
     return msgspec.json.decode(content, type=RunSettings)

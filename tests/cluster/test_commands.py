@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -84,6 +85,7 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         ),
         (["cluster", "kubectl", "x", "--", "get", "pods"], "unknown cluster 'x'"),
         (["cluster", "down", "x"], "unknown cluster 'x'"),
+        (["cluster", "down", "x/../y"], "unknown cluster 'x/../y'"),
         (["cluster", "kubeconfig", "x"], "unknown cluster 'x'"),
     ],
 )
@@ -91,6 +93,19 @@ def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], 
     done = grove_conformance(*arguments)
     assert done.returncode == Exit.USAGE and done.stdout == ""
     assert told in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_terminal_that_does_not_know_all_characters_gets_the_others(encoding: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance.cli", "explain", "NOPE"],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == Exit.USAGE
+    assert b"is neither a requirement nor an id of the specification ? known are" in done.stderr
 
 
 def test_the_version_is_one_line() -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from conformance.cluster.ports import BLOCK, END, FIRST, Port, Ports, is_free
-from conformance.cluster.state import RECORD, Owner, Record, State, state_root
+from conformance.cluster.state import RECORD, Owner, Record, State, known_roots, state_root
 from conformance.errors import UsageError
 from tests.cluster.waiting import Spawn
 
@@ -58,7 +58,15 @@ def test_a_name_has_a_form(state: State, name: str) -> None:
         state.add(record(name))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "one"}', '{"owner": null, "creator": {"pid": "x"}}'])
+@pytest.mark.parametrize("name", ["a/../one", "../clusters/one", "./one", "/one", "one/"])
+def test_a_path_is_no_name(state: State, name: str) -> None:
+    state.add(record())
+    assert state.read("one") is not None and state.read(name) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "1", "[" * 100_000, '{"name": "one"}', '{"owner": null, "creator": {"pid": "x"}}']
+)
 def test_an_unreadable_record_is_no_record(state: State, text: str) -> None:
     folder = state.add(record())
     (folder / RECORD).write_text(text)
@@ -146,12 +154,23 @@ def test_a_claim_of_a_folder_that_is_gone_is_void(tmp_path: Path) -> None:
     assert ports.claims() == {first: tmp_path}
 
 
-@pytest.mark.parametrize("text", ["", "relative", "/nowhere/at/all"])
-def test_a_claim_that_names_no_folder_is_void(tmp_path: Path, text: str) -> None:
-    ports = Ports(tmp_path / "ports")
+@pytest.mark.parametrize("text", [b"", b"relative", b"/nowhere/at/all", b"/\xff\xfe", b"a\0b"])
+def test_a_claim_that_names_no_folder_is_void(tmp_path: Path, text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    ports = Ports()
     first = ports.claim(tmp_path)
-    (tmp_path / "ports" / str(first)).write_text(text)
+    (tmp_path / "grove-conformance" / "ports" / str(first)).write_bytes(text)
+    assert known_roots() == []
+    assert first in ports.claims()
     assert ports.claim(tmp_path) == first
+
+
+@pytest.mark.timeout(20)
+def test_a_claim_that_is_no_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ports").mkdir()
+    os.mkfifo(claim := tmp_path / "ports" / "20016")
+    with pytest.raises(UsageError, match=rf"^{claim}: cannot be read: not a regular file — delete it$"):
+        Ports(tmp_path / "ports").claim(tmp_path)
 
 
 def test_a_full_disk_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +182,7 @@ def test_a_full_disk_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert ports.claims() == {}
 
 
-def full(path: Path, text: str) -> int:
+def full(path: Path, text: str, **how: str) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 

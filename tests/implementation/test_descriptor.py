@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import Exit, UsageError
-from conformance.implementation import deployment, loading
+from conformance.implementation import deployment, globs, loading
 from conformance.implementation.descriptor import Descriptor, Role
 
 GOOD = """\
@@ -186,8 +186,8 @@ def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
         (
             'ready: {http: "http://127.0.0.1:${port.health}/readyz"}',
             "ready: {log: '(unclosed'}",
-            "mine.yaml:17: processes.operator.ready.log: invalid regular expression: missing ), unterminated "
-            "subpattern at position 0 — fix it, or escape its special characters with \\",
+            "mine.yaml:17: processes.operator.ready.log: invalid regular expression: missing ) at position 9 "
+            "— fix it, or escape its special characters with \\",
         ),
         (
             "crds: [crds]",
@@ -358,3 +358,27 @@ def test_a_parameter_that_the_reference_does_not_have_is_told(load) -> None:
     mine = load(SCHEDULER.replace("{schedulerName: ", "{schedularName: "), {})
     with pytest.raises(UsageError, match=r'mine\.yaml:13: supplied.*unknown parameter "schedularName" — did you mean'):
         deployment.supplier_of(mine)
+
+
+@pytest.mark.parametrize("pattern", ["/**/*.yaml", "/*/*/*.yaml", "${here}/**/*.yaml"])
+def test_a_pattern_that_looks_through_too_much_is_refused(load, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+    monkeypatch.setattr(globs, "MOST", 3)
+    line = refusal(load, GOOD.replace("crds: [crds]", f'crds: ["{pattern}"]'))
+    assert line.startswith(
+        "mine.yaml:12: install.crds[0]: cannot be looked through: there are more than 3 files below /"
+    )
+    assert line.endswith(" — give a file, a folder with *.yaml files or a glob")
+
+
+def test_a_pattern_may_descend(load) -> None:
+    descriptor = load(GOOD.replace("crds: [crds]", 'crds: ["**/*.yaml"]'))
+    assert [path.name for path in descriptor.manifests("crds")] == ["a.yaml", "b.yaml", "mine.yaml"]
+
+
+def test_what_cannot_be_looked_through_is_told(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(folder: Path, pattern: str) -> list[Path]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", broken)
+    line = refusal(load, GOOD.replace("crds: [crds]", 'crds: ["crds/*.yml"]'))
+    assert line.startswith("mine.yaml:12: install.crds[0]: cannot be looked through: Permission denied")

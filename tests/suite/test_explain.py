@@ -57,6 +57,9 @@ def test_an_unknown_id_is_one_line_with_a_suggestion(
     code, text = explained(monkeypatch, capsys, "OBJ-4O1")
     assert code == 4 and len(text.splitlines()) == 1
     assert "'OBJ-4O1' is neither a requirement nor an id of the specification" in text and "did you mean" in text
+    code, text = explained(monkeypatch, capsys, "NOPE")
+    assert code == 4 and len(text.splitlines()) == 1 and len(text) < 300
+    assert "grove-conformance list has the requirements" in text
 
 
 def test_mutants_are_left_out_where_their_package_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,24 @@
+"""The Makefile says what it cannot do."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ["it's", "a$HOME", "back`tick", 'quo"te', "a:b", "back\\slash"])
+def test_a_path_that_pip_cannot_handle_is_told_before_anything_is_made(tmp_path: Path, name: str) -> None:
+    checkout = tmp_path / name
+    checkout.mkdir()
+    for file in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / file, checkout)
+    done = subprocess.run(["make", "conformance"], cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert done.stderr.startswith(f"the path of this checkout, {checkout}, contains ")
+    assert "move it to another path" in done.stderr
+    assert not (checkout / ".venv").exists()
