@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
+from conformance import credentials
 from conformance.errors import Exit, HarnessError, UsageError
 
 COMMANDS = {
@@ -110,7 +111,7 @@ def run(command: Callable[[], object]) -> int:
             raise KeyboardInterrupt
         return result if isinstance(result, int) else Exit.CONFORMANT
     except (UsageError, HarnessError) as error:
-        print(f"grove-conformance: {error}", file=sys.stderr)
+        print(f"grove-conformance: {credentials.text(str(error))}", file=sys.stderr)
         return error.exit_code
     except TyperException as error:  # wrong options: typer has its own messages for them
         if text := error.format_message():  # empty after the help that is printed when there are no arguments
@@ -123,8 +124,8 @@ def run(command: Callable[[], object]) -> int:
         with tempfile.NamedTemporaryFile(
             "w", prefix="grove-conformance-", suffix=".log", delete=False, encoding="utf-8"
         ) as log:
-            log.write(traceback.format_exc())
-        what = " ".join(f"{type(error).__name__}: {error}".split())
+            log.write(credentials.text(traceback.format_exc()))
+        what = " ".join(credentials.text(f"{type(error).__name__}: {error}").split())
         print(f"grove-conformance: {what} (details: {log.name})", file=sys.stderr)
         return Exit.HARNESS
 

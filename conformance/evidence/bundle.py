@@ -30,7 +30,7 @@ MEANING = {
     "events.txt": "the events of the namespace, written by schedulers and controllers",
     "objects.yaml": "all objects that existed at the end",
     "checks.yaml": "all checks, with expected and seen values",
-    "history.jsonl": "every watch event of the test's namespace and nodes, unchanged except for the data of Secrets",
+    "history.jsonl": "every watch event of the test's namespace and nodes, unchanged except for credentials",
     "reproduce.txt": "the command that runs the test again, and how to reproduce the failure by hand",
     "manifests": "the objects that the test wrote, in order",
     "neighbor": "the same of the scene's second namespace",
@@ -94,13 +94,13 @@ def write(
     marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
     marks += [(at, f'step "{name}"') for at, name in steps]
     for place, each in spaces.items():
-        (place / "timeline.txt").write_text(timeline.render(each, marks) + "\n", encoding="utf-8")
+        _save(place / "timeline.txt", timeline.render(each, marks) + "\n")
     drawn = picture.draw(history, [(c.at, _sentence(c)) for c in failed], test, POOL, steps)
-    (folder / PICTURE).write_text(drawn, encoding="utf-8")
+    _save(folder / PICTURE, drawn)
     _dump(folder / "checks.yaml", [msgspec.to_builtins(check) for check in checks])
     commands = list(reproduce)
-    (folder / "reproduce.txt").write_text("\n".join(commands) + "\n", encoding="utf-8")
-    (folder / INDEX).write_text(_index(folder, test, failed, commands), encoding="utf-8")
+    _save(folder / "reproduce.txt", "\n".join(commands) + "\n")
+    _save(folder / INDEX, _index(folder, test, failed, commands))
 
 
 def _recorded(folder: Path, history: History) -> None:
@@ -108,9 +108,11 @@ def _recorded(folder: Path, history: History) -> None:
     folder.mkdir(parents=True)
     history.save(folder / "history.jsonl")
     if text := events.render(history):
-        (folder / "events.txt").write_text(text, encoding="utf-8")
+        _save(folder / "events.txt", text)
     view = history.view()
-    objects = [obj for resource in view.resources() if resource != "events" for obj in view.list(resource)]
+    objects = [
+        redaction.value(obj) for resource in view.resources() if resource != "events" for obj in view.list(resource)
+    ]
     _dump(folder / "objects.yaml", objects, many=True)
 
 
@@ -150,6 +152,10 @@ def _sentence(check: Check) -> str:
 def _plain(words: str) -> str:
     """Escape text of an implementation: it must not become Markdown or control characters."""
     return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", "".join(c if c.isprintable() else "�" for c in words))
+
+
+def _save(path: Path, text: str) -> None:
+    path.write_text(credentials.text(text), encoding="utf-8")
 
 
 def _dump(path: Path, value: Any, *, many: bool = False) -> None:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from conformance import credentials
 from conformance.errors import UsageError
 from conformance.history.origins import Origins
 from conformance.history.record import Record
@@ -61,7 +62,7 @@ def _line(r: Record) -> bytes:
     line = _Line(
         r.seq, r.at, r.wall, r.kind, r.resource, r.namespace, r.name, r.uid, r.version, r.listed, msgspec.Raw(r.raw)
     )
-    return _encoder.encode(line) + b"\n"
+    return credentials.words(_encoder.encode(line)) + b"\n"
 
 
 class Recording:

@@ -15,6 +15,7 @@ import aiohttp
 import orjson
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_fixed
 
+from conformance import credentials
 from conformance.errors import HarnessError
 from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
@@ -213,7 +214,8 @@ def _without_account(error: BaseException) -> bool:
 
 
 def words(error: ApiError | NotServed) -> str:
-    """Return a rejection as one line."""
+    """Return a rejection as one line, without credentials: a webhook may have written it."""
     if isinstance(error, NotServed):
         return str(error)
-    return f"the API server answered {error.status} {error.reason}: {' '.join(error.message.split())}"
+    message = " ".join(credentials.text(error.message).split())
+    return f"the API server answered {error.status} {error.reason}: {message}"

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from conformance import credentials
 from conformance.evidence import bundle
 from conformance.suite import markers
+from conformance.suite.checks import Blocked, CheckFailed
 from conformance.suite.environment import RunningTest
 from conformance.suite.requirement import Level, Requirement
 
@@ -30,6 +32,26 @@ def label(item: pytest.Item, entries: list[Requirement]) -> None:
         ("severity", [severity]),
     ):
         item.add_marker(pytest.mark.allure_label(*values, label_type=kind))
+
+
+def redact(error: BaseException | None) -> None:
+    """Remove credentials from what an error says, before anybody asks it."""
+    if isinstance(error, Exception):
+        error.args = tuple(credentials.text(each) if isinstance(each, str) else each for each in error.args)
+    if isinstance(error, Blocked):
+        error.reason = credentials.text(error.reason)
+
+
+def tell(report: pytest.TestReport, error: BaseException | None) -> None:
+    """Say what ended a test."""
+    if isinstance(error, CheckFailed):
+        report.longrepr = str(error)
+    elif isinstance(error, Blocked):
+        if error.cause == "circumstances":
+            report.outcome = "skipped"
+            report.longrepr = (report.nodeid, 0, f"Skipped: {error.reason}")
+        else:
+            report.longrepr = f"blocked: {error.reason}"
 
 
 def attach(running: RunningTest, *, whole: bool = True) -> None:

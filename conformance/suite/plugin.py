@@ -275,20 +275,14 @@ class Judge:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Note the durations and the exception of a test."""
+        error = call.excinfo.value if call.excinfo else None
+        outputs.redact(error)
         report = yield
         running = self.running
         running.seconds[call.when] = round(call.duration, 3)
-        error = call.excinfo.value if call.excinfo else None
         if error is not None and (running.problem is None or isinstance(running.problem, CheckFailed)):
             running.problem = error
-        if isinstance(error, CheckFailed):
-            report.longrepr = str(error)
-        elif isinstance(error, Blocked):
-            if error.cause == "circumstances":
-                report.outcome = "skipped"
-                report.longrepr = (item.nodeid, 0, f"Skipped: {error.reason}")
-            else:
-                report.longrepr = f"blocked: {error.reason}"
+        outputs.tell(report, error)
         return report
 
     def _finish(self, running: RunningTest) -> None:

@@ -7,6 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
 from conformance.evidence import bundle
 from conformance.grove.kinds import SECRETS
 from conformance.history import redaction
@@ -39,11 +42,18 @@ def secret(**changes: Any) -> dict[str, Any]:
     }
 
 
+KEY = ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+KUBECONFIG = f"users: [{{user: {{client-key-data: {base64.b64encode(KEY.encode()).decode()}}}}}]"
+PRINTED = f"{KUBECONFIG}\n{KEY}"
+"""What an implementation may print, or write into objects."""
+PARTS = (KEY.splitlines()[1], base64.b64encode(KEY.encode()).decode()[60:120])
+
+
 def assert_clean(folder: Path) -> None:
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
     for path in files:
-        for found in (TOKEN, ENCODED, TOKEN[:60]):
+        for found in (TOKEN, ENCODED, TOKEN[:60], *PARTS):
             assert found.encode() not in path.read_bytes(), path.name
 
 
@@ -67,11 +77,17 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
     log = Log()
     _Feed(log, Watched(SECRETS)).changed("ADDED", envelope(json.dumps(secret()).encode()))
     said = tmp_path / "operator.log"
-    said.write_text(f"authenticating with {TOKEN}\n")
+    said.write_text(f"authenticating with {TOKEN}\n{PRINTED}\nstarted\n")
+    about = dict.fromkeys(("namespace", "version"), "t")
+    for resource, kind in (("pods", "Pod"), ("events", "Event"), ("podgangs", "PodGang")):
+        metadata = {"name": "a", "namespace": "t", "annotations": {"with": PRINTED}}
+        body = {"kind": kind, "metadata": metadata, "message": PRINTED, "reason": PRINTED, "status": {"phase": PRINTED}}
+        log.append("ADDED", resource, name="a", uid=kind, raw=json.dumps(body).encode(), **about)
     kept: list[Check] = []
     checks = Checks("t", ["AA-001", "AA-002"], kept.append)
     checks.expect("AA-001", "the Secret", {}, {"live": [secret()]})
     error = checks.fail("AA-002", "the answer", "", f"refused: {TOKEN}")
+    checks.fail("AA-002", "the other answer", PRINTED, PRINTED)
     bundle.write(
         tmp_path / "bundle",
         test="t",
@@ -81,9 +97,11 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
             ("create", secret()),
             ("create", {"kind": "List", "items": [secret(stringData={"token": TOKEN})]}),
             ("patch secrets/token", {"data": {"token": ENCODED}}),
+            ("create", {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"config": PRINTED}}),
         ],
         logs={"operator": (said, 0)},
-        reproduce=["true"],
+        reproduce=["true", PRINTED],
+        steps=[(0.5, PRINTED)],
     )
     assert_clean(tmp_path / "bundle")
     assert "authenticating with REDACTED" in (tmp_path / "bundle" / "logs" / "operator.log").read_text()
@@ -92,7 +110,7 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
 
 def test_a_ledger_holds_no_tokens(tmp_path: Path) -> None:
     with Book(tmp_path) as book:
-        book.write(Phase(worker="w", phase="starting", detail=f"its log ends with: {TOKEN}"))
+        book.write(Phase(worker="w", phase="starting", detail=f"its log ends with: {TOKEN} {PRINTED}"))
     assert_clean(tmp_path)
 
 
