@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from conformance import regular
 from conformance.cluster import processes
 from conformance.cluster.assets import Assets
 from conformance.cluster.kubelet_sim import process as kubelet
@@ -35,8 +36,8 @@ class Components:
         """Return component → pid of all components that were started, including dead ones."""
         found = {}
         for file in sorted((self.workspace / "pids").glob("*.pid")):
-            with suppress(FileNotFoundError):  # the component is being started again
-                text = file.read_text()
+            with suppress(OSError):  # the component is being started again
+                text = regular.Held(file).at(0, 32)
                 if text.isdigit():
                     found[file.stem] = int(text)
         return found

@@ -14,7 +14,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from conformance import regular
+
 VALID = datetime.timedelta(days=30)
+MOST = 1 << 16
+"""Maximum bytes of a certificate."""
 SKEW = datetime.timedelta(hours=1)
 """The clock of a machine that just woke up may step back: a certificate is valid from shortly before its creation."""
 
@@ -36,7 +40,7 @@ class Certificates:
 
     def bundle(self) -> str:
         """Return the authority's certificate for `clientConfig.caBundle`: base64 of the PEM."""
-        return base64.b64encode((self.ensure() / "ca.crt").read_bytes()).decode()
+        return base64.b64encode(regular.Held(self.ensure() / "ca.crt").at(0, MOST)).decode()
 
     def _make(self) -> None:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)

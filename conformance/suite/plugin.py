@@ -6,6 +6,7 @@ Invariant: a test that has ended leaves an outcome for every id that it declares
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -18,7 +19,7 @@ from typing import Literal
 
 import pytest
 
-from conformance import disk, invariants
+from conformance import disk, invariants, regular
 from conformance.errors import HarnessError
 from conformance.suite import hooks, ledger, others, outputs, repeated, requirement, settings
 from conformance.suite.checks import Blocked, CheckFailed, Checks
@@ -347,9 +348,8 @@ class Judge:
 
     def _own_standard_error(self) -> None:
         """Send a worker's last messages (a broken pipe to a controller that is gone) to a file."""
-        file = os.open(self.run.folder / f"worker-{self.worker}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(file, 2)
-        os.close(file)
+        with contextlib.suppress(OSError), regular.opened(self.run.folder / f"worker-{self.worker}.log", "ab") as file:
+            os.dup2(file.fileno(), 2)
 
 
 def _judged(

@@ -7,7 +7,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
+import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -146,6 +150,87 @@ def stop_supervisor(kubeconfig: Path, folder: Path) -> None:
     parent = supervisor()
     when(lambda: told(folder, '"phase":"ready"'))
     parent.suspend()
+
+
+@mode
+def log_is_a_pipe(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, put a pipe that nobody writes to in place of the log of this program."""
+    path = log()
+    when(lambda: failed(folder))
+    path.unlink()
+    os.mkfifo(path)
+
+
+@mode
+def rewrite_ledger(kubeconfig: Path, folder: Path) -> None:
+    """Turn each failure in the ledger into a pass, in place."""
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        when(lambda: failed(folder))
+        for path in folder.glob("reports/*/ledger/*.jsonl"):
+            with path.open("r+") as file:
+                file.write(path.read_text().replace('"outcome":"failed"', '"outcome":"passed"'))
+
+
+@mode
+def cut_audit_log(kubeconfig: Path, folder: Path) -> None:
+    """Empty the audit log of the API server."""
+    [path] = kubeconfig.parents[1].rglob("audit.log")
+    when(lambda: told(folder, '"phase":"ready"'))
+    os.truncate(path, 0)
+
+
+@mode
+def junk_in_files(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, write what is no event into the ledger, and put other things in place of files of the run."""
+    [ledger] = folder.glob("reports/*/ledger/run.jsonl")
+    when(lambda: failed(folder))
+    with ledger.open("a") as file:
+        file.write("junk\n")
+    os.mkfifo(ledger.with_name("a.jsonl"))
+    (ledger.parents[1] / "report.tmp").mkdir()
+    (ledger.parents[1] / "run.json").write_text("junk")
+
+
+@mode
+def remove_folder(kubeconfig: Path, folder: Path) -> None:
+    """After a failure, remove the folder of the run."""
+    when(lambda: failed(folder))
+    for path in folder.glob("reports/*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@mode
+def flood(kubeconfig: Path, folder: Path) -> None:
+    """Write gigabytes without a newline."""
+    for _ in range(4 << 10):
+        os.write(1, b"x" * (1 << 20))
+
+
+@mode
+def drip(kubeconfig: Path, folder: Path) -> None:
+    """Answer at the port DRIP with a line that never ends."""
+    with socket.create_server(("127.0.0.1", int(os.environ["DRIP"]))) as server:
+        while True:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 ")
+                while True:
+                    connection.sendall(b"O")
+                    time.sleep(0.5)
+
+
+@mode
+def say_much_of_a(kubeconfig: Path, folder: Path) -> None:
+    """Write a line that some regular expressions take exponential time on."""
+    os.write(1, b"a" * 60 + b"!\n")
+
+
+@mode
+def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
+    """Print the kubeconfig, and in JSON, and in base64."""
+    said = kubeconfig.read_bytes()
+    os.write(1, b"\n".join((said, json.dumps({"config": said.decode()}).encode(), base64.b64encode(said), b"")))
 
 
 def main() -> None:
