@@ -75,6 +75,9 @@ def test_what_the_ledger_has_become_is_told_beside_what_was_judged(faked: Faked,
 def test_other_files_in_the_folder_of_a_run_do_not_count(faked: Faked) -> None:
     attack = """
         (folder / "ledger" / "junk.jsonl").write_text("junk\\n")
+        [ledger] = (folder / "ledger").glob("run.jsonl")
+        forged = ledger.read_text().replace('"outcome":"passed"', '"outcome":"failed"')
+        (folder / "ledger" / "gw9.jsonl").write_text(forged)
         os.mkfifo(folder / "ledger" / "a.jsonl")
         (folder / "report.tmp").mkdir()
         (folder / "run.json").write_text("junk")
