@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Literal
@@ -210,5 +211,6 @@ class Ledger:
         self._send = send
 
     def write(self, event: AnyEvent) -> None:
-        """Send an event."""
-        self._send(encoded(event))
+        """Send an event. It is no error that nobody is left to read it: this worker still has to clear up."""
+        with contextlib.suppress(OSError):
+            self._send(encoded(event))

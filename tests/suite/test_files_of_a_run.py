@@ -144,3 +144,10 @@ def test_a_full_disk_is_told_once(faked: Faked) -> None:
     assert (
         isinstance(fault, ledger.HarnessFault) and "cannot be written: No space left on device: make room" in fault.what
     )
+
+
+def test_a_worker_whose_controlling_process_is_gone_goes_on_to_clear_up() -> None:
+    def closed(line: bytes) -> None:
+        raise OSError("cannot send (already closed?)")
+
+    ledger.Ledger(closed).write(ledger.WorkerEnded(worker="gw0"))
