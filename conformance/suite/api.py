@@ -6,6 +6,7 @@ A rejection by the API server raises `kube.errors.ApiError`; no answer at all ra
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
@@ -24,6 +25,11 @@ from kube.resource import PODS, Resource
 T = TypeVar("T")
 Object = dict[str, Any]
 
+_ADMISSION = re.compile(
+    r"""admission webhook "|failed calling webhook "|conversion webhook for |policy '[^']*' with binding"""
+    r"""|AdmissionPolicy '|admission plugin "(Mutating|Validating)[A-Za-z]*" failed to complete"""
+)
+"""How the API server names what has denied a request, or has not answered."""
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -211,6 +217,12 @@ class Api:
 
 def _without_account(error: BaseException) -> bool:
     return isinstance(error, ApiError) and error.status == 403 and "serviceaccount" in error.message
+
+
+def by_admission(error: BaseException) -> bool:
+    """Return whether a webhook or an admission policy has caused the answer, or has kept the API server from giving
+    one. The suite has none of its own, so that is the doing of whoever has."""
+    return isinstance(error, ApiError) and _ADMISSION.search(error.message) is not None
 
 
 def words(error: ApiError | NotServed) -> str:

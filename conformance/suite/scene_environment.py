@@ -25,7 +25,7 @@ from conformance.history.view import View
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver
-from conformance.suite.api import Api, NotServed, Object, words
+from conformance.suite.api import Api, NotServed, Object, by_admission, words
 from conformance.suite.checks import Checks
 from conformance.suite.dry_run import DryRun
 from conformance.suite.premises import Premises
@@ -121,6 +121,8 @@ class SceneEnvironment:
         try:
             self._api.create_all(NODES, wanted)
         except ApiError as error:
+            if by_admission(error):
+                raise self.checks.broken(f"{count} nodes are accepted", "accepted", words(error)) from error
             raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
 
         def ready(view: View) -> bool | Unmet:

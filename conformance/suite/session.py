@@ -32,11 +32,11 @@ from conformance.implementation import deployment, discovery, loading, scheduler
 from conformance.implementation.descriptor import Descriptor, Process
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
 from conformance.suite import existing, new_kinds, requirement, watched
-from conformance.suite.api import Api, Loop, words
+from conformance.suite.api import Api, Loop, by_admission, words
 from conformance.suite.case import Case
 from conformance.suite.checks import Blocked
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
-from conformance.suite.ledger import Check, Ledger, Phase
+from conformance.suite.ledger import Check, HarnessFault, Ledger, Phase
 from conformance.suite.selection import not_claimed
 from conformance.suite.settings import RunSettings
 from conformance.suite.silence import Silence
@@ -90,7 +90,8 @@ class ClusterEnvironment:
         self._patience = WaitBudget(settings.roles)
         self._clusters = 0
         self._broken: Outage | None = None
-        self._refusal: GivenUp | None = None
+        self._refusal: GivenUp | Blocked | None = None
+        """Why no further test can be played."""
         self._reopen()
 
     def close(self) -> None:
@@ -292,7 +293,8 @@ class ClusterEnvironment:
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
             if not running.wrong:
-                raise HarnessError(f"the test's namespace or nodes cannot be deleted: {error}") from error
+                what = f"the namespace or nodes of {running.test} cannot be deleted: {error}"
+                self._book.write(HarnessFault(worker=self._worker, what=what, clearing=True))
 
     def _keep(
         self,
@@ -360,7 +362,12 @@ class ClusterEnvironment:
         try:
             api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         except ApiError as error:
-            raise HarnessError(f"the namespace {name} cannot be made: {words(error)}") from error
+            what = f"the namespace {name} cannot be made: {words(error)}"
+            if by_admission(error):
+                # No later test can be played, and each would wait as long for its own refusal.
+                self._refusal = Blocked(what, "implementation")
+                raise self._refusal from error
+            raise HarnessError(what) from error
 
     def _reproduce(self, tests: Sequence[str], failed: Sequence[str]) -> list[str]:
         lines = [f"# Runs {'this test' if len(tests) == 1 else 'these tests'} again:"]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from conformance.errors import HarnessError
 from conformance.suite import requirement
+from conformance.suite.checks import Blocked
 from conformance.suite.environment import folder_name, randomness, short_name
 from conformance.suite.session import ClusterEnvironment
 from conformance.suite.settings import RunSettings
+from kube.errors import ApiError
 
 LONG = "gang/test_gangs.py::test_a_gang_that_does_not_fit_binds_nothing_and_binds_whole_once_nodes_appear"
 
@@ -24,6 +31,45 @@ def test_folders_of_evidence_have_the_same_name_in_every_run() -> None:
 def test_randomness_depends_on_test_and_seed_only() -> None:
     assert randomness("t", 1).random() == randomness("t", 1).random()
     assert randomness("t", 1).random() != randomness("u", 1).random() != randomness("u", 2).random()
+
+
+class Refusing:
+    """An API server that answers each request with the same error."""
+
+    def __init__(self, *error: Any) -> None:
+        self.error = ApiError(*error, {}, None)
+
+    def create(self, obj: object) -> None:
+        raise self.error
+
+
+DENIED = """namespaces "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: false"""
+HUNG = 'failed calling webhook "h.example": failed to call webhook: Post "https://x": context deadline exceeded'
+
+
+@pytest.mark.parametrize(
+    ("message", "blamed"),
+    [
+        (DENIED, True),
+        (f"Internal error occurred: {HUNG}", True),
+        ('admission webhook "h.example" denied the request: no', True),
+        ('admission plugin "MutatingWebhook" failed to complete mutation in 13s', True),
+        ("conversion webhook for grove.io/v1alpha1, Kind=PodGang failed: Post", True),
+        ("etcdserver: request timed out", False),
+        ('namespaces "x" already exists', False),
+    ],
+)
+def test_who_keeps_the_suite_from_making_a_namespace_by_admission_is_to_blame(message: str, blamed: bool) -> None:
+    environment = object.__new__(ClusterEnvironment)
+    environment._refusal = None
+    with pytest.raises(Blocked if blamed else HarnessError, match="the namespace n cannot be made: ") as raised:
+        environment._namespace(Refusing(500, "InternalError", message), "n")  # type: ignore[arg-type]
+    if isinstance(raised.value, Blocked):
+        assert raised.value.cause == "implementation"
+        with pytest.raises(Blocked, match="the namespace n cannot be made: "):  # and no later test waits for its own
+            environment._revive()
+    else:
+        assert environment._refusal is None
 
 
 def test_what_failed_is_run_again_by_its_test_and_not_by_its_requirements() -> None:
