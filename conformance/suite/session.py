@@ -283,6 +283,7 @@ class ClusterEnvironment:
         spaces = [case, case.neighbor] if case.neighbor is not None else [case]
         for each in spaces:
             each.history.end()
+            self._patience.look(each.history)
         if running.wrong and not running.bundle:
             running.keep(running.checks.made, [running.test])
         if running.wrong and self._breaks():

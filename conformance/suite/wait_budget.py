@@ -13,8 +13,8 @@ from conformance.grove import pods
 from conformance.grove.fields import label
 from conformance.grove.labels import GANG
 from conformance.history.origins import Origins
+from conformance.history.query import History
 from conformance.history.record import Record
-from conformance.history.view import View
 
 LIFELESS_SECONDS = 3.0
 """Seconds that a wait still lasts, at time scale 1, while there was no sign of life."""
@@ -24,6 +24,8 @@ UNBINDING = "the implementation has not bound any pod in this run"
 
 _MADE = ("podcliques", "podcliquescalinggroups", "podgangs")
 """Resources that only an implementation creates, unless the suite did instead."""
+_OF_KUBERNETES = frozenset({"foregroundDeletion", "orphan"})
+"""Finalizers that the API server adds to what the suite deletes."""
 
 
 class WaitBudget:
@@ -47,26 +49,35 @@ class WaitBudget:
         """Return how long a wait of `seconds` lasts now, in real seconds."""
         return min(seconds, LIFELESS_SECONDS) * scale if self.lost else seconds * scale
 
-    def note(self, view: View, origins: Origins) -> None:
-        """Note the state at the end of a wait that timed out."""
-        self._alive = self._alive or (alive(view, origins) if self._operator else binds(view, origins))
+    def timed_out(self, history: History) -> None:
+        """Note that a wait has timed out."""
+        self.look(history)
         self._let_down = not self._alive
 
-
-def alive(view: View, origins: Origins) -> bool:
-    """Return whether an implementation has done anything: created an object, bound a pod, or written to a set."""
-    if any(found.uid not in origins.by_hand for plural in _MADE for found in view.records(plural)):
-        return True
-    if any(pod.uid in origins.by_hand and _bound(pod, origins) for pod in view.records("pods")):
-        return True
-    sets = (view.get("podcliquesets", name) or {} for name in view.names("podcliquesets"))
-    return any(pcs.get("status") or pcs.get("metadata", {}).get("finalizers") for pcs in sets)
+    def look(self, history: History) -> None:
+        """Look for signs of life in everything that has arrived in a history: what is gone by now counts as well."""
+        sign = alive if self._operator else binds
+        records = history.log.beyond(history.namespace, 0) if not self._alive else ()
+        self._alive = self._alive or any(sign(record, history.origins) for record in records)
 
 
-def binds(view: View, origins: Origins) -> bool:
-    """Return whether somebody other than the suite has bound a pod of a gang: of schedulers, only the judged one
-    does."""
-    return any(label(pod.object, GANG) and _bound(pod, origins) for pod in view.records("pods"))
+def alive(record: Record, origins: Origins) -> bool:
+    """Return whether a record shows that an implementation has done anything: created an object, bound a pod, or
+    written to a set."""
+    if record.resource in _MADE:
+        return record.uid not in origins.by_hand
+    if record.resource == "pods":
+        return record.uid in origins.by_hand and _bound(record, origins)
+    if record.resource == "podcliquesets":
+        finalizers = record.object.get("metadata", {}).get("finalizers") or ()
+        return bool(record.object.get("status")) or not _OF_KUBERNETES.issuperset(finalizers)
+    return False
+
+
+def binds(record: Record, origins: Origins) -> bool:
+    """Return whether a record shows that somebody other than the suite has bound a pod of a gang: of schedulers, only
+    the judged one does."""
+    return record.resource == "pods" and bool(label(record.object, GANG)) and _bound(record, origins)
 
 
 def _bound(pod: Record, origins: Origins) -> bool:

@@ -72,8 +72,8 @@ class Waits:
         how: dict[str, Any] = {"longest": longest, "resources": resources, "hopeless": in_vain}
         try:
             return self._history.wait(what, careful, limit, **how)
-        except WaitTimeout as error:
-            self._patience.note(error.view, self._history.origins)
+        except WaitTimeout:
+            self._patience.timed_out(self._history)
             rest = timeout * scale - limit
             if rest <= 0 or self._patience.lost or in_vain():
                 raise

@@ -4,14 +4,16 @@ object says of itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from conformance import invariants
 from conformance.grove import labels
-from conformance.history.origins import ByHand
+from conformance.history.origins import ByHand, Origins
 from conformance.history.query import History
+from conformance.history.record import Record
 from conformance.suite.wait_budget import alive, binds
 from tests.history.story import Story
 
@@ -80,15 +82,27 @@ def test_a_binding_is_a_sign_of_life_and_a_pod_made_with_its_node_is_none(story)
     by_hand(story, "w0")
     story.pod("old", **A, node="n1")
     by_hand(story, "old", bound=True)
-    assert not alive(story.history.view(), origins) and not binds(story.history.view(), origins)
+    assert not seen(story, alive) and not seen(story, binds)
     story.pod("w0", **A, node="n1")
-    assert alive(story.history.view(), origins) and binds(story.history.view(), origins)
+    assert seen(story, alive) and seen(story, binds)
 
 
 def test_a_label_hides_no_sign_of_life(story):
     """Nor does an annotation."""
     metadata = {"labels": {labels.GANG: "a", **TAG}, "annotations": {"conformance.grove.io/bound": "before"}}
     story.tell("podcliques", "s-0-w", {"metadata": metadata})
-    assert alive(story.history.view(), story.history.origins)
+    assert seen(story, alive)
     story.tell("pods", "w0", {"metadata": metadata, "spec": {"nodeName": "n1"}})
-    assert binds(story.history.view(), story.history.origins)
+    assert seen(story, binds)
+
+
+def test_a_finalizer_of_the_api_server_is_no_sign_of_life(story):
+    story.tell("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion"]}})
+    assert not seen(story, alive)
+    story.tell("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion", "grove.io/podcliqueset"]}})
+    assert seen(story, alive)
+
+
+def seen(story: Story, sign: Callable[[Record, Origins], bool]) -> bool:
+    """Whether the story has this sign of life."""
+    return any(sign(record, story.history.origins) for record in story.history.records())

@@ -88,10 +88,23 @@ def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: A
     budget = WaitBudget(roles)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})  # of the operator, which is another one
     story.pod("a1", gang="s-0", clique="s-0-a")
-    budget.note(story.history.view(), story.history.origins)
+    budget.timed_out(story.history)
     assert budget.lifeless == ("the implementation has not bound any pod in this run" if told else "")
     story.pod("a1", gang="s-0", clique="s-0-a", node="n1")
-    budget.note(story.history.view(), story.history.origins)
+    budget.timed_out(story.history)
+    assert budget.lifeless == "" and budget.limit(30, 1) == 30
+
+
+@pytest.mark.parametrize("looked", [False, True])
+def test_what_is_gone_when_a_wait_times_out_was_a_sign_of_life(story: Story, looked: bool) -> None:
+    """Whatever the suite, or somebody else, has deleted by then, and in an earlier test too."""
+    budget = WaitBudget()
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})
+    story.gone("podgangs", "s-0")
+    if looked:  # at the end of an earlier test, in which no wait timed out
+        budget.look(story.history)
+        story = Story(Scripted())
+    budget.timed_out(story.history)
     assert budget.lifeless == "" and budget.limit(30, 1) == 30
 
 
